@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "bench/random.h"
+#include "engine/muninn/index/bloom.h"
 #include "engine/muninn/store.h"
 
 enum { VERSIONS_MAX = 12 };
@@ -54,13 +55,13 @@ static int fill(struct experiment *experiment, struct bench_store *store, struct
 }
 
 /* Adds a row's bits and records to the internal versions. */
-static void look_at_row(const struct muninn_store *store, const struct row *row, uint32_t tables,
-			struct version_facts versions[VERSIONS_MAX])
+static void look_at_row(const struct muninn_store *store, const struct row_index *row,
+			uint32_t tables, struct version_facts versions[VERSIONS_MAX])
 {
 	for (uint32_t n = 0; n < row->complete_count && n / tables < VERSIONS_MAX; n++) {
 		struct version_facts *facts = &versions[n / tables];
 		uint32_t newer = (n / tables + 1) * tables;
-		uint32_t live_permille[MUNINN_COLUMNS];
+		uint32_t live_permille[GROUP_SEGMENTS];
 
 		for (; newer < row->complete_count; newer++)
 			overlap_count_bits(&row->complete[n], &row->complete[newer], &facts->set,
@@ -68,8 +69,8 @@ static void look_at_row(const struct muninn_store *store, const struct row *row,
 		overlap_count_bits(&row->complete[n], &row->growing, &facts->set, &facts->common);
 		overlap_estimate(&store->geometry, &row->complete[n], row->complete_count - n,
 				 &row->growing, live_permille);
-		for (uint32_t column = 0; column < MUNINN_COLUMNS; column++) {
-			struct table_column segment;
+		for (uint32_t column = 0; column < GROUP_SEGMENTS; column++) {
+			struct sealed_segment segment;
 
 			table_read_column(&row->complete[n], column, &segment);
 			facts->records += segment.records;
@@ -82,12 +83,12 @@ static void look_at_row(const struct muninn_store *store, const struct row *row,
  * The internal version that a record is in, by its number: a row's segments follow each other.
  * VERSIONS_MAX: in none.
  */
-static uint32_t version_of(const struct row *row, uint32_t tables, uint64_t sequence)
+static uint32_t version_of(const struct row_index *row, uint32_t tables, uint64_t sequence)
 {
 	for (uint32_t n = 0; n < row->complete_count; n++) {
-		struct table_column last;
+		struct sealed_segment last;
 
-		table_read_column(&row->complete[n], MUNINN_COLUMNS - 1, &last);
+		table_read_column(&row->complete[n], GROUP_SEGMENTS - 1, &last);
 		if (sequence <= last.last_sequence)
 			return n / tables < VERSIONS_MAX ? n / tables : VERSIONS_MAX;
 	}
@@ -102,8 +103,9 @@ static void count_live(const struct bench_store *bench, uint32_t tables,
 	for (uint64_t pair = 0; pair < bench->inserted; pair++) {
 		struct record_key key = bench_store_key(bench, pair);
 		struct key_hash hash = key_hash(&key, store->geometry.segment_pages);
-		const struct row *row = &store->rows[hash_row(&hash, store->geometry.hashed_rows)];
-		uint32_t version = version_of(row, tables, bench->expected[pair]);
+		uint32_t number = hash_row(&hash, store->geometry.hashed_rows);
+		uint32_t version =
+			version_of(store->rows[number].index, tables, bench->expected[pair]);
 
 		if (version < VERSIONS_MAX)
 			versions[version].live++;
@@ -142,7 +144,7 @@ static int run_overlap(struct experiment *experiment, struct bench_store *bench,
 	if (result)
 		return result;
 	for (uint32_t row = 0; row < store->geometry.rows; row++)
-		look_at_row(store, &store->rows[row], tables, versions);
+		look_at_row(store, store->rows[row].index, tables, versions);
 	count_live(bench, tables, versions);
 	for (uint32_t number = 0; number < VERSIONS_MAX && versions[number].records; number++)
 		report_version(experiment, number, &versions[number]);

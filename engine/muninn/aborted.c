@@ -78,20 +78,12 @@ void aborted_take_back(struct muninn_store *store, uint64_t last)
 static bool is_in_use(const struct muninn_store *store, uint64_t first, uint64_t last)
 {
 	for (uint32_t number = 0; number < store->geometry.rows; number++) {
-		const struct row *row = &store->rows[number];
+		struct index_walk walk = { 0 };
+		struct sealed_segment segment;
 
-		for (uint32_t n = 0; n <= row->complete_count; n++) {
-			const struct table *table = n < row->complete_count ? &row->complete[n]
-									    : &row->growing;
-
-			for (uint64_t live = table_live(table); live; live &= live - 1) {
-				struct table_column facts;
-
-				table_read_column(table, (uint32_t)__builtin_ctzll(live), &facts);
-				if (facts.first_sequence <= last && facts.last_sequence >= first)
-					return true;
-			}
-		}
+		while (row_index_next(store->rows[number].index, &walk, &segment))
+			if (segment.first_sequence <= last && segment.last_sequence >= first)
+				return true;
 	}
 	return false;
 }

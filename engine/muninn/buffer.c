@@ -271,19 +271,20 @@ void buffer_format(struct buffer *buffer)
 	buffer->spare_slot = (uint16_t)buffer->geometry->segment_pages;
 }
 
-static void forget_index(struct buffer *buffer, uint32_t table)
+static void forget_index(struct buffer *buffer, const struct row_index *row, uint32_t ahead)
 {
-	segment_index_begin(buffer->index, table);
+	segment_index_begin(buffer->index, row, ahead);
 	memset(buffer->absorbable, 0,
 	       buffer->geometry->segment_pages * sizeof(*buffer->absorbable));
 }
 
-void buffer_start(struct buffer *buffer, uint64_t serial, uint32_t table)
+void buffer_start(struct buffer *buffer, uint64_t serial, const struct row_index *row,
+		  uint32_t ahead)
 {
 	assert(serial > buffer->serial);
 	buffer->serial = serial;
 	nvram_store64(buffer->area + BUFFER_SERIAL_AT, serial);
-	forget_index(buffer, table);
+	forget_index(buffer, row, ahead);
 	buffer->promised = false;
 }
 
@@ -402,9 +403,9 @@ void buffer_drop_void(struct buffer *buffer, uint64_t before)
 	}
 }
 
-void buffer_index_again(struct buffer *buffer, uint32_t table)
+void buffer_index_again(struct buffer *buffer, const struct row_index *row, uint32_t ahead)
 {
-	forget_index(buffer, table);
+	forget_index(buffer, row, ahead);
 	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++) {
 		struct page_view view = buffer_page(buffer, page);
 
@@ -455,9 +456,9 @@ static int recover_map(struct buffer *buffer)
 	return result;
 }
 
-void buffer_index_begin(struct buffer *buffer, uint32_t table)
+void buffer_index_begin(struct buffer *buffer, const struct row_index *row, uint32_t ahead)
 {
-	forget_index(buffer, table);
+	forget_index(buffer, row, ahead);
 }
 
 uint32_t buffer_index_page(struct buffer *buffer, uint32_t page, const struct page_view *view)
@@ -491,7 +492,8 @@ int buffer_rest(struct buffer *buffer)
 	return result;
 }
 
-int buffer_recover(struct buffer *buffer, uint32_t table, uint64_t committed)
+int buffer_recover(struct buffer *buffer, const struct row_index *row, uint32_t ahead,
+		   uint64_t committed)
 {
 	int result = recover_map(buffer);
 	int damaged = 0;
@@ -499,7 +501,7 @@ int buffer_recover(struct buffer *buffer, uint32_t table, uint64_t committed)
 	if (result)
 		return result;
 	buffer->serial = buffer_stored_serial(buffer);
-	forget_index(buffer, table);
+	forget_index(buffer, row, ahead);
 	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++) {
 		uint32_t state = slot_state(buffer, page_slot(buffer, page));
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The active segment of a row: its pages live in NVRAM until it is sealed, its filters and overflow
- * map in memory.
+ * The active segment of a row: its pages live in NVRAM until it is sealed, its index in memory.
  *
  * Crash rules (the process may die between any two instructions):
  *   - A record counts once the slot's state word says so, and that store comes last.
@@ -36,7 +35,7 @@ struct new_record {
 	const void *value;
 };
 
-/* Allocates memory for the largest filters of this geometry. -ENOMEM. */
+/* -ENOMEM. */
 int buffer_create(struct buffer *buffer, const struct muninn_geometry *geometry, struct nand *nand,
 		  uint64_t area_at);
 void buffer_destroy(struct buffer *buffer);
@@ -57,8 +56,12 @@ uint64_t buffer_stored_serial(const struct buffer *buffer);
 /* Takes up a buffer that is no row's; its contents do not count. -ENOMEM. */
 int buffer_rest(struct buffer *buffer);
 
-/* Empties the buffer and begins segment `serial`, which table number `table` will take. */
-void buffer_start(struct buffer *buffer, uint64_t serial, uint32_t table);
+/*
+ * Empties the buffer and begins segment `serial`, which is the one that the row seals next or, with
+ * `ahead` 1, the one after that. So for all calls with a row and `ahead`.
+ */
+void buffer_start(struct buffer *buffer, uint64_t serial, const struct row_index *row,
+		  uint32_t ahead);
 
 /*
  * Everything in it with numbers up to `sequence` is stable now, and stays so until the buffer
@@ -67,11 +70,12 @@ void buffer_start(struct buffer *buffer, uint64_t serial, uint32_t table);
 void buffer_promise(struct buffer *buffer, uint64_t sequence);
 
 /*
- * Takes up what is in NVRAM: cuts records with sequence numbers above `committed` and rebuilds
- * filters and maps. Returns how many records were cut because they were damaged (0 unless the NVRAM
+ * Takes up what is in NVRAM: cuts records with sequence numbers above `committed` and builds
+ * the index again. Returns how many records were cut because they were damaged (0 unless the NVRAM
  * lost bytes), or -EINVAL when the area makes no sense at all.
  */
-int buffer_recover(struct buffer *buffer, uint32_t table, uint64_t committed);
+int buffer_recover(struct buffer *buffer, const struct row_index *row, uint32_t ahead,
+		   uint64_t committed);
 
 /*
  * Clears all of the area's slots that no record is in. A failure of the host may have left records
@@ -85,7 +89,7 @@ void buffer_clear_rest(struct buffer *buffer);
  * nothing; notes the records of a page, up to one of whose key's places the page is none. Returns
  * how many bytes they take: all that are used, if all is well.
  */
-void buffer_index_begin(struct buffer *buffer, uint32_t table);
+void buffer_index_begin(struct buffer *buffer, const struct row_index *row, uint32_t ahead);
 uint32_t buffer_index_page(struct buffer *buffer, uint32_t page, const struct page_view *view);
 
 /*
@@ -111,8 +115,8 @@ void buffer_cut(struct buffer *buffer, uint64_t last);
 /* Removes all records with a sequence number below `before`. buffer_index_again has to follow. */
 void buffer_drop_void(struct buffer *buffer, uint64_t before);
 
-/* Builds filters and overflow map again, of what is in the buffer. */
-void buffer_index_again(struct buffer *buffer, uint32_t table);
+/* Builds the index again, of what is in the buffer. */
+void buffer_index_again(struct buffer *buffer, const struct row_index *row, uint32_t ahead);
 
 /* The records of a page (used 0: empty). */
 struct page_view buffer_page(const struct buffer *buffer, uint32_t page);

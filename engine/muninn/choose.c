@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Which segment a merge takes next: by what the filters tell of all, by a few pages of some, and
- * for those that are worth it by all records of one.
+ * Which segment a merge takes next: by what the index estimates of all, by a few pages of some,
+ * and for those that are worth it by all records of one.
  */
 #include "engine/muninn/choose.h"
 
@@ -17,7 +17,7 @@ enum {
 	CANDIDATES = 16,            /* segments that are sampled for one victim, at most */
 	GOOD_ENOUGH_PERMILLE = 100, /* a victim with so little live is taken at once */
 	SAMPLED_READS = 32,         /* of a segment with few records, to find such pages */
-	FILLED_COLUMNS = 16,        /* that tell what the segments of a row are filled to */
+	FILLED_SEGMENTS = 16,       /* that tell what the segments of a row are filled to */
 	KEY_GROUPS = 1024,          /* of a segment's keys, to find the hottest */
 };
 
@@ -26,59 +26,18 @@ static uint64_t segment_bytes(const struct muninn_store *store)
 	return (uint64_t)store->geometry.segment_pages * store->geometry.page_bytes;
 }
 
-static struct table *row_table(struct row *row, uint32_t n)
-{
-	return n < row->complete_count ? &row->complete[n] : &row->growing;
-}
-
-static uint32_t column_segment(const struct table *table, uint32_t column)
-{
-	struct table_column facts;
-
-	table_read_column(table, column, &facts);
-	return facts.segment;
-}
-
-/* Finds the column of a sealed segment. */
-struct table *choose_find_column(struct muninn_store *store, const struct victim *victim,
-				 uint32_t *column, struct table_column *facts)
-{
-	struct row *row = &store->rows[victim->row];
-
-	for (uint32_t n = 0; n <= row->complete_count; n++) {
-		struct table *table = row_table(row, n);
-
-		for (uint64_t live = table_live(table); live; live &= live - 1) {
-			*column = (uint32_t)__builtin_ctzll(live);
-			table_read_column(table, *column, facts);
-			if (facts->segment == victim->segment)
-				return table;
-		}
-	}
-	assert(!"a sealed segment is in a table of its row");
-	abort();
-}
-
 /*
  * What the row's segments were filled to when they were sealed, the last few on average; all of a
  * segment: it has none yet.
  */
 static uint64_t filled_bytes(struct muninn_store *store, const struct row *row)
 {
-	const struct table *table = &row->growing;
+	struct sealed_segment last[FILLED_SEGMENTS];
+	uint32_t count = row_index_read_last(row->index, last, FILLED_SEGMENTS);
 	uint64_t bytes = 0;
-	uint32_t columns, count;
 
-	if (table_columns(table) == 0 && row->complete_count)
-		table = &row->complete[row->complete_count - 1];
-	columns = table_columns(table);
-	count = columns < FILLED_COLUMNS ? columns : FILLED_COLUMNS;
-	for (uint32_t n = columns - count; n < columns; n++) {
-		struct table_column facts;
-
-		table_read_column(table, n, &facts);
-		bytes += facts.record_bytes;
-	}
+	for (uint32_t n = 0; n < count; n++)
+		bytes += last[n].record_bytes;
 	return count ? bytes / count : segment_bytes(store);
 }
 
@@ -151,13 +110,13 @@ static uint32_t live_permille(struct muninn_store *store, const struct victim *v
 static uint32_t sample_segment(struct merge_run *run, const struct victim *victim)
 {
 	struct muninn_store *store = run->store;
-	uint32_t pages = store->geometry.segment_pages, column, found = 0;
+	uint32_t pages = store->geometry.segment_pages, found = 0;
 	uint32_t samples = pages < SAMPLED_PAGES ? pages : SAMPLED_PAGES;
 	uint32_t first = (uint32_t)hash_mix(++store->merge_walk.random);
 	struct live_bytes bytes = { 0 };
-	struct table_column facts;
+	struct sealed_segment facts;
 
-	choose_find_column(store, victim, &column, &facts);
+	row_index_find(store->rows[victim->row].index, victim->segment, &facts);
 	bool is_full = facts.record_bytes * 2 >= segment_bytes(store);
 	uint32_t reads = is_full || pages < SAMPLED_READS ? samples : SAMPLED_READS;
 
@@ -178,10 +137,9 @@ static uint32_t count_segment(struct merge_run *run, const struct victim *victim
 	struct muninn_store *store = run->store;
 	uint32_t keys[KEY_GROUPS] = { 0 };
 	struct live_bytes bytes = { .keys = keys, .needs = run->needs };
-	struct table_column facts;
-	uint32_t column;
+	struct sealed_segment facts;
 
-	choose_find_column(store, victim, &column, &facts);
+	row_index_find(store->rows[victim->row].index, victim->segment, &facts);
 	run->from = facts.first_sequence;
 	run->to = facts.last_sequence;
 
@@ -213,48 +171,44 @@ static bool next_segment(struct muninn_store *store, struct victim *victim)
 	return false;
 }
 
-/* The next complete table of a walk over all rows. False: it begins again, or there are none. */
-static bool next_table(struct muninn_store *store)
+/* The next complete group of a walk over all rows. False: it begins again, or there are none. */
+static bool next_group(struct muninn_store *store)
 {
 	struct merge_walk *walk = &store->merge_walk;
 
-	for (walk->table++; walk->row < store->geometry.rows; walk->row++, walk->table = 0)
-		if (walk->table < store->rows[walk->row].complete_count)
+	for (walk->group++; walk->row < store->geometry.rows; walk->row++, walk->group = 0)
+		if (walk->group < row_index_groups(store->rows[walk->row].index))
 			return true;
 	walk->row = 0;
-	walk->table = UINT32_MAX;
+	walk->group = UINT32_MAX;
 	return false;
 }
 
-/* Notes what the filters of the walk's next table tell of its segments, and how full they are. */
-static void estimate_table(struct muninn_store *store)
+static void note_estimate(void *context, const struct sealed_segment *segment,
+			  uint32_t live_permille)
+{
+	const struct muninn_store *store = context;
+
+	store->merge_walk.estimates[segment->segment] =
+		(uint16_t)(live_permille * segment->record_bytes / segment_bytes(store));
+}
+
+/* Notes what the index estimates of the segments of the walk's next group, and how full they are.
+ */
+static void estimate_group(struct muninn_store *store)
 {
 	const struct merge_walk *walk = &store->merge_walk;
-	uint32_t live[MUNINN_COLUMNS];
 
-	if (!next_table(store))
-		return;
-	const struct row *row = &store->rows[walk->row];
-	const struct table *table = &row->complete[walk->table];
-
-	overlap_estimate(&store->geometry, table, row->complete_count - walk->table, &row->growing,
-			 live);
-	for (uint64_t columns = table_live(table); columns; columns &= columns - 1) {
-		uint32_t column = (uint32_t)__builtin_ctzll(columns);
-		struct table_column facts;
-
-		table_read_column(table, column, &facts);
-		walk->estimates[facts.segment] =
-			(uint16_t)(live[column] * facts.record_bytes / segment_bytes(store));
-	}
+	if (next_group(store))
+		row_index_estimate(store->rows[walk->row].index, walk->group, note_estimate, store);
 }
 
 /*
- * -EAGAIN: by the filters no segment of a complete table is worth it. Their word grows old, so a
- * table is looked at each time.
+ * -EAGAIN: by the index's estimates no segment of a complete group is worth it. They grow old, so a
+ * group is looked at each time.
  */
-static int choose_by_filters(struct muninn_store *store, uint32_t live_permille_max,
-			     struct victim *best)
+static int choose_by_estimates(struct muninn_store *store, uint32_t live_permille_max,
+			       struct victim *best)
 {
 	struct merge_walk *walk = &store->merge_walk;
 	uint32_t segments = store->geometry.segments;
@@ -265,7 +219,7 @@ static int choose_by_filters(struct muninn_store *store, uint32_t live_permille_
 			return -ENOMEM;
 		memset(walk->estimates, 0xff, segments * sizeof(*walk->estimates));
 	}
-	estimate_table(store);
+	estimate_group(store);
 	*best = (struct victim){ .segment = NO_SEGMENT, .live_permille = live_permille_max + 1 };
 	for (uint32_t segment = 0; segment < segments; segment++) {
 		if (store->segment_rows[segment] == NO_ROW ||
@@ -277,30 +231,24 @@ static int choose_by_filters(struct muninn_store *store, uint32_t live_permille_
 	}
 	if (best->segment == NO_SEGMENT)
 		return -EAGAIN;
-	/* Whatever comes of it, not again before its table is looked at again. */
+	/* Whatever comes of it, not again before its group is looked at again. */
 	walk->estimates[best->segment] = UINT16_MAX;
 	return 0;
 }
 
-/* Where few columns of a table are left, the rest goes too, when the directory needs the space. */
+/* Where few segments of a group are left, they go too, when the directory needs the space. */
 static bool sparse_segment(struct muninn_store *store, struct victim *victim)
 {
+	struct sealed_segment segment;
+
 	if (directory_used(store) < store->geometry.directory_entries / 4 * 3)
 		return false;
-	for (victim->row = 0; victim->row < store->geometry.rows; victim->row++) {
-		const struct row *row = &store->rows[victim->row];
-
-		for (uint32_t n = 0; n < row->complete_count; n++) {
-			uint64_t live = table_live(&row->complete[n]);
-
-			if (__builtin_popcountll(live) <= TABLE_SPARSE_COLUMNS) {
-				victim->segment = column_segment(&row->complete[n],
-								 (uint32_t)__builtin_ctzll(live));
-				victim->live_permille = 0;
-				return true;
-			}
+	for (victim->row = 0; victim->row < store->geometry.rows; victim->row++)
+		if (row_index_find_sparse(store->rows[victim->row].index, &segment)) {
+			victim->segment = segment.segment;
+			victim->live_permille = 0;
+			return true;
 		}
-	}
 	return false;
 }
 
@@ -350,13 +298,13 @@ int choose_segment(struct merge_run *run, struct victim *best)
 		return merge_run_has_read_enough(run) ? -EAGAIN : 0;
 	}
 	if (run->merge->choice == RECORD_MERGE_FILTERS) {
-		result = choose_by_filters(store, live_permille_max, best);
+		result = choose_by_estimates(store, live_permille_max, best);
 		if (!result)
 			best->live_permille = sample_segment(run, best);
 		if (!result && best->live_permille > live_permille_max)
 			result = -EAGAIN;
 	}
-	/* Filters speak of complete tables only, and of other keys than a hot one at most. */
+	/* Estimates speak of complete groups only, and of other keys than a hot one at most. */
 	if (result == -EAGAIN)
 		result = choose_by_samples(run, best);
 	if (result)

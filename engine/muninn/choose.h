@@ -16,10 +16,6 @@ struct victim {
 /* -EAGAIN: none is worth it, or the run has read enough before that was known. */
 int choose_segment(struct merge_run *run, struct victim *best);
 
-/* Finds the column of a sealed segment. */
-struct table *choose_find_column(struct muninn_store *store, const struct victim *victim,
-				 uint32_t *column, struct table_column *facts);
-
 /* record_store_operations.merge_calls_max. */
 uint32_t choose_calls_max(const struct muninn_store *store);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Complete tables: their images on flash, the directory in NVRAM that says where, their copies in
- * memory.
+ * Where the images of complete groups are: the directory in NVRAM. Loading them, and taking
+ * segments and groups out.
  *
  * Images are written one behind the other through segments of their own. Which segments those are,
  * and where the last one ends, follows from the directory and the flash itself.
@@ -46,7 +46,7 @@ uint32_t directory_used(const struct muninn_store *store)
 	uint32_t used = 0;
 
 	for (uint32_t number = 0; number < store->geometry.rows; number++)
-		used += store->rows[number].complete_count;
+		used += row_index_groups(store->rows[number].index);
 	return used;
 }
 
@@ -79,58 +79,38 @@ void directory_refer_to_segments(struct muninn_store *store, const uint8_t *entr
 
 /* ---- taking away ---- */
 
-void directory_kill_column(struct muninn_store *store, uint32_t number, struct table *table,
-			   uint32_t column)
+void directory_take_out(struct muninn_store *store, uint32_t number,
+			const struct sealed_segment *segment)
 {
-	struct table_column facts;
-
-	table_read_column(table, column, &facts);
-	table_kill_column(table, column);
-	store->segment_rows[facts.segment] = NO_ROW;
-	merge_run_forget(store, facts.segment);
-	store->counters.sealed_records -= facts.records;
-	store->counters.sealed_record_bytes -= facts.record_bytes;
+	row_index_take_out(store->rows[number].index, segment);
+	store->segment_rows[segment->segment] = NO_ROW;
+	merge_run_forget(store, segment->segment);
+	store->counters.sealed_records -= segment->records;
+	store->counters.sealed_record_bytes -= segment->record_bytes;
 	store->rows[number].unsynced = true;
 }
 
-void directory_drop_empty_tables(struct muninn_store *store, uint32_t number)
+void directory_drop_empty(struct muninn_store *store, uint32_t number)
 {
-	struct row *row = &store->rows[number];
-	uint32_t kept = 0;
+	struct row_index *index = store->rows[number].index;
+	uint32_t group;
+	uint8_t *live;
 
-	for (uint32_t n = 0; n < row->complete_count; n++) {
-		struct table table = row->complete[n];
-
-		if (table_live(&table)) {
-			row->complete[kept++] = table;
-			continue;
-		}
-		directory_refer_to_segments(store, table.live_word - DIRECTORY_LIVE_AT, -1);
-		free(table.image);
+	while ((live = row_index_empty_group(index, &group)) != NULL) {
+		directory_refer_to_segments(store, live - DIRECTORY_LIVE_AT, -1);
+		row_index_replace(index, group, group, NULL);
 	}
-	row->complete_count = kept;
-	row_refresh_bounds(store, row);
+	row_index_refresh(index);
 }
 
 /* ---- loading ---- */
 
-int directory_add_table(struct row *row, const struct table *table)
-{
-	struct table *grown = realloc(row->complete, (row->complete_count + 1) * sizeof(*grown));
-
-	if (!grown)
-		return -ENOMEM;
-	row->complete = grown;
-	row->complete[row->complete_count++] = *table;
-	return 0;
-}
-
-int directory_read_page(void *context, const struct table *table, uint32_t page, uint8_t *data)
+int directory_read_page(void *context, uint32_t row, uint32_t group, const uint8_t *live,
+			uint32_t page, uint8_t *data)
 {
 	const struct muninn_store *store = context;
-	const uint8_t *entry = table->live_word - DIRECTORY_LIVE_AT;
-	uint64_t serial = (uint64_t)get_le32(table->image + TABLE_ROW_AT) << 32 |
-			  table_index(table);
+	const uint8_t *entry = live - DIRECTORY_LIVE_AT;
+	uint64_t serial = (uint64_t)row << 32 | group;
 	uint8_t spare_bytes[4096];
 	struct page_spare spare;
 	struct nand_page_io io = { .page = directory_image_page(store, entry, page),
@@ -139,12 +119,11 @@ int directory_read_page(void *context, const struct table *table, uint32_t page,
 	int result = nand_read(store->nand, NAND_CAUSE_INDEX, &io, 1);
 
 	if (!result && (!page_spare_decode(spare_bytes, store->geometry.page_bytes, &spare) ||
-			spare.kind != PAGE_KIND_TABLE || spare.serial != serial))
+			spare.kind != PAGE_KIND_GROUP || spare.serial != serial))
 		result = -EBADMSG;
 	if (result)
 		log_line(LOG_LEVEL_ERROR,
-			 "table %u of row %u: flash page %llu can't be read (error %d)",
-			 table_index(table), get_le32(table->image + TABLE_ROW_AT),
+			 "index: group %u of row %u: flash page %llu can't be read (error %d)", group, row,
 			 (unsigned long long)io.page, -result);
 	return result == -ENODATA ? -EBADMSG : result;
 }
@@ -165,9 +144,9 @@ static int read_image(struct muninn_store *store, const uint8_t *entry, uint8_t 
 		if (result)
 			return error_set(
 				error, result,
-				"table %u of row %u: flash page %llu can't be read (error %d); the"
+				"index: group %u of row %u: flash page %llu can't be read (error %d); the"
 				" device is damaged",
-				get_le32(entry + DIRECTORY_INDEX_AT),
+				get_le32(entry + DIRECTORY_GROUP_AT),
 				get_le32(entry + DIRECTORY_ROW_AT), (unsigned long long)io.page,
 				-result);
 		memcpy(image + offset, data, min_u64(page_bytes, bytes - offset));
@@ -175,71 +154,47 @@ static int read_image(struct muninn_store *store, const uint8_t *entry, uint8_t 
 	return 0;
 }
 
-static int check_image(const uint8_t *entry, const struct table *table, struct error_text *error)
-{
-	uint32_t row = get_le32(entry + DIRECTORY_ROW_AT);
-	uint32_t index = get_le32(entry + DIRECTORY_INDEX_AT);
-	uint32_t crc = get_le32(table->image + TABLE_CRC_AT);
-	bool intact = true;
-
-	/* Of a table that is not in memory, every page is checked when it is read. */
-	if (!table->source) {
-		put_le32(table->image + TABLE_CRC_AT, 0);
-		intact = crc32c(0, table->image, table->image_bytes) == crc;
-		put_le32(table->image + TABLE_CRC_AT, crc);
-	}
-	if (!intact || table_index(table) != index || table_columns(table) != MUNINN_COLUMNS)
-		return error_set(
-			error, -EINVAL,
-			"table %u of row %u is not what the directory says (%s); the device is"
-			" damaged",
-			index, row, intact ? "another table" : "checksum");
-	return 0;
-}
-
-/* Loads the table of one directory entry and marks its segments. */
-static int load_table(struct muninn_store *store, uint8_t *entry, bool *in_use,
+/* Loads the group of one directory entry and marks the segments of its image. */
+static int load_group(struct muninn_store *store, uint8_t *entry, bool *in_use,
 		      struct error_text *error)
 {
 	const struct muninn_geometry *geometry = &store->geometry;
-	uint32_t row = get_le32(entry + DIRECTORY_ROW_AT);
-	uint32_t bytes = get_le32(entry + DIRECTORY_BYTES_AT);
-	struct table table;
-	uint8_t *image;
+	uint32_t number = get_le32(entry + DIRECTORY_ROW_AT);
+	struct index_image image = {
+		.length = get_le32(entry + DIRECTORY_BYTES_AT),
+		.group = get_le32(entry + DIRECTORY_GROUP_AT),
+		.live = entry + DIRECTORY_LIVE_AT,
+	};
 	int result;
 
-	if (row >= geometry->rows || bytes < table_bits_offset() ||
-	    bytes > geometry->image_bytes_max ||
-	    get_le32(entry + DIRECTORY_FIRST_PAGE_AT) >= geometry->segment_pages)
-		return error_set(error, -EINVAL, "the table directory in NVRAM is corrupt");
+	if (number >= geometry->rows || image.length == 0 ||
+	    image.length > geometry->image_bytes_max ||
+	    get_le32(entry + DIRECTORY_FIRST_PAGE_AT) >= geometry->segment_pages ||
+	    row_index_has(store->rows[number].index, image.group))
+		return error_set(error, -EINVAL, "the directory of the index in NVRAM is corrupt");
 	for (uint32_t n = 0; n < directory_entry_segments(store, entry); n++) {
 		uint32_t segment = get_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * n);
 
 		if (segment >= geometry->segments)
 			return error_set(error, -EINVAL,
-					 "the table directory in NVRAM names segment %u of %u",
+					 "the directory of the index in NVRAM names segment %u of %u",
 					 segment, geometry->segments);
 		in_use[segment] = true;
 		store->images[segment]++;
 	}
-	uint32_t kept = store->table_cache ? (uint32_t)table_bits_offset() : bytes;
+	uint32_t kept = (uint32_t)index_image_kept(store->index, image.length);
 
-	image = malloc(kept);
-	if (!image)
-		return error_set(error, -ENOMEM, "out of memory while loading tables");
-	result = read_image(store, entry, image, kept, error);
-	if (!result && (!table_attach(&table, geometry, image, row) || table.image_bytes != bytes))
-		result = error_set(error, -EINVAL,
-				   "table %u of row %u does not have this device's shape",
-				   get_le32(entry + DIRECTORY_INDEX_AT), row);
-	table.source = table_cache_source(store->table_cache);
+	image.bytes = malloc(kept);
+	if (!image.bytes)
+		return error_set(error, -ENOMEM, "out of memory while loading the index");
+	result = read_image(store, entry, image.bytes, kept, error);
 	if (!result)
-		result = check_image(entry, &table, error);
-	table.live_word = entry + DIRECTORY_LIVE_AT;
-	if (!result)
-		result = directory_add_table(&store->rows[row], &table);
+		result = row_index_check_image(store->rows[number].index, &image, error);
+	if (!result &&
+	    row_index_replace(store->rows[number].index, image.group, image.group, &image))
+		result = error_set(error, -ENOMEM, "out of memory while loading the index");
 	if (result)
-		free(image);
+		free(image.bytes);
 	return result;
 }
 
@@ -268,28 +223,15 @@ static int find_metadata_end(struct muninn_store *store)
 	return 0;
 }
 
-static int by_index(const void *a, const void *b)
-{
-	uint32_t first = table_index(a), second = table_index(b);
-
-	return first < second ? -1 : first > second;
-}
-
 int directory_load(struct muninn_store *store, bool *in_use, struct error_text *error)
 {
 	for (uint32_t entry = 0; entry < store->geometry.directory_entries; entry++) {
 		int result = entry_in_use(entry_at(store, entry))
-				     ? load_table(store, entry_at(store, entry), in_use, error)
+				     ? load_group(store, entry_at(store, entry), in_use, error)
 				     : 0;
 
 		if (result)
 			return result;
-	}
-	for (uint32_t number = 0; number < store->geometry.rows; number++) {
-		struct row *row = &store->rows[number];
-
-		if (row->complete_count)
-			qsort(row->complete, row->complete_count, sizeof(*row->complete), by_index);
 	}
 	return find_metadata_end(store)
 		       ? error_set(error, -EIO, "the flash's block table can't be read")

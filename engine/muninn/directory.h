@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Complete tables. */
+/* Complete groups of the rows' indices on flash. */
 #ifndef MUNINN_ENGINE_MUNINN_DIRECTORY_H
 #define MUNINN_ENGINE_MUNINN_DIRECTORY_H
 
@@ -19,24 +19,22 @@ uint64_t directory_image_page(const struct muninn_store *store, const uint8_t *e
  */
 void directory_refer_to_segments(struct muninn_store *store, const uint8_t *entry, int by);
 
-/* Adds a complete table in memory to its row; takes over its image. -ENOMEM. */
-int directory_add_table(struct row *row, const struct table *table);
-
 /*
- * Loads all complete tables into memory, marks the segments that they and their images occupy, and
- * finds where the next image goes. -EINVAL, -EBADMSG with a sentence.
+ * Loads all complete groups, marks the segments that their images occupy, and finds where the next
+ * image goes. -EINVAL, -EBADMSG with a sentence.
  */
 int directory_load(struct muninn_store *store, bool *in_use, struct error_text *error);
 
-/* Reads a page of a complete table's image; a table_page_reader with the store as its context. */
-int directory_read_page(void *context, const struct table *table, uint32_t page, uint8_t *data);
+/* An index_page_reader with the store as its context. */
+int directory_read_page(void *context, uint32_t row, uint32_t group, const uint8_t *live,
+			uint32_t page, uint8_t *data);
 
-/* Takes a column out of a table of a row. The store no longer looks for anything in its segment. */
-void directory_kill_column(struct muninn_store *store, uint32_t row, struct table *table,
-			   uint32_t column);
+/* Takes a segment out of a row's index. The store no longer looks for anything in it. */
+void directory_take_out(struct muninn_store *store, uint32_t row,
+			const struct sealed_segment *segment);
 
-/* Ends the complete tables of a row that have no column left, and gives back their images. */
-void directory_drop_empty_tables(struct muninn_store *store, uint32_t row);
+/* Ends the complete groups of a row that have no segment left, and gives back their images. */
+void directory_drop_empty(struct muninn_store *store, uint32_t row);
 
 /* Entries of the directory that are in use. */
 uint32_t directory_used(const struct muninn_store *store);

@@ -10,17 +10,18 @@ static int flush_buffer(struct muninn_store *store, struct buffer *buffer)
 	return nand_nvram_sync(store->nand, buffer->area_at, store->geometry.buffer_bytes);
 }
 
-/* A row's buffers, and its growing table where that has changed. */
+/* A row's buffers, and the growing group of its index where that has changed. */
 static int flush_row(struct muninn_store *store, struct row *row)
 {
+	uint64_t bytes;
+	const uint8_t *group = row_index_nvram(row->index, &bytes);
 	int result = 0;
 
-	if (row->growing.unsynced)
-		result = nand_nvram_sync(store->nand, (uint64_t)(row->growing.image - store->nvram),
-					 row->growing.image_bytes);
+	if (!row_index_is_synced(row->index))
+		result = nand_nvram_sync(store->nand, (uint64_t)(group - store->nvram), bytes);
 	if (result)
 		return result;
-	row->growing.unsynced = false;
+	row_index_set_synced(row->index);
 	result = flush_buffer(store, &row->buffer);
 	if (!result && row_has_newer(row))
 		result = flush_buffer(store, &row->newer);
@@ -33,7 +34,7 @@ static int flush_row(struct muninn_store *store, struct row *row)
 }
 
 /*
- * That a buffer is no row's any more: otherwise it would come back when the columns that it became
+ * That a buffer is no row's any more: otherwise it would come back when the segments that it became
  * have been merged.
  */
 static int flush_free_buffers(struct muninn_store *store)

@@ -167,8 +167,8 @@ void root_kill_encode(const struct root_kill *kill, uint8_t bytes[ROOT_KILL_BYTE
 {
 	put_le32(bytes, kill->segment);
 	put_le16(bytes + 4, kill->row);
-	put_le16(bytes + 6, kill->column);
-	put_le32(bytes + 8, kill->table);
+	put_le16(bytes + 6, kill->member);
+	put_le32(bytes + 8, kill->group);
 	put_le32(bytes + 12, 0);
 	put_le64(bytes + 16, kill->serial);
 }
@@ -178,8 +178,8 @@ void root_kill_decode(const uint8_t bytes[ROOT_KILL_BYTES], struct root_kill *ki
 	*kill = (struct root_kill){
 		.segment = get_le32(bytes),
 		.row = get_le16(bytes + 4),
-		.column = get_le16(bytes + 6),
-		.table = get_le32(bytes + 8),
+		.member = get_le16(bytes + 6),
+		.group = get_le32(bytes + 8),
 		.serial = get_le64(bytes + 16),
 	};
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * Every byte that the Muninn engine keeps on flash and in NVRAM. Nothing about the medium is
- * defined elsewhere. Described for readers in docs/format.md; little-endian throughout.
+ * defined elsewhere, but for what the index keeps (index/bloom_format.h). Described for readers in
+ * docs/format.md; little-endian throughout.
  *
  *   record       28-byte header, value
  *   page         records one behind the other, or one large record whose header is in the spare
- * area table image  a read-only version table: columns, filters, overflow maps; same bytes in
- * NVRAM, on flash, in memory root         what NVRAM says of the flash, kept on flash for the case
- * that NVRAM is lost NVRAM        static header, state words, aborted sequence numbers, table
- * directory, buffer areas, growing tables
+ * area group image  what the index says of up to 64 sealed segments; its bytes are the index's own
+ *   root         what NVRAM says of the flash, kept on flash for the case that NVRAM is lost
+ *   NVRAM        static header, state words, aborted sequence numbers, directory of group images,
+ *                buffer areas, growing groups
  */
 #ifndef MUNINN_ENGINE_MUNINN_FORMAT_H
 #define MUNINN_ENGINE_MUNINN_FORMAT_H
@@ -23,9 +24,9 @@
 
 #define MUNINN_FORMAT_VERSION 5
 
-#define MUNINN_COLUMNS                                                            \
-	64 /* sealed segments of a read-only table: one bit each of a 64-bit word \
-	    */
+/* Sealed segments of a row that its index puts together: a bit each of a 64-bit word. */
+#define GROUP_SEGMENTS 64
+
 #define MUNINN_PAGE_BYTES_MAX    4096
 #define MUNINN_SEGMENT_PAGES_MAX 4096
 #define MUNINN_ABORTED_MAX       2048 /* ranges of aborted commands with sealed records */
@@ -118,7 +119,7 @@ static inline bool record_is_tombstone(const uint8_t bytes[RECORD_HEADER_BYTES])
 
 enum page_kind {
 	PAGE_KIND_RECORDS = 1,
-	PAGE_KIND_TABLE = 2,
+	PAGE_KIND_GROUP = 2,
 	PAGE_KIND_ROOT = 3,
 };
 
@@ -128,9 +129,9 @@ struct page_spare {
 	bool unfinished; /* the segment holds records of a command that was not committed when it
 			    was sealed */
 	uint16_t row;    /* of the segment */
-	uint32_t used;   /* bytes of the data area that hold records, or a table image's or root's
-			    part */
-	uint64_t serial; /* of the segment; for a table image its row << 32 | index; of the root */
+	uint32_t used;   /* bytes of the data area that hold records, or a part of a group's
+			    image or of a root */
+	uint64_t serial; /* of the segment; of a group image its row << 32 | number; of the root */
 	union {
 		uint8_t large_header[RECORD_HEADER_BYTES];
 		struct {
@@ -154,13 +155,13 @@ bool page_spare_decode(const uint8_t bytes[PAGE_SPARE_BYTES], uint32_t page_byte
 
 /*
  * A root is a header, the static header of the NVRAM, the aborted sequence numbers, the directory
- * entries in use, and for each row an entry and the segments of its growing table. A list of kills
+ * entries in use, and for each row an entry and the segments of its growing group. A list of kills
  * is a header and entries, in one page.
  */
 struct root_header {
 	uint64_t magic;
 	uint32_t bytes;  /* of all of it */
-	uint32_t count;  /* root: directory entries; list: columns that have been merged away since
+	uint32_t count;  /* root: directory entries; list: segments that have been merged away since
 			    the root */
 	uint64_t serial; /* of this page or these pages */
 	uint64_t base;   /* list: serial of the root that it goes with; root: 0 */
@@ -180,22 +181,22 @@ void root_seal(uint8_t *bytes, uint32_t length);
 /* False: not a root or list of at most `length` bytes, or the CRC does not match. */
 bool root_header_decode(const uint8_t *bytes, uint32_t length, struct root_header *header);
 
-/* A row in a root; the segments of the columns follow, 4 bytes each. */
+/* A row in a root; the segments of its growing group follow, 4 bytes each. */
 enum {
-	ROOT_ROW_INDEX_AT = 0,   /* 4: of the growing table */
-	ROOT_ROW_COLUMNS_AT = 4, /* 4 */
-	ROOT_ROW_LIVE_AT = 8,    /* 8: a bit for each column that has not been merged */
+	ROOT_ROW_GROUP_AT = 0,   /* 4: number of the growing group */
+	ROOT_ROW_MEMBERS_AT = 4, /* 4: segments that have been added to it */
+	ROOT_ROW_LIVE_AT = 8,    /* 8: a bit for each of them that has not been merged */
 	ROOT_ROW_SERIAL_AT = 16, /* 8: of the older buffer: segments sealed later have this serial
 				    or a higher one */
 	ROOT_ROW_BYTES = 24,
 };
 
-/* A column that has been merged away. */
+/* A segment that has been merged away. */
 struct root_kill {
 	uint32_t segment;
-	uint16_t row, column;
-	uint32_t table;  /* number in its row */
-	uint64_t serial; /* of the segment's buffer */
+	uint16_t row, member; /* its number in its group */
+	uint32_t group;       /* number in its row */
+	uint64_t serial;      /* of the segment's buffer */
 };
 
 #define ROOT_KILL_BYTES 24
@@ -219,7 +220,7 @@ enum {
 	NVRAM_PAGE_BYTES_AT = 28,     /* 4: of the flash */
 	NVRAM_BLOCK_PAGES_AT = 32,    /* 4 */
 	NVRAM_BLOCKS_AT = 36,         /* 4 */
-	NVRAM_INDEX_AT = 40,          /* 4: enum muninn_index */
+	NVRAM_INDEX_AT = 40,          /* 4: enum index_kind */
 	NVRAM_INDEX_PART_AT = 44,     /* INDEX_PART_BYTES: what that index keeps here, see index/ */
 	NVRAM_UUID_AT = 64,           /* 16: of the NAND image */
 	NVRAM_HEADER_CRC_AT = 80,     /* 4: of bytes 0..79 */
@@ -231,8 +232,8 @@ enum {
 #define INDEX_PART_BYTES 20
 
 /* Where records are looked for. */
-enum muninn_index {
-	MUNINN_INDEX_BLOOM = 1,
+enum index_kind {
+	INDEX_BLOOM = 1,
 };
 
 /*
@@ -250,7 +251,7 @@ enum {
 	STATE_ROOT_SEGMENT_AT = STATE_AT + 56, /* of the ring, that the last one is in */
 	/* Takes the place of STATE_VOID_AT once it is committed; 0: there is none. */
 	STATE_VOID_NEXT_AT = STATE_AT + 64,
-	/* 1: a merge takes out columns that the root on flash and its list of kills still name. */
+	/* 1: a merge takes out segments that the root on flash and its list of kills still name. */
 	STATE_KILLS_AHEAD_AT = STATE_AT + 72,
 };
 
@@ -275,23 +276,23 @@ static_assert(NVRAM_MEMO_AT >= STATE_KILLS_AHEAD_AT + 8 && NVRAM_MEMO_AT + 8 <= 
 #define NVRAM_DIRECTORY_AT  (NVRAM_ABORTED_AT + MUNINN_ABORTED_MAX * ABORTED_RANGE_BYTES)
 
 /*
- * Directory entry: where a complete table image is. In use when a column is live; the store of that
- * word makes and ends it. Its size depends on how many segments an image may touch.
+ * Directory entry: where the image of a complete group is. In use while the live word is not 0; the
+ * store of that word makes and ends it. Its size depends on how many segments an image may touch.
  */
 enum {
 	DIRECTORY_ROW_AT = 0,   /* 4 */
-	DIRECTORY_INDEX_AT = 4, /* 4 */
+	DIRECTORY_GROUP_AT = 4, /* 4: number in the row */
 	DIRECTORY_BYTES_AT = 8, /* 4: length of the image */
 	DIRECTORY_FIRST_PAGE_AT =
 		12,             /* 4: page within the first segment; later segments start at 0 */
-	DIRECTORY_LIVE_AT = 16, /* 8: a bit for each column that has not been merged */
+	DIRECTORY_LIVE_AT = 16, /* 8: a bit for each segment that has not been merged */
 	DIRECTORY_SEGMENTS_AT = 24, /* 4 each */
 };
 
 /*
  * Buffer area: header, map of logical page to slot, slot headers, slots; each part NVRAM_PAGE
- * aligned. A row has one, history's up to two; which ones is in the areas
- * themselves. The growing table images of the rows follow.
+ * aligned. A row has one, history's up to two; which ones is in the areas themselves. The growing
+ * groups of the rows follow.
  */
 enum {
 	BUFFER_SERIAL_AT = 0, /* 8: serial of the buffered segment; the store of this word empties

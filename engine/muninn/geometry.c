@@ -65,7 +65,7 @@ static void size_roots(struct muninn_geometry *geometry)
 	geometry->root_bytes_max =
 		(uint32_t)(ROOT_HEADER_BYTES + ROOT_STATIC_BYTES + aborted +
 			   (uint64_t)geometry->directory_entries * geometry->directory_entry_bytes +
-			   (uint64_t)geometry->rows * (ROOT_ROW_BYTES + 4 * MUNINN_COLUMNS));
+			   (uint64_t)geometry->rows * (ROOT_ROW_BYTES + 4 * GROUP_SEGMENTS));
 	geometry->root_segments =
 		(uint32_t)max_u64(2 * divide_up(geometry->root_bytes_max, segment_bytes),
 				  geometry->segments / SEGMENTS_PER_ROOT_SEGMENT);
@@ -94,9 +94,9 @@ static void place_in_nvram(struct muninn_geometry *geometry)
 	geometry->buffer_bytes = align_up(geometry->slots_at + (uint64_t)buffer_slots(geometry) *
 								       geometry->page_bytes,
 					  NVRAM_PAGE);
-	geometry->tables_at = geometry->buffers_at + geometry->buffers * geometry->buffer_bytes;
-	geometry->table_bytes = align_up(geometry->image_bytes_max, NVRAM_PAGE);
-	geometry->nvram_bytes = geometry->tables_at + geometry->rows * geometry->table_bytes;
+	geometry->groups_at = geometry->buffers_at + geometry->buffers * geometry->buffer_bytes;
+	geometry->group_bytes = align_up(geometry->image_bytes_max, NVRAM_PAGE);
+	geometry->nvram_bytes = geometry->groups_at + geometry->rows * geometry->group_bytes;
 }
 
 /*
@@ -115,16 +115,15 @@ static void size_rooms(struct muninn_geometry *geometry)
 /* What follows from the size of the index. */
 static void derive_sizes(struct muninn_geometry *geometry)
 {
-	geometry->image_bytes_max = index_table_bytes_max(geometry);
+	geometry->image_bytes_max = index_image_bytes_max(geometry);
 	uint32_t image_pages = (uint32_t)divide_up(geometry->image_bytes_max, geometry->page_bytes);
 	geometry->image_segments_max =
 		(uint32_t)divide_up(image_pages, geometry->segment_pages) + 1;
 	geometry->directory_entry_bytes =
 		(uint32_t)align_up(DIRECTORY_SEGMENTS_AT + 4 * geometry->image_segments_max, 16);
-	geometry->directory_entries =
-		geometry->segments / TABLE_SPARSE_COLUMNS + geometry->rows + 1;
+	geometry->directory_entries = geometry->segments / GROUP_SPARSE + geometry->rows + 1;
 	size_roots(geometry);
-	/* Every row's table may become complete before anything else does. */
+	/* Every row's group may become complete before anything else does. */
 	geometry->reserve_metadata = (uint32_t)divide_up((uint64_t)geometry->rows * image_pages,
 							 geometry->segment_pages) +
 				     1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Sizes that follow from the NAND geometry and the options: segments, rows, filters, the places of
- * things in NVRAM.
+ * Sizes that follow from the NAND geometry and the options: segments, rows, the places of things
+ * in NVRAM; and the sizes of the index.
  */
 #ifndef MUNINN_ENGINE_MUNINN_GEOMETRY_H
 #define MUNINN_ENGINE_MUNINN_GEOMETRY_H
@@ -11,10 +11,10 @@
 #include "engine/muninn/options.h"
 
 /*
- * A complete table with so few live columns, or fewer, is merged away: bounds tables and the
+ * A complete group with so few segments left, or fewer, is merged away: bounds groups and the
  * directory.
  */
-#define TABLE_SPARSE_COLUMNS 16
+#define GROUP_SPARSE 16
 
 struct muninn_geometry {
 	/* As configured. */
@@ -33,9 +33,9 @@ struct muninn_geometry {
 	uint32_t root_segments;           /* the first ones of the device: the ring of roots */
 	uint32_t root_bytes_max;          /* of a root */
 	uint32_t root_kills_max;          /* of a list of kills: as many as fit a page */
-	uint32_t reserve_metadata;        /* free segments kept for table images */
+	uint32_t reserve_metadata;        /* free segments kept for group images */
 	uint32_t room_kept[RECORD_ROOMS]; /* free segments that puts of each room leave */
-	uint64_t image_bytes_max;         /* of a table image */
+	uint64_t image_bytes_max;         /* of a group's image */
 	uint32_t image_segments_max;      /* segments that an image may touch */
 	uint32_t directory_entry_bytes;
 	uint32_t directory_entries;
@@ -45,8 +45,8 @@ struct muninn_geometry {
 	uint64_t buffers_at;                /* first buffer area */
 	uint64_t buffer_bytes;              /* size of a buffer area */
 	uint64_t slot_headers_at, slots_at; /* within a buffer area */
-	uint64_t tables_at;                 /* first row's growing table */
-	uint64_t table_bytes;               /* space for one */
+	uint64_t groups_at;                 /* first row's growing group */
+	uint64_t group_bytes;               /* space for one */
 	uint64_t nvram_bytes;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Hashes a key to its row, its pages and its filter bits. */
+/* Hashes a key to its row and for its index. */
 #include "engine/muninn/hash.h"
 
 #include <xxhash.h>

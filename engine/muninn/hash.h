@@ -14,7 +14,7 @@
 
 struct key_hash {
 	uint64_t group;  /* of (partition, identifier, piece / segment pages): row and pages */
-	uint64_t key;    /* of the whole key: filters and overflow map */
+	uint64_t key;    /* of the whole key: for the index */
 	uint32_t offset; /* piece % segment pages */
 	bool metadata;   /* of any class but data: most of its records are small */
 };

@@ -18,7 +18,7 @@ void header_write(uint8_t *to, const struct muninn_geometry *geometry, const uin
 	put_le32(to + NVRAM_PAGE_BYTES_AT, geometry->page_bytes);
 	put_le32(to + NVRAM_BLOCK_PAGES_AT, geometry->block_pages);
 	put_le32(to + NVRAM_BLOCKS_AT, geometry->blocks);
-	put_le32(to + NVRAM_INDEX_AT, MUNINN_INDEX_BLOOM);
+	put_le32(to + NVRAM_INDEX_AT, INDEX_BLOOM);
 	index_put_part(geometry, to + NVRAM_INDEX_PART_AT);
 	memcpy(to + NVRAM_UUID_AT, uuid, 16);
 	put_le32(to + NVRAM_HEADER_CRC_AT, crc32c(0, to, NVRAM_HEADER_CRC_AT));
@@ -50,11 +50,11 @@ int header_read(const uint8_t *from, struct nand *nand_, struct muninn_geometry 
 			"the device has engine format %u, this program knows %d; use the program"
 			" that formatted it",
 			version, MUNINN_FORMAT_VERSION);
-	if (get_le32(from + NVRAM_INDEX_AT) != MUNINN_INDEX_BLOOM)
+	if (get_le32(from + NVRAM_INDEX_AT) != INDEX_BLOOM)
 		return error_set(error, -EPROTO,
 				 "the device has index %u, this program knows %d; use the program "
 				 "that formatted it",
-				 get_le32(from + NVRAM_INDEX_AT), MUNINN_INDEX_BLOOM);
+				 get_le32(from + NVRAM_INDEX_AT), INDEX_BLOOM);
 	if (memcmp(from + NVRAM_UUID_AT, nand_uuid(nand_), 16) != 0 ||
 	    get_le32(from + NVRAM_PAGE_BYTES_AT) != nand->page_bytes ||
 	    get_le32(from + NVRAM_BLOCK_PAGES_AT) != nand->pages_per_block ||

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Writing the image of a full table to flash, at once or a few pages at a time, after which it is a
- * complete table of its row.
+ * Writing the image of a full group to flash, at once or a few pages at a time, after which it is a
+ * complete group of its row's index.
  */
 #include "engine/muninn/image.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "common/crc32c.h"
 #include "common/log.h"
 #include "engine/muninn/directory.h"
 #include "engine/muninn/nvram.h"
@@ -45,22 +44,21 @@ static int allocate_image(struct muninn_store *store, uint32_t bytes, uint8_t *e
 	return 0;
 }
 
-static uint32_t image_pages(const struct muninn_store *store, const struct table *table)
+static uint32_t image_pages(const struct muninn_store *store, const struct index_image *image)
 {
-	return (uint32_t)divide_up(table->image_bytes, store->geometry.page_bytes);
+	return (uint32_t)divide_up(image->length, store->geometry.page_bytes);
 }
 
 static int program_image_page(struct muninn_store *store, const struct image_writing *writing)
 {
 	const struct muninn_geometry *geometry = &store->geometry;
-	const struct table *table = &writing->table;
+	const struct index_image *image = &writing->image;
 	uint64_t offset = (uint64_t)writing->pages * geometry->page_bytes;
 	uint8_t data[MUNINN_PAGE_BYTES_MAX];
 	struct page_spare spare = {
-		.kind = PAGE_KIND_TABLE,
-		.used = (uint32_t)min_u64(geometry->page_bytes, table->image_bytes - offset),
-		.serial = (uint64_t)get_le32(table->image + TABLE_ROW_AT) << 32 |
-			  table_index(table),
+		.kind = PAGE_KIND_GROUP,
+		.used = (uint32_t)min_u64(geometry->page_bytes, image->length - offset),
+		.serial = (uint64_t)writing->row << 32 | image->group,
 	};
 	struct nand_page_io io = {
 		.page = directory_image_page(store, writing->entry, writing->pages),
@@ -69,7 +67,7 @@ static int program_image_page(struct muninn_store *store, const struct image_wri
 	};
 
 	memset(data, 0, geometry->page_bytes);
-	memcpy(data, table->image + offset, spare.used);
+	memcpy(data, image->bytes + offset, spare.used);
 	page_spare_encode(&spare, store->spares);
 	int result = nand_program(store->nand, NAND_CAUSE_INDEX, &io, 1);
 
@@ -87,35 +85,31 @@ static int place_image(struct muninn_store *store, struct image_writing *writing
 	int result = -EIO;
 
 	if (writing->attempts++ < IMAGE_ATTEMPTS)
-		result =
-			allocate_image(store, (uint32_t)writing->table.image_bytes, writing->entry);
+		result = allocate_image(store, (uint32_t)writing->image.length, writing->entry);
 	writing->pages = 0;
 	if (!result) {
 		directory_refer_to_segments(store, writing->entry, 1);
 		return 0;
 	}
-	free(writing->table.image);
+	free(writing->image.bytes);
 	*writing = (struct image_writing){ 0 };
 	return result;
 }
 
-/* Begins to write a row's growing table. On an error there is none on its way. */
+/* Begins to write a row's growing group. On an error there is none on its way. */
 static int begin_image(struct muninn_store *store, uint32_t number, struct image_writing *writing)
 {
-	struct table copy = store->rows[number].growing;
 	uint8_t *entry = directory_free_entry(store);
+	struct index_image image;
+	int result;
 
 	if (!entry)
 		return -ENOSPC;
-	copy.live_word = entry + DIRECTORY_LIVE_AT;
-	copy.image = malloc(copy.image_bytes);
-	if (!copy.image)
-		return -ENOMEM;
-	memcpy(copy.image, store->rows[number].growing.image, copy.image_bytes);
-	put_le64(copy.image + TABLE_LIVE_AT, 0);
-	put_le32(copy.image + TABLE_CRC_AT, 0);
-	put_le32(copy.image + TABLE_CRC_AT, crc32c(0, copy.image, copy.image_bytes));
-	*writing = (struct image_writing){ .table = copy, .entry = entry, .row = number };
+	result = row_index_make_image(store->rows[number].index, &image);
+	if (result)
+		return result;
+	image.live = entry + DIRECTORY_LIVE_AT;
+	*writing = (struct image_writing){ .image = image, .entry = entry, .row = number };
 	return place_image(store, writing);
 }
 
@@ -138,7 +132,7 @@ static int sync_image(struct muninn_store *store, const uint8_t *entry)
 static int program_image(struct muninn_store *store, struct image_writing *writing,
 			 uint32_t *budget)
 {
-	while (writing->pages < image_pages(store, &writing->table) && *budget) {
+	while (writing->pages < image_pages(store, &writing->image) && *budget) {
 		int result = program_image_page(store, writing);
 
 		--*budget;
@@ -146,7 +140,7 @@ static int program_image(struct muninn_store *store, struct image_writing *writi
 		if (!result)
 			continue;
 		log_line(LOG_LEVEL_WARNING,
-			 "table image: segment %u is retired: programming failed (error %d)",
+			 "index: segment %u is retired: programming failed (error %d)",
 			 store->metadata_segment, -result);
 		for (uint32_t n = 0; n < directory_entry_segments(store, writing->entry); n++)
 			store->images[get_le32(writing->entry + DIRECTORY_SEGMENTS_AT + 4 * n)]--;
@@ -164,68 +158,55 @@ static int sync_entry(struct muninn_store *store, const uint8_t *entry)
 			       store->geometry.directory_entry_bytes);
 }
 
-/*
- * Of a table whose image is on flash, header and columns stay in memory when there is a cache for
- * the rest.
- */
-static void keep_head(struct muninn_store *store, struct table *table)
-{
-	uint8_t *head = store->table_cache ? realloc(table->image, table_bits_offset()) : NULL;
-
-	if (!head)
-		return;
-	table->image = head;
-	table->source = table_cache_source(store->table_cache);
-}
-
-/* An entry, or a table that has begun anew, could not be synced. */
+/* An entry, or a group that has begun anew, could not be synced. */
 static void tell_unstable(int result)
 {
 	log_line(LOG_LEVEL_ERROR,
-		 "the tables in NVRAM can't be made stable (error %d); flushed data may not survive"
+		 "the index in NVRAM can't be made stable (error %d); flushed data may not survive"
 		 " a power failure of this host",
 		 -result);
 }
 
 /*
- * Begins the next table of a row. That is made stable at once: otherwise a failure of the host
+ * Begins the next group of a row. That is made stable at once: otherwise a failure of the host
  * could bring back the beginning of the one before, although that is complete, has been merged
  * away, or has been followed by others.
  */
-static void begin_next_table(struct muninn_store *store, uint32_t number)
+static void begin_next_group(struct muninn_store *store, uint32_t number)
 {
-	struct row *row = &store->rows[number];
+	struct row_index *index = store->rows[number].index;
+	const uint8_t *group;
+	uint64_t bytes;
 	int result;
 
-	table_begin(&row->growing, &store->geometry, row->growing.image, number,
-		    table_index(&row->growing) + 1);
-	result = nand_nvram_sync(store->nand, (uint64_t)(row->growing.image - store->nvram),
-				 NVRAM_PAGE);
+	row_index_begin(index, row_index_growing(index) + 1);
+	group = row_index_nvram(index, &bytes);
+	result = nand_nvram_sync(store->nand, (uint64_t)(group - store->nvram), NVRAM_PAGE);
 	if (result)
 		tell_unstable(result);
-	row_refresh_bounds(store, row);
+	row_index_refresh(index);
 }
 
-/* An image is on flash: it becomes a complete table of its row, which begins the next one. */
+/* An image is on flash: it becomes a complete group of its row, which begins the next one. */
 static int end_image(struct muninn_store *store, struct image_writing *writing)
 {
-	struct row *row = &store->rows[writing->row];
-	uint64_t live = table_live(&row->growing);
+	struct row_index *index = store->rows[writing->row].index;
+	uint64_t live = row_index_live(index);
 	uint8_t *entry = writing->entry;
 	int result = sync_image(store, entry);
 
 	if (!result && live)
-		result = directory_add_table(row, &writing->table);
+		result = row_index_replace(index, writing->image.group, writing->image.group,
+					   &writing->image);
 	if (result)
 		return result;
 	if (!live) {
 		/* All of it has been merged away meanwhile. */
 		directory_refer_to_segments(store, entry, -1);
-		free(writing->table.image);
+		free(writing->image.bytes);
 	} else {
-		keep_head(store, &row->complete[row->complete_count - 1]);
 		put_le32(entry + DIRECTORY_ROW_AT, writing->row);
-		put_le32(entry + DIRECTORY_INDEX_AT, table_index(&row->growing));
+		put_le32(entry + DIRECTORY_GROUP_AT, writing->image.group);
 		/* What the live word speaks of is stable before it. */
 		result = sync_entry(store, entry);
 		nvram_store64(entry + DIRECTORY_LIVE_AT, live);
@@ -234,20 +215,20 @@ static int end_image(struct muninn_store *store, struct image_writing *writing)
 		if (result)
 			tell_unstable(result);
 	}
-	begin_next_table(store, writing->row);
+	begin_next_group(store, writing->row);
 	*writing = (struct image_writing){ 0 };
 	return 0;
 }
 
-/* Begins or goes on to write a row's table. */
+/* Begins or goes on to write a row's group. */
 static int write_image(struct muninn_store *store, uint32_t number, struct image_writing *writing,
 		       uint32_t *budget)
 {
-	int result = writing->table.image ? 0 : begin_image(store, number, writing);
+	int result = writing->image.bytes ? 0 : begin_image(store, number, writing);
 
 	if (!result)
 		result = program_image(store, writing, budget);
-	if (!result && writing->pages == image_pages(store, &writing->table))
+	if (!result && writing->pages == image_pages(store, &writing->image))
 		result = end_image(store, writing);
 	return result;
 }
@@ -258,33 +239,34 @@ static int complete_history(struct muninn_store *store, uint32_t *budget, bool *
 	uint32_t number = history_row(&store->geometry);
 	int result = write_image(store, number, &store->history_image, budget);
 
-	*completed |= !result && !store->history_image.table.image;
+	*completed |= !result && !store->history_image.image.bytes;
 	return result;
 }
 
-int image_complete_table(struct muninn_store *store, uint32_t number, uint32_t *budget,
+int image_complete_group(struct muninn_store *store, uint32_t number, uint32_t *budget,
 			 bool *completed)
 {
+	const struct row_index *index = store->rows[number].index;
 	struct image_writing writing = { 0 };
 	int result = 0;
 
-	assert(table_columns(&store->rows[number].growing) == MUNINN_COLUMNS);
+	assert(row_index_members(index) == GROUP_SEGMENTS);
 	if (number == history_row(&store->geometry) &&
-	    (store->history_image.table.image || table_live(&store->rows[number].growing)))
+	    (store->history_image.image.bytes || row_index_live(index)))
 		return complete_history(store, budget, completed);
-	if (!table_live(&store->rows[number].growing)) {
-		begin_next_table(store, number);
+	if (!row_index_live(index)) {
+		begin_next_group(store, number);
 		return 0;
 	}
 	/* Images lie one behind the other. */
-	if (store->history_image.table.image)
+	if (store->history_image.image.bytes)
 		result = complete_history(store, budget, completed);
 	if (!result)
 		result = write_image(store, number, &writing, budget);
 	if (result) {
-		if (writing.table.image)
+		if (writing.image.bytes)
 			directory_refer_to_segments(store, writing.entry, -1);
-		free(writing.table.image);
+		free(writing.image.bytes);
 		return result;
 	}
 	*completed = true;

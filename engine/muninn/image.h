@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Writing full tables to flash. */
+/* Writing full groups of the rows' indices to flash. */
 #ifndef MUNINN_ENGINE_MUNINN_IMAGE_H
 #define MUNINN_ENGINE_MUNINN_IMAGE_H
 
 #include "engine/muninn/store.h"
 
 /*
- * Writes a row's growing table, which must be full, to flash, and begins the next one. Takes the
- * pages that it programs off *pages; where these are too few for a table of history's row, the next
- * call goes on. Sets *completed when any table has been completed, which a root is to say, also
+ * Writes a row's growing group, which must be full, to flash, and begins the next one. Takes the
+ * pages that it programs off *pages; where these are too few for a group of history's row, the next
+ * call goes on. Sets *completed when any group has been completed, which a root is to say, also
  * when it fails then. -ENOSPC, -EIO.
  */
-int image_complete_table(struct muninn_store *store, uint32_t row, uint32_t *pages,
+int image_complete_group(struct muninn_store *store, uint32_t row, uint32_t *pages,
 			 bool *completed);
 
 #endif

@@ -257,7 +257,7 @@ struct probed {
 	uint64_t first_page;
 };
 
-/* Whether a page has a record of the key that is old enough; see table_search_narrow. */
+/* Whether a page has a record of the key that is old enough; see index_search_narrow. */
 static int is_as_old(void *context, uint32_t number)
 {
 	const struct probed *probed = context;
@@ -274,16 +274,16 @@ static int is_as_old(void *context, uint32_t number)
 	return result ? result : found;
 }
 
-static int search_segment(struct lookup *lookup, struct table_search *search, uint32_t segment)
+static int search_segment(struct lookup *lookup, struct index_search *search, uint32_t segment)
 {
 	struct probed probed = { .lookup = lookup,
 				 .first_page = segment_page(&lookup->store->geometry, segment) };
-	int result = table_search_narrow(search, newest_sequence(lookup), is_as_old, &probed);
+	int result = index_search_narrow(search, is_as_old, &probed);
 	uint32_t page;
 
 	if (result)
 		return result;
-	while (table_search_page(search, &page)) {
+	while (index_search_page(search, &page)) {
 		result = search_flash_page(lookup, probed.first_page + page);
 		if (result != -EAGAIN)
 			return result;
@@ -291,19 +291,17 @@ static int search_segment(struct lookup *lookup, struct table_search *search, ui
 	return -EAGAIN;
 }
 
-static int search_table(struct lookup *lookup, const struct table *table)
+static int search_sealed(struct lookup *lookup, const struct row_index *index)
 {
-	struct table_search search;
+	struct index_search search;
 	uint32_t segment;
 
-	table_search_begin(&search, table, &lookup->hash, newest_sequence(lookup));
-	search.after = lookup->after;
-	while (table_search_segment(&search, &segment)) {
+	index_search_begin(&search, index, &lookup->hash, newest_sequence(lookup));
+	while (index_search_segment(&search, lookup->after, &segment)) {
 		int result = search_segment(lookup, &search, segment);
 
 		if (result != -EAGAIN)
 			return result;
-		search.after = lookup->after;
 	}
 	return search.result ? search.result : -EAGAIN;
 }
@@ -326,7 +324,6 @@ static int search_buffer(struct lookup *lookup, const struct buffer *buffer)
 static int search(struct lookup *lookup)
 {
 	struct muninn_store *store = lookup->store;
-	uint32_t oldest;
 	struct row *row;
 	int result;
 
@@ -338,11 +335,7 @@ static int search(struct lookup *lookup)
 	if (result == -EAGAIN)
 		result = search_buffer(lookup, &row->buffer);
 	if (result == -EAGAIN)
-		result = search_table(lookup, &row->growing);
-	oldest = lookup->after ? bounds_find_after(&row->bounds, lookup->after) : 0;
-	for (uint32_t n = bounds_find(&row->bounds, row->complete_count, newest_sequence(lookup));
-	     result == -EAGAIN && n-- > oldest;)
-		result = search_table(lookup, &row->complete[n]);
+		result = search_sealed(lookup, row->index);
 	if (result == -EAGAIN)
 		result = lookup->found ? 0 : -ENOENT;
 	return result;

@@ -15,16 +15,16 @@ static uint64_t given(const void *memory)
 	return malloc_usable_size((void *)(uintptr_t)memory);
 }
 
-static uint64_t filter_memory(const struct buffer *buffer)
+static uint64_t index_memory(const struct buffer *buffer)
 {
 	return segment_index_memory(buffer->index) + given(buffer->absorbable);
 }
 
 enum memory_kind {
-	MEMORY_TABLES,      /* complete tables: images, or what of them is not on flash alone */
-	MEMORY_TABLE_CACHE, /* pages of tables on flash */
-	MEMORY_FILTERS,     /* filters and overflow maps of the active segments */
-	MEMORY_ROWS,        /* rows, their lists of tables, internal versions and buffers */
+	MEMORY_TABLES, /* complete groups of the index, or what of them is not on flash alone */
+	MEMORY_TABLE_CACHE, /* pages of groups on flash */
+	MEMORY_FILTERS,     /* indices of the active segments */
+	MEMORY_ROWS,        /* rows, what their indices hold beside groups, and their buffers */
 	MEMORY_SEGMENTS,    /* what is known of each segment: free ones, wear, rows, images */
 	MEMORY_SCRATCH,     /* space for programming a segment and for roots */
 	MEMORY_KINDS
@@ -34,19 +34,20 @@ static_assert(MEMORY_KINDS < RECORD_MEMORY_KINDS_MAX, "the list of kinds has an 
 
 static void count(const struct muninn_store *store, uint64_t bytes[MEMORY_KINDS])
 {
+	struct index_figures index;
+
+	index_count(store->index, &index);
+	bytes[MEMORY_TABLES] = index.groups_memory;
+	bytes[MEMORY_TABLE_CACHE] = index.cache_memory;
 	bytes[MEMORY_ROWS] = given(store) + given(store->rows) + given(store->free_buffers) +
-			     given(store->touched);
+			     given(store->touched) + index.rows_memory;
 	for (uint32_t number = 0; number < store->geometry.rows; number++) {
 		const struct row *row = &store->rows[number];
 
-		for (uint32_t n = 0; n < row->complete_count; n++)
-			bytes[MEMORY_TABLES] += given(row->complete[n].image);
-		bytes[MEMORY_ROWS] += given(row->complete) + given(row->bounds.versions);
-		bytes[MEMORY_FILTERS] += filter_memory(&row->buffer) + filter_memory(&row->newer);
+		bytes[MEMORY_FILTERS] += index_memory(&row->buffer) + index_memory(&row->newer);
 	}
 	for (uint32_t n = 0; n < store->free_buffer_count; n++)
-		bytes[MEMORY_FILTERS] += filter_memory(&store->free_buffers[n]);
-	bytes[MEMORY_TABLE_CACHE] = table_cache_bytes(store->table_cache);
+		bytes[MEMORY_FILTERS] += index_memory(&store->free_buffers[n]);
 	bytes[MEMORY_SEGMENTS] = given(store->space.ring) + given(store->space.wear) +
 				 given(store->images) + given(store->segment_rows) +
 				 merge_run_segment_bytes(store);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * Reclaiming segments. One step takes a few sealed segments, puts again what is still needed of
- * them, takes their columns out of their tables and frees them.
+ * them, takes them out of their rows' indices and frees them.
  *
  * A moved record keeps its sequence number, so it counts at once and both copies are the same
  * record; a crash leaves at worst both. A record that is not the newest of its key, hidden ones
@@ -67,25 +67,22 @@ static int move_record(struct merge_run *run, const struct page_record *record, 
 }
 
 /*
- * Takes the column of a segment out of its table, and the table out of its row when that was the
- * last one.
+ * Takes a segment out of its row's index, and its group too when that was the last one.
  */
-static struct root_kill kill_segment(struct muninn_store *store, const struct victim *victim)
+static struct root_kill take_out(struct muninn_store *store, const struct victim *victim)
 {
-	struct table_column facts;
-	uint32_t column;
-	struct table *table = choose_find_column(store, victim, &column, &facts);
-	struct root_kill kill = {
-		.segment = facts.segment,
-		.row = (uint16_t)victim->row,
-		.column = (uint16_t)column,
-		.table = table_index(table),
-		.serial = facts.serial,
-	};
+	struct sealed_segment segment;
 
-	directory_kill_column(store, victim->row, table, column);
-	directory_drop_empty_tables(store, victim->row);
-	return kill;
+	row_index_find(store->rows[victim->row].index, victim->segment, &segment);
+	directory_take_out(store, victim->row, &segment);
+	directory_drop_empty(store, victim->row);
+	return (struct root_kill){
+		.segment = segment.segment,
+		.row = (uint16_t)victim->row,
+		.member = (uint16_t)segment.member,
+		.group = segment.group,
+		.serial = segment.serial,
+	};
 }
 
 static bool is_chosen(const struct victim *batch, uint32_t count, uint32_t segment)
@@ -199,7 +196,7 @@ int merge_segments(struct muninn_store *store, const struct record_keep *keep,
 	if (result)
 		return result;
 	for (uint32_t i = 0; i < count; i++)
-		kills[i] = kill_segment(store, &batch[i]);
+		kills[i] = take_out(store, &batch[i]);
 	result = flush_all(store);
 	if (result)
 		return result;

@@ -42,8 +42,7 @@ static void begin_rows(struct muninn_store *store)
 	directory_clear(store);
 	rows_release_buffers(store);
 	for (uint32_t number = 0; number < store->geometry.rows; number++) {
-		table_begin(&store->rows[number].growing, &store->geometry,
-			    row_growing_image(store, number), number, 0);
+		row_index_begin(store->rows[number].index, 0);
 		row_start_buffer(store, number);
 	}
 }
@@ -115,22 +114,9 @@ static int step_header(struct muninn_store *store, struct error_text *error)
 	return header_read(store->nvram, store->nand, &store->geometry, error);
 }
 
-static int step_table_cache(struct muninn_store *store, struct error_text *error)
+static int step_index(struct muninn_store *store, struct error_text *error)
 {
-	uint64_t bytes = store->options->bloom.table_cache_bytes;
-
-	if (!bytes)
-		return 0;
-	if (bytes < BLOOM_TABLE_CACHE_MIN)
-		return error_set(error, -ERANGE,
-				 "a cache of %llu bytes for tables is too small: at least %llu",
-				 (unsigned long long)bytes,
-				 (unsigned long long)BLOOM_TABLE_CACHE_MIN);
-	store->table_cache =
-		table_cache_create(bytes, store->geometry.page_bytes, directory_read_page, store);
-	return store->table_cache
-		       ? 0
-		       : error_set(error, -ENOMEM, "out of memory for a cache of tables");
+	return index_prepare(store->index, store->options, directory_read_page, store, error);
 }
 
 static int step_outage(struct muninn_store *store, struct error_text *error)
@@ -141,21 +127,55 @@ static int step_outage(struct muninn_store *store, struct error_text *error)
 	return 0;
 }
 
-static int step_growing_tables(struct muninn_store *store, struct error_text *error)
+static int step_growing_groups(struct muninn_store *store, struct error_text *error)
 {
-	const struct muninn_geometry *geometry = &store->geometry;
-
-	for (uint32_t number = 0; number < geometry->rows; number++) {
-		struct row *row = &store->rows[number];
-		if (!table_attach(&row->growing, geometry, row_growing_image(store, number),
-				  number))
+	for (uint32_t number = 0; number < store->geometry.rows; number++)
+		if (!row_index_attach(store->rows[number].index))
 			return error_set(error, -EINVAL,
-					 "the growing table of row %u in NVRAM is corrupt", number);
+					 "the growing group of row %u in NVRAM is corrupt", number);
+	return 0;
+}
+
+/* The growing group of a row is newer than its complete ones. */
+static int check_growing_group(struct row_index *index, uint32_t number, struct error_text *error)
+{
+	uint32_t growing = row_index_growing(index), newest;
+
+	if (!row_index_newest(index, &newest) || growing > newest)
+		return 0;
+	if (growing < newest)
+		return error_set(error, -EINVAL,
+				 "row %u grows group %u, but group %u is complete; the NVRAM is "
+				 "corrupt",
+				 number, growing, newest);
+	/* Listed as complete, but the next one had not begun when the process ended. */
+	row_index_begin(index, growing + 1);
+	return 0;
+}
+
+/* Notes which segments a row has. */
+static int note_segments(struct muninn_store *store, uint32_t number, bool *in_use,
+			 struct error_text *error)
+{
+	struct index_walk walk = { 0 };
+	struct sealed_segment segment;
+
+	while (row_index_next(store->rows[number].index, &walk, &segment)) {
+		if (segment.segment >= store->geometry.segments || in_use[segment.segment])
+			return error_set(
+				error, -EINVAL,
+				"row %u, group %u, member %u: segment %u does not exist or "
+				"is in use twice; the device is damaged",
+				number, segment.group, segment.member, segment.segment);
+		in_use[segment.segment] = true;
+		store->segment_rows[segment.segment] = (uint16_t)number;
+		store->counters.sealed_records += segment.records;
+		store->counters.sealed_record_bytes += segment.record_bytes;
 	}
 	return 0;
 }
 
-static int step_complete_tables(struct muninn_store *store, struct error_text *error)
+static int step_complete_groups(struct muninn_store *store, struct error_text *error)
 {
 	const struct muninn_geometry *geometry = &store->geometry;
 	const struct space_shape shape = {
@@ -170,50 +190,14 @@ static int step_complete_tables(struct muninn_store *store, struct error_text *e
 		return error_set(error, -ENOMEM, "out of memory");
 	result = directory_load(store, in_use, error);
 	for (uint32_t number = 0; !result && number < geometry->rows; number++) {
-		struct row *row = &store->rows[number];
-		struct table_column facts;
+		struct row_index *index = store->rows[number].index;
 
-		uint32_t newest = row->complete_count
-					  ? table_index(&row->complete[row->complete_count - 1])
-					  : 0;
-		uint32_t growing = table_index(&row->growing);
-
-		/* Listed as complete, but the next one had not begun when the process ended. */
-		if (row->complete_count && growing == newest)
-			table_begin(&row->growing, geometry, row->growing.image, number,
-				    growing + 1);
-		else if (row->complete_count && growing < newest)
-			result = error_set(
-				error, -EINVAL,
-				"row %u grows table %u, but table %u is complete; the NVRAM is"
-				" corrupt",
-				number, growing, newest);
-		for (uint32_t n = 0; !result && n <= row->complete_count; n++) {
-			const struct table *table = n < row->complete_count ? &row->complete[n]
-									    : &row->growing;
-
-			for (uint32_t column = 0; !result && column < table_columns(table);
-			     column++) {
-				if (!(table_live(table) >> column & 1))
-					continue;
-				table_read_column(table, column, &facts);
-				if (facts.segment >= geometry->segments || in_use[facts.segment])
-					result = error_set(error, -EINVAL,
-							   "row %u, table %u, column %u: segment %u"
-							   " does not exist or is in use twice; "
-							   "the device is damaged",
-							   number, n, column, facts.segment);
-				if (result)
-					break;
-				in_use[facts.segment] = true;
-				store->segment_rows[facts.segment] = (uint16_t)number;
-				store->counters.sealed_records += facts.records;
-				store->counters.sealed_record_bytes += facts.record_bytes;
-			}
-		}
+		result = check_growing_group(index, number, error);
+		if (!result)
+			result = note_segments(store, number, in_use, error);
+		if (!result)
+			row_index_refresh(index);
 	}
-	for (uint32_t number = 0; !result && number < geometry->rows; number++)
-		row_refresh_bounds(store, &store->rows[number]);
 	space_destroy(&store->space);
 	if (!result && space_create(&store->space, store->nand, &shape, in_use))
 		result = error_set(error, -ENOMEM, "out of memory");
@@ -292,11 +276,11 @@ static const struct {
 } open_steps[] = {
 	{ "read the header", step_header },
 	{ "allocate memory", store_allocate },
-	{ "allocate a cache of tables", step_table_cache },
+	{ "prepare the index", step_index },
 	{ "look at the last root", roots_check },
 	{ "look for a failure of the host", step_outage },
-	{ "attach growing tables", step_growing_tables },
-	{ "load complete tables", step_complete_tables },
+	{ "attach growing groups", step_growing_groups },
+	{ "load complete groups", step_complete_groups },
 	{ "recover row buffers", step_buffers },
 	{ "look for a format", step_format },
 	{ "discard what was interrupted", step_interrupted },
@@ -340,7 +324,6 @@ static int open_once(struct nand *nand, const struct record_options *records,
 	store->nand = nand;
 	store->records = records;
 	store->options = options; /* placement is fixed at format */
-	store->version_tables = (uint32_t)max_u64(options->bloom.internal_version_tables, 1);
 	for (size_t i = 0; i < sizeof(open_steps) / sizeof(open_steps[0]); i++) {
 		uint64_t step_begin = now_microseconds();
 		int result = open_steps[i].run(store, error);

@@ -224,35 +224,20 @@ static void muninn_statistics(struct record_store *base, struct record_statistic
 	struct muninn_store *store = store_of(base);
 	const struct muninn_geometry *geometry = &store->geometry;
 	uint64_t segment_bytes = (uint64_t)geometry->segment_pages * geometry->page_bytes;
-	uint64_t sealed = 0, tables = 0, index_bytes = 0;
+	struct index_figures index;
 	/* What is only taken counts with its buffer. */
 	uint32_t taken = store->history_sealing.segment != NO_SEGMENT;
 	uint32_t free_segments = store->space.count + taken;
 
-	statistics->internal_versions = 0;
-
-	for (uint32_t number = 0; number < geometry->rows; number++) {
-		const struct row *row = &store->rows[number];
-
-		sealed += (uint64_t)__builtin_popcountll(table_live(&row->growing));
-		tables += row->complete_count;
-		statistics->internal_versions += row->bounds.count;
-		for (uint32_t n = 0; n < row->complete_count; n++) {
-			sealed += (uint64_t)__builtin_popcountll(table_live(&row->complete[n]));
-			index_bytes += table_memory_bytes(&row->complete[n]);
-		}
-		/* One without columns is of no key. */
-		if (table_columns(&row->growing))
-			index_bytes += row->growing.image_bytes;
-	}
-	index_bytes += rows_filter_bytes(store) + table_cache_bytes(store->table_cache);
+	index_count(store->index, &index);
+	statistics->internal_versions = index.internal_versions;
 	statistics->segments = geometry->segments;
 	statistics->segments_free = free_segments;
-	statistics->segments_sealed = sealed;
+	statistics->segments_sealed = index.segments;
 	statistics->segments_metadata =
-		geometry->segments - free_segments - store->space.retired - sealed;
+		geometry->segments - free_segments - store->space.retired - index.segments;
 	statistics->rows = geometry->hashed_rows;
-	statistics->tables = tables;
+	statistics->tables = index.groups;
 	statistics->used_bytes = min_u64(
 		store->base.limits.capacity_bytes,
 		(geometry->segments - geometry->root_segments - free_segments) * segment_bytes +
@@ -267,11 +252,11 @@ static void muninn_statistics(struct record_store *base, struct record_statistic
 		__atomic_load_n(&store->counters.page_reads, __ATOMIC_RELAXED);
 	statistics->false_positive_reads =
 		__atomic_load_n(&store->counters.false_positive_reads, __ATOMIC_RELAXED);
-	statistics->index_bytes = index_bytes;
+	statistics->index_bytes = index.bytes + rows_index_bytes(store);
 	memory_count(store, statistics->memory);
-	statistics->table_cache_bytes = table_cache_bytes(store->table_cache);
-	table_cache_counters(store->table_cache, &statistics->table_reads,
-			     &statistics->table_page_reads);
+	statistics->table_cache_bytes = index.cache_memory;
+	statistics->table_reads = index.reads;
+	statistics->table_page_reads = index.reads_missed;
 	statistics->buffer_bytes =
 		(uint64_t)geometry->buffers *
 		((uint64_t)buffer_slots(geometry) * geometry->page_bytes +

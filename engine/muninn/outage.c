@@ -73,19 +73,12 @@ void outage_note_boot(struct muninn_store *store)
 static void find_highest(const struct muninn_store *store, uint64_t *sequence, uint64_t *serial)
 {
 	for (uint32_t number = 0; number < store->geometry.rows; number++) {
-		const struct row *row = &store->rows[number];
+		struct index_walk walk = { .all = true };
+		struct sealed_segment segment;
 
-		for (uint32_t n = 0; n <= row->complete_count; n++) {
-			const struct table *table = n < row->complete_count ? &row->complete[n]
-									    : &row->growing;
-
-			for (uint32_t column = 0; column < table_columns(table); column++) {
-				struct table_column facts;
-
-				table_read_column(table, column, &facts);
-				*serial = max_u64(*serial, facts.serial);
-				*sequence = max_u64(*sequence, facts.last_sequence);
-			}
+		while (row_index_next(store->rows[number].index, &walk, &segment)) {
+			*serial = max_u64(*serial, segment.serial);
+			*sequence = max_u64(*sequence, segment.last_sequence);
 		}
 	}
 }
@@ -124,10 +117,10 @@ int outage_finish(struct muninn_store *store, struct error_text *error)
 			 "flush; %llu commands or fewer after it are gone",
 			 (unsigned long long)(store->fallen_from - flushed));
 	}
-	for (uint32_t number = 0; number < store->geometry.rows; number++) {
+	/* Nobody knows what of the growing groups is stable: they are not since they were attached.
+	 */
+	for (uint32_t number = 0; number < store->geometry.rows; number++)
 		store->rows[number].unsynced = true;
-		store->rows[number].growing.unsynced = true;
-	}
 	result = flush_all(store);
 	if (!result) {
 		outage_note_boot(store);

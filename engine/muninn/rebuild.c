@@ -2,7 +2,7 @@
 /*
  * A device whose NVRAM is lost: what NVRAM says of the flash is made again from the newest root and
  * from the segments sealed since, which say row and serial in every page. One page is read of every
- * segment that has been written, and all pages of those that are in no complete table. What was in
+ * segment that has been written, and all pages of those that are in no complete group. What was in
  * the row buffers is gone.
  */
 #include "engine/muninn/rebuild.h"
@@ -57,15 +57,15 @@ static struct root_kill kill_at(const struct rebuild *rebuild, uint32_t n)
 	return kill;
 }
 
-/* The columns among `live` that have not been merged away since the root. */
-static uint64_t still_live(const struct rebuild *rebuild, uint32_t row, uint32_t table,
+/* The segments among `live` of a group that have not been merged away since the root. */
+static uint64_t still_live(const struct rebuild *rebuild, uint32_t row, uint32_t group,
 			   uint64_t live)
 {
 	for (uint32_t n = 0; n < kill_count(rebuild); n++) {
 		struct root_kill kill = kill_at(rebuild, n);
 
-		if (kill.row == row && kill.table == table)
-			live &= ~(UINT64_C(1) << (kill.column % MUNINN_COLUMNS));
+		if (kill.row == row && kill.group == group)
+			live &= ~(UINT64_C(1) << (kill.member % GROUP_SEGMENTS));
 	}
 	return live;
 }
@@ -119,10 +119,10 @@ static int step_directory(struct rebuild *rebuild, struct error_text *error)
 	for (uint32_t n = 0; n < rebuild->found.header.count; n++) {
 		uint8_t *entry = entries + (uint64_t)n * bytes;
 		uint64_t live = still_live(rebuild, get_le32(entry + DIRECTORY_ROW_AT),
-					   get_le32(entry + DIRECTORY_INDEX_AT),
+					   get_le32(entry + DIRECTORY_GROUP_AT),
 					   get_le64(entry + DIRECTORY_LIVE_AT));
 
-		/* Nothing of the table is left, perhaps not even its image. */
+		/* Nothing of the group is left, perhaps not even its image. */
 		if (!live)
 			continue;
 		put_le64(entry + DIRECTORY_LIVE_AT, live);
@@ -131,7 +131,7 @@ static int step_directory(struct rebuild *rebuild, struct error_text *error)
 	directory_restore(store, entries, left);
 	for (uint32_t number = 0; number < store->geometry.rows; number++) {
 		rebuild->rows[number] = row;
-		row += ROOT_ROW_BYTES + 4 * get_le32(row + ROOT_ROW_COLUMNS_AT);
+		row += ROOT_ROW_BYTES + 4 * get_le32(row + ROOT_ROW_MEMBERS_AT);
 	}
 	return 0;
 }
@@ -194,14 +194,14 @@ static int step_sealed_since(struct rebuild *rebuild, struct error_text *error)
 	return 0;
 }
 
-/* ---- growing tables ---- */
+/* ---- growing groups ---- */
 
 /*
  * Builds the index of a segment in `buffer` and gathers the facts. False: it is not the row's, or
  * older than wanted.
  */
 static bool index_segment(struct rebuild *rebuild, uint32_t row, uint32_t segment,
-			  struct buffer *buffer, struct table_column *facts)
+			  struct buffer *buffer, struct sealed_segment *facts)
 {
 	const struct muninn_geometry *geometry = &rebuild->store->geometry;
 	uint8_t data[MUNINN_PAGE_BYTES_MAX];
@@ -210,7 +210,7 @@ static bool index_segment(struct rebuild *rebuild, uint32_t row, uint32_t segmen
 	if (segment >= geometry->segments || !ask_segment(rebuild, segment, &said) ||
 	    said.row != row)
 		return false;
-	*facts = table_column_begin(segment, said.serial);
+	*facts = sealed_segment_begin(segment, said.serial);
 	for (uint32_t page = 0; page < geometry->segment_pages; page++) {
 		uint64_t number = segment_page(geometry, segment) + page;
 		bool read = read_page(rebuild, number, data, &spare);
@@ -229,7 +229,7 @@ static bool index_segment(struct rebuild *rebuild, uint32_t row, uint32_t segmen
 				 (unsigned long long)number);
 			continue;
 		}
-		table_column_add(facts, &view);
+		sealed_segment_add(facts, &view);
 	}
 	if (facts->records && facts->last_sequence >= rebuild->sequence_most) {
 		/*
@@ -244,53 +244,52 @@ static bool index_segment(struct rebuild *rebuild, uint32_t row, uint32_t segmen
 	return true;
 }
 
-/* Adds a column, one without records where `live` is false. */
-static void add_column(struct rebuild *rebuild, uint32_t row, uint32_t segment, bool live)
+/* Adds a segment, one without records where `live` is false. */
+static void add_segment(struct rebuild *rebuild, uint32_t row, uint32_t number, bool live)
 {
 	struct muninn_store *store = rebuild->store;
-	struct table *table = &store->rows[row].growing;
+	struct row_index *index = store->rows[row].index;
 	/* Any buffer's memory will do: they are begun afterwards. */
 	struct buffer *buffer = &store->free_buffers[0];
-	struct table_column facts = table_column_begin(0, 0);
-	uint32_t column = table_columns(table);
+	struct sealed_segment facts = sealed_segment_begin(0, 0);
 
-	buffer_index_begin(buffer, table_index(table));
-	if (live && !index_segment(rebuild, row, segment, buffer, &facts)) {
+	buffer_index_begin(buffer, index, 0);
+	if (live && !index_segment(rebuild, row, number, buffer, &facts)) {
 		log_line(LOG_LEVEL_ERROR,
 			 "segment %u is not what the root says of row %u; its records are lost",
-			 segment, row);
+			 number, row);
 		rebuild->segments_left_out++;
 		live = false;
 	}
-	table_write_column(table, buffer->index, &facts);
-	table_commit_column(table);
+	facts.group = row_index_growing(index);
+	facts.member = row_index_members(index);
+	row_index_write(index, buffer->index, &facts);
+	row_index_commit(index);
 	if (!live)
-		table_kill_column(table, column);
+		row_index_take_out(index, &facts);
 }
 
 static void rebuild_row(struct rebuild *rebuild, uint32_t number, uint32_t *since)
 {
-	struct muninn_store *store = rebuild->store;
-	struct row *row = &store->rows[number];
+	struct row_index *index = rebuild->store->rows[number].index;
 	const uint8_t *entry = rebuild->rows[number];
-	uint32_t index = get_le32(entry + ROOT_ROW_INDEX_AT);
-	uint64_t live = still_live(rebuild, number, index, get_le64(entry + ROOT_ROW_LIVE_AT));
+	uint32_t group = get_le32(entry + ROOT_ROW_GROUP_AT);
+	uint64_t live = still_live(rebuild, number, group, get_le64(entry + ROOT_ROW_LIVE_AT));
 
-	table_begin(&row->growing, &store->geometry, row_growing_image(store, number), number,
-		    index);
-	for (uint32_t column = 0; column < get_le32(entry + ROOT_ROW_COLUMNS_AT); column++)
-		add_column(rebuild, number, get_le32(entry + ROOT_ROW_BYTES + 4 * column),
-			   live >> column & 1);
+	row_index_begin(index, group);
+	for (uint32_t member = 0; member < get_le32(entry + ROOT_ROW_MEMBERS_AT); member++)
+		add_segment(rebuild, number, get_le32(entry + ROOT_ROW_BYTES + 4 * member),
+			    live >> member & 1);
 	for (; *since < rebuild->since_count && rebuild->since[*since].row == number; ++*since) {
-		/* A root is written with every complete table; here that failed. */
-		if (table_columns(&row->growing) == MUNINN_COLUMNS)
+		/* A root is written with every complete group; here that failed. */
+		if (row_index_members(index) == GROUP_SEGMENTS)
 			rebuild->segments_left_out++;
 		else
-			add_column(rebuild, number, rebuild->since[*since].segment, true);
+			add_segment(rebuild, number, rebuild->since[*since].segment, true);
 	}
 }
 
-static int step_growing_tables(struct rebuild *rebuild, struct error_text *error)
+static int step_growing_groups(struct rebuild *rebuild, struct error_text *error)
 {
 	uint32_t since = 0;
 
@@ -348,7 +347,7 @@ static int step_begin(struct rebuild *rebuild, struct error_text *error)
 
 static int (*const steps[])(struct rebuild *rebuild, struct error_text *error) = {
 	step_state,          step_directory, step_sealed_since,
-	step_growing_tables, step_sequence,  step_begin,
+	step_growing_groups, step_sequence,  step_begin,
 };
 
 static void say_what_is_lost(const struct rebuild *rebuild)

@@ -164,11 +164,11 @@ static bool root_is_sound(const struct muninn_geometry *geometry, const uint8_t 
 	for (uint32_t row = 0; row < geometry->rows; row++) {
 		if (at + ROOT_ROW_BYTES > header->bytes)
 			return false;
-		uint32_t columns = get_le32(bytes + at + ROOT_ROW_COLUMNS_AT);
+		uint32_t members = get_le32(bytes + at + ROOT_ROW_MEMBERS_AT);
 
-		if (columns > MUNINN_COLUMNS)
+		if (members > GROUP_SEGMENTS)
 			return false;
-		at += ROOT_ROW_BYTES + 4 * (uint64_t)columns;
+		at += ROOT_ROW_BYTES + 4 * (uint64_t)members;
 	}
 	return at == header->bytes;
 }

@@ -4,9 +4,9 @@
  * NVRAM is lost.
  *
  * The first segments of the device are a ring that roots are appended to. A root is written when a
- * table is complete, when the store is emptied or closed, when a command is aborted that had sealed
- * a segment, and when the store is opened after a merge that was cut short. When columns have been
- * merged away a page with a list of all such since the last root follows it. What was sealed since
+ * group is complete, when the store is emptied or closed, when a command is aborted that had sealed
+ * a segment, and when the store is opened after a merge that was cut short. When segments have been
+ * merged away, a page with a list of all such since the last root follows it. What was sealed since
  * is found by the pages themselves.
  *
  * A root that does not fit the rest of a segment begins in the next one, and the ring has space for
@@ -182,18 +182,18 @@ static struct root_header state_header(const struct muninn_store *store, uint64_
 
 static uint8_t *put_row(const struct row *row, uint8_t *to)
 {
-	uint32_t columns = table_columns(&row->growing);
+	uint32_t members = row_index_members(row->index);
 
-	put_le32(to + ROOT_ROW_INDEX_AT, table_index(&row->growing));
-	put_le32(to + ROOT_ROW_COLUMNS_AT, columns);
-	put_le64(to + ROOT_ROW_LIVE_AT, table_live(&row->growing));
+	put_le32(to + ROOT_ROW_GROUP_AT, row_index_growing(row->index));
+	put_le32(to + ROOT_ROW_MEMBERS_AT, members);
+	put_le64(to + ROOT_ROW_LIVE_AT, row_index_live(row->index));
 	put_le64(to + ROOT_ROW_SERIAL_AT, row->buffer.serial);
 	to += ROOT_ROW_BYTES;
-	for (uint32_t column = 0; column < columns; column++, to += 4) {
-		struct table_column facts;
+	for (uint32_t member = 0; member < members; member++, to += 4) {
+		struct sealed_segment segment;
 
-		table_read_column(&row->growing, column, &facts);
-		put_le32(to, facts.segment);
+		row_index_read_member(row->index, member, &segment);
+		put_le32(to, segment.segment);
 	}
 	return to;
 }
@@ -206,7 +206,7 @@ static bool root_fits(const struct muninn_store *store)
 
 	bytes += state_read(store, STATE_ABORTED_COUNT_AT) * ABORTED_RANGE_BYTES;
 	bytes += (uint64_t)geometry->directory_entries * geometry->directory_entry_bytes;
-	bytes += (uint64_t)geometry->rows * (ROOT_ROW_BYTES + 4 * MUNINN_COLUMNS);
+	bytes += (uint64_t)geometry->rows * (ROOT_ROW_BYTES + 4 * GROUP_SEGMENTS);
 	return bytes <= geometry->root_bytes_max;
 }
 

@@ -19,9 +19,9 @@ int roots_begin(struct muninn_store *store);
 int roots_go_on(struct muninn_store *store, uint32_t *pages);
 
 /*
- * Before columns are taken out in NVRAM, and the flush that comes before that: should
- * roots_write_kills not be reached, opening writes a root. Otherwise the segments of these columns,
- * free in NVRAM, could be written again while the flash still says that they are in use.
+ * Before segments are taken out in NVRAM, and the flush that comes before that: should
+ * roots_write_kills not be reached, opening writes a root. Otherwise these segments, free in NVRAM,
+ * could be written again while the flash still says that they are in use.
  */
 void roots_expect_kills(struct muninn_store *store);
 
@@ -29,8 +29,8 @@ void roots_expect_kills(struct muninn_store *store);
 bool roots_lack_kills(const struct muninn_store *store);
 
 /*
- * Notes in the ring that columns have been merged away. Before their segments may be written again.
- * Errors as above.
+ * Notes in the ring that segments have been merged away. Before they may be written again. Errors
+ * as above.
  */
 int roots_write_kills(struct muninn_store *store, const struct root_kill *kills, uint32_t count);
 

@@ -9,7 +9,7 @@
  * when these have sealed one segment each.
  *
  * Which buffer is whose is in the buffers' areas in NVRAM. The older one of a row has the lower
- * serial. A buffer whose serial is not above that of the row's last column has been sealed.
+ * serial. A buffer whose serial is not above that of the row's last segment has been sealed.
  */
 #include "engine/muninn/row.h"
 
@@ -17,12 +17,6 @@
 
 #include "common/log.h"
 #include "engine/muninn/nvram.h"
-
-uint32_t row_next_table(const struct row *row, uint32_t ahead)
-{
-	return table_index(&row->growing) +
-	       (table_columns(&row->growing) + ahead >= MUNINN_COLUMNS);
-}
 
 static uint64_t next_serial(struct muninn_store *store)
 {
@@ -40,7 +34,7 @@ static struct buffer take_buffer(struct muninn_store *store, uint32_t number, ui
 
 	assert(store->free_buffer_count > 0);
 	buffer = store->free_buffers[--store->free_buffer_count];
-	buffer_start(&buffer, next_serial(store), row_next_table(&store->rows[number], ahead));
+	buffer_start(&buffer, next_serial(store), store->rows[number].index, ahead);
 	buffer_give(&buffer, number);
 	store->rows[number].unsynced = true;
 	return buffer;
@@ -74,7 +68,7 @@ void row_end_buffer(struct muninn_store *store, uint32_t number)
 		row->buffer = row->newer;
 		row->newer = (struct buffer){ 0 };
 	} else {
-		buffer_start(&row->buffer, next_serial(store), row_next_table(row, 0));
+		buffer_start(&row->buffer, next_serial(store), row->index, 0);
 	}
 	row->unsynced = true;
 }
@@ -104,11 +98,11 @@ static void index_again(struct muninn_store *store, uint32_t number)
 	struct row *row = &store->rows[number];
 	if (row_has_newer(row) && buffer_used_bytes(&row->buffer) == 0)
 		row_end_buffer(store, number);
-	buffer_index_again(&row->buffer, row_next_table(row, 0));
+	buffer_index_again(&row->buffer, row->index, 0);
 	row->unsynced = true;
 	if (!row_has_newer(row))
 		return;
-	buffer_index_again(&row->newer, row_next_table(row, 1));
+	buffer_index_again(&row->newer, row->index, 1);
 }
 
 void rows_drop_void(struct muninn_store *store, uint64_t before)
@@ -145,26 +139,6 @@ void row_cut(struct row *row, uint64_t last)
 
 /* ---- recovery ---- */
 
-static uint64_t last_serial(const struct table *table)
-{
-	struct table_column facts;
-
-	if (table_columns(table) == 0)
-		return 0;
-	table_read_column(table, table_columns(table) - 1, &facts);
-	return facts.serial;
-}
-
-/* The serial of the row's last sealed segment; 0 when the row has none. */
-static uint64_t sealed_serial(const struct row *row)
-{
-	uint64_t serial = last_serial(&row->growing);
-
-	if (row->complete_count)
-		serial = max_u64(serial, last_serial(&row->complete[row->complete_count - 1]));
-	return serial;
-}
-
 /* Makes a buffer the row's older or newer one, by its serial. False: it has two already. */
 static bool adopt_buffer(struct row *row, const struct buffer *buffer)
 {
@@ -191,7 +165,8 @@ static int distribute_buffers(struct muninn_store *store, struct error_text *err
 		struct buffer buffer = store->free_buffers[n];
 		uint32_t number = buffer_row(&buffer);
 		bool used = number < store->geometry.rows &&
-			    buffer_stored_serial(&buffer) > sealed_serial(&store->rows[number]);
+			    buffer_stored_serial(&buffer) >
+				    row_index_last_serial(store->rows[number].index);
 
 		if (used && adopt_buffer(&store->rows[number], &buffer))
 			continue;
@@ -213,12 +188,11 @@ static int distribute_buffers(struct muninn_store *store, struct error_text *err
 	return 0;
 }
 
-/* Cuts a buffer to what is committed and builds its filters again. */
+/* Cuts a buffer to what is committed and builds its index again. */
 static int recover_buffer(struct muninn_store *store, uint32_t number, struct buffer *buffer,
 			  uint32_t ahead, struct error_text *error)
 {
-	int result = buffer_recover(buffer, row_next_table(&store->rows[number], ahead),
-				    store->committed);
+	int result = buffer_recover(buffer, store->rows[number].index, ahead, store->committed);
 
 	if (result < 0)
 		return error_set(error, result, "the buffer of row %u in NVRAM is corrupt", number);
@@ -271,7 +245,7 @@ uint64_t rows_buffered_bytes(const struct muninn_store *store)
 	return bytes;
 }
 
-uint64_t rows_filter_bytes(const struct muninn_store *store)
+uint64_t rows_index_bytes(const struct muninn_store *store)
 {
 	return store->geometry.buffers * segment_index_bytes(store->rows[0].buffer.index);
 }

@@ -5,12 +5,6 @@
 
 #include "engine/muninn/store.h"
 
-/* Where a row's growing table is. */
-static inline uint8_t *row_growing_image(const struct muninn_store *store, uint32_t row)
-{
-	return store->nvram + store->geometry.tables_at + row * store->geometry.table_bytes;
-}
-
 static inline bool row_has_newer(const struct row *row)
 {
 	return row->newer.area != NULL;
@@ -23,15 +17,6 @@ static inline uint32_t row_of_key(const struct muninn_store *store, const struct
 	return key->class == RECORD_CLASS_HISTORY ? history_row(&store->geometry)
 						  : hash_row(hash, store->geometry.hashed_rows);
 }
-
-/* Finds again which of the row's complete tables are old enough for what. */
-static inline void row_refresh_bounds(const struct muninn_store *store, struct row *row)
-{
-	bounds_refresh(&row->bounds, row->complete, row->complete_count, store->version_tables);
-}
-
-/* Number of the table that takes the segment that the row seals next (0), or the one after (1). */
-uint32_t row_next_table(const struct row *row, uint32_t ahead);
 
 /* Begins an empty active segment for a row without one. There must be a free buffer. */
 void row_start_buffer(struct muninn_store *store, uint32_t row);
@@ -47,7 +32,7 @@ void rows_release_buffers(struct muninn_store *store);
 
 /*
  * Gives each row the buffers in NVRAM that are its own and not sealed, cuts them to what is
- * committed and builds their filters again. -EINVAL with a sentence.
+ * committed and builds their indices again. -EINVAL with a sentence.
  */
 int rows_recover_buffers(struct muninn_store *store, struct error_text *error);
 
@@ -57,9 +42,9 @@ void rows_end_touched(struct muninn_store *store);
 /* Removes from a row's buffers what is newer than `last`. */
 void row_cut(struct row *row, uint64_t last);
 
-/* Bytes of headers and values in all buffers; memory of the buffers' filters and maps. */
+/* Bytes of headers and values in all buffers; memory of the buffers' indices. */
 uint64_t rows_buffered_bytes(const struct muninn_store *store);
-uint64_t rows_filter_bytes(const struct muninn_store *store);
+uint64_t rows_index_bytes(const struct muninn_store *store);
 
 /* Drops what is older than `before` from all buffers. It must not be needed any more. */
 void rows_drop_void(struct muninn_store *store, uint64_t before);

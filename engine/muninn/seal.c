@@ -15,15 +15,15 @@
  */
 enum { SEALED_BESIDE_HISTORY_MIN = 16 };
 
-/* What the column will say of the buffered segment, but where on flash it is. */
-static struct table_column gather_facts(const struct buffer *buffer)
+/* What the index is told of the buffered segment, but where on flash it is. */
+static struct sealed_segment gather_facts(const struct buffer *buffer)
 {
-	struct table_column facts = table_column_begin(0, buffer->serial);
+	struct sealed_segment facts = sealed_segment_begin(0, buffer->serial);
 
 	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++) {
 		struct page_view view = buffer_page(buffer, page);
 
-		table_column_add(&facts, &view);
+		sealed_segment_add(&facts, &view);
 	}
 	return facts;
 }
@@ -119,9 +119,9 @@ static int write_segment(struct muninn_store *store, uint32_t row, struct sealin
 
 /*
  * The order in which things reach the host's storage, so that its power may fail at any moment and
- * what a flush promised is still found: the segment, then the column that describes it, then the
- * count that makes it one. Only then may the buffer be used again. Where nothing was promised only
- * the segment is synced: a column that is on storage never names pages that are not.
+ * what a flush promised is still found: the segment, then what the index says of it, then the word
+ * that makes it count. Only then may the buffer be used again. Where nothing was promised only the
+ * segment is synced: an index that is on storage never names pages that are not.
  */
 static int sync_segment(struct muninn_store *store, uint32_t segment)
 {
@@ -130,17 +130,24 @@ static int sync_segment(struct muninn_store *store, uint32_t segment)
 	return nand_sync(store->nand, segment * blocks, blocks);
 }
 
-static int sync_table(struct muninn_store *store, const struct row *row, uint64_t bytes)
+/* The whole of the growing group, or the page with the word that makes its last segment count. */
+static int sync_index(struct muninn_store *store, const struct row *row, bool whole)
 {
+	uint64_t bytes;
+	const uint8_t *group = row_index_nvram(row->index, &bytes);
+
 	if (!row->buffer.promised)
 		return 0;
-	return nand_nvram_sync(store->nand, (uint64_t)(row->growing.image - store->nvram), bytes);
+	return nand_nvram_sync(store->nand, (uint64_t)(group - store->nvram),
+			       whole ? bytes : NVRAM_PAGE);
 }
 
 /*
- * Makes a programmed segment a column of the row's growing table. Nothing has changed on an error.
+ * Adds a programmed segment to the growing group of the row's index. Nothing has changed on an
+ * error.
  */
-static int add_column(struct muninn_store *store, struct row *row, const struct table_column *facts)
+static int add_segment(struct muninn_store *store, struct row *row,
+		       const struct sealed_segment *facts)
 {
 	int result;
 
@@ -149,16 +156,16 @@ static int add_column(struct muninn_store *store, struct row *row, const struct 
 	 */
 	if (facts->last_sequence > state_read(store, STATE_SEALED_AT))
 		nvram_store64(store->nvram + STATE_SEALED_AT, facts->last_sequence);
-	table_write_column(&row->growing, row->buffer.index, facts);
-	result = sync_table(store, row, row->growing.image_bytes);
+	row_index_write(row->index, row->buffer.index, facts);
+	result = sync_index(store, row, true);
 	if (!result && row->buffer.promised)
 		result = nand_nvram_sync(store->nand, 0, NVRAM_PAGE);
 	if (result)
 		return result;
 	if (facts->last_sequence > store->committed)
 		store->sealed_running = true;
-	table_commit_column(&row->growing);
-	result = sync_table(store, row, NVRAM_PAGE);
+	row_index_commit(row->index);
+	result = sync_index(store, row, false);
 	if (result)
 		log_line(LOG_LEVEL_ERROR,
 			 "NVRAM can't be made stable (error %d); flushed data may not survive a "
@@ -170,14 +177,14 @@ static int add_column(struct muninn_store *store, struct row *row, const struct 
 	return 0;
 }
 
-/* Makes space for one more column. *budget may be used up before there is. */
-static int make_column(struct muninn_store *store, uint32_t number, uint32_t *budget)
+/* Makes space for one more segment in the growing group. *budget may be used up before there is. */
+static int make_space(struct muninn_store *store, uint32_t number, uint32_t *budget)
 {
 	bool of_history = number == history_row(&store->geometry);
 
-	if (table_columns(&store->rows[number].growing) == MUNINN_COLUMNS) {
+	if (row_index_members(store->rows[number].index) == GROUP_SEGMENTS) {
 		bool completed = false;
-		int result = image_complete_table(store, number, budget, &completed);
+		int result = image_complete_group(store, number, budget, &completed);
 
 		/* What fails of a root is logged: NVRAM says it all. */
 		if (completed && of_history)
@@ -188,7 +195,7 @@ static int make_column(struct muninn_store *store, uint32_t number, uint32_t *bu
 			return result;
 	}
 	/*
-	 * Before what comes into the next table, so that no root lacks more than one table can
+	 * Before what comes into the next group, so that no root lacks more than one group can
 	 * hold.
 	 */
 	if (of_history)
@@ -196,16 +203,16 @@ static int make_column(struct muninn_store *store, uint32_t number, uint32_t *bu
 	return 0;
 }
 
-/* Makes a segment that has been programmed a column. */
+/* Makes a segment that has been programmed a sealed one. */
 static int end_sealing(struct muninn_store *store, uint32_t number, struct sealing *sealing)
 {
 	struct row *row = &store->rows[number];
-	struct table_column facts = gather_facts(&row->buffer);
+	struct sealed_segment facts = gather_facts(&row->buffer);
 	int result = sync_segment(store, sealing->segment);
 
 	facts.segment = sealing->segment;
 	if (!result)
-		result = add_column(store, row, &facts);
+		result = add_segment(store, row, &facts);
 	if (result)
 		return result;
 	sealing_begin(sealing);
@@ -221,7 +228,7 @@ static int end_sealing(struct muninn_store *store, uint32_t number, struct seali
 static int seal(struct muninn_store *store, uint32_t number, struct sealing *sealing,
 		uint32_t *budget)
 {
-	int result = make_column(store, number, budget);
+	int result = make_space(store, number, budget);
 
 	if (result || !*budget)
 		return result;

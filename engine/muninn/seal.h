@@ -9,7 +9,7 @@
 void seal_give_up(struct muninn_store *store, struct sealing *sealing);
 
 /*
- * Programs a row's (older) active segment, adds it to the growing table and begins an empty one. Of
+ * Programs a row's (older) active segment, adds it to the index and begins an empty one. Of
  * history's row it does what is left to do. -ENOSPC, -EIO.
  */
 int seal_row(struct muninn_store *store, uint32_t row);

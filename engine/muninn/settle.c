@@ -18,24 +18,17 @@
 #include "engine/muninn/seal.h"
 #include "engine/muninn/void.h"
 
-/* Takes out the columns of segments that are wholly void, and notes these. */
-static void kill_columns(struct muninn_store *store, uint32_t number, bool *freed)
+/* Takes out the segments that are wholly void, and notes them. */
+static void take_out_void(struct muninn_store *store, uint32_t number, bool *freed)
 {
-	struct row *row = &store->rows[number];
+	struct index_walk walk = { 0 };
+	struct sealed_segment segment;
 
-	for (uint32_t n = 0; n <= row->complete_count; n++) {
-		struct table *table = n < row->complete_count ? &row->complete[n] : &row->growing;
-
-		for (uint64_t live = table_live(table); live; live &= live - 1) {
-			uint32_t column = (uint32_t)__builtin_ctzll(live);
-			struct table_column facts;
-
-			table_read_column(table, column, &facts);
-			if (facts.last_sequence >= store->void_before)
-				continue;
-			freed[facts.segment] = true;
-			directory_kill_column(store, number, table, column);
-		}
+	while (row_index_next(store->rows[number].index, &walk, &segment)) {
+		if (segment.last_sequence >= store->void_before)
+			continue;
+		freed[segment.segment] = true;
+		directory_take_out(store, number, &segment);
 	}
 }
 
@@ -46,11 +39,11 @@ static int free_void(struct muninn_store *store, bool *freed)
 	int result;
 
 	for (uint32_t number = 0; number < geometry->rows; number++)
-		kill_columns(store, number, freed);
+		take_out_void(store, number, freed);
 	seal_give_up(store, &store->history_sealing);
 	rows_drop_void(store, store->void_before);
 	for (uint32_t number = 0; number < geometry->rows; number++)
-		directory_drop_empty_tables(store, number);
+		directory_drop_empty(store, number);
 	/* Before the segments can be written again. */
 	result = flush_all(store);
 	if (result)

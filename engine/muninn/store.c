@@ -9,10 +9,6 @@
 
 static void free_row(struct row *row)
 {
-	for (uint32_t n = 0; n < row->complete_count; n++)
-		free(row->complete[n].image);
-	free(row->complete);
-	free(row->bounds.versions);
 	buffer_destroy(&row->buffer);
 	buffer_destroy(&row->newer);
 }
@@ -21,13 +17,13 @@ void store_free(struct muninn_store *store)
 {
 	for (uint32_t number = 0; store->rows && number < store->geometry.rows; number++)
 		free_row(&store->rows[number]);
-	free(store->history_image.table.image);
+	free(store->history_image.image.bytes);
 	for (uint32_t n = 0; n < store->free_buffer_count; n++)
 		buffer_destroy(&store->free_buffers[n]);
 	free(store->free_buffers);
 	free(store->touched);
 	space_destroy(&store->space);
-	table_cache_destroy(store->table_cache);
+	index_destroy(store->index);
 	free(store->rows);
 	free(store->images);
 	free(store->segment_rows);
@@ -52,6 +48,7 @@ int store_allocate(struct muninn_store *store, struct error_text *error)
 			" image again with the configured rows",
 			(unsigned long long)bytes, (unsigned long long)geometry->nvram_bytes);
 	store->rows = calloc(geometry->rows, sizeof(*store->rows));
+	store->index = index_create(geometry, store->nvram);
 	store->touched = calloc(geometry->rows, sizeof(*store->touched));
 	store->free_buffers = calloc(geometry->buffers, sizeof(*store->free_buffers));
 	store->images = calloc(geometry->segments, sizeof(*store->images));
@@ -61,11 +58,13 @@ int store_allocate(struct muninn_store *store, struct error_text *error)
 	store->ios = calloc(geometry->segment_pages, sizeof(*store->ios));
 	store->root = calloc(1, geometry->root_bytes_max);
 	store->kills = calloc(1, geometry->page_bytes);
-	if (merge_run_create(store) || !store->rows || !store->free_buffers || !store->touched ||
-	    !store->images || !store->segment_rows || !store->spares || !store->ios ||
-	    !store->root || !store->kills)
+	if (merge_run_create(store) || !store->rows || !store->index || !store->free_buffers ||
+	    !store->touched || !store->images || !store->segment_rows || !store->spares ||
+	    !store->ios || !store->root || !store->kills)
 		return error_set(error, -ENOMEM, "out of memory for %u rows",
 				 geometry->hashed_rows);
+	for (uint32_t number = 0; number < geometry->rows; number++)
+		store->rows[number].index = index_row(store->index, number);
 	memset(store->segment_rows, 0xff, geometry->segments * sizeof(*store->segment_rows));
 	store->history_sealing.segment = NO_SEGMENT;
 	/* The last is taken first: a new store gives row n buffer n. */
@@ -74,7 +73,7 @@ int store_allocate(struct muninn_store *store, struct error_text *error)
 				  store->nand,
 				  geometry->buffers_at + number * geometry->buffer_bytes))
 			return error_set(error, -ENOMEM,
-					 "out of memory for the filters of %u buffers",
+					 "out of memory for the index of %u buffers",
 					 geometry->buffers);
 	return 0;
 }

@@ -6,7 +6,7 @@
 #define MUNINN_ENGINE_MUNINN_STORE_H
 
 #include "engine/muninn/buffer.h"
-#include "engine/muninn/index/table_cache.h"
+#include "engine/muninn/index/index.h"
 #include "engine/muninn/muninn.h"
 #include "engine/records/space.h"
 
@@ -17,12 +17,9 @@ struct row {
 	struct buffer buffer; /* the active segment */
 	struct buffer newer;  /* a second one, for keys that have no place left in the first; `area`
 				 NULL: none */
-	struct table growing; /* the read-only table that sealed segments are added to, in NVRAM */
-	struct table *complete; /* complete tables in memory, oldest first */
-	uint32_t complete_count;
-	struct table_bounds bounds; /* of the complete tables */
-	bool touched;               /* by the running transaction: listed in the store */
-	bool unsynced;              /* changed since the last flush */
+	struct row_index *index; /* of its sealed segments */
+	bool touched;            /* by the running transaction: listed in the store */
+	bool unsynced;           /* changed since the last flush */
 };
 
 /* A row's older buffer on its way to a segment of flash. */
@@ -32,10 +29,10 @@ struct sealing {
 	bool unfinished;  /* the buffer holds records of a transaction that is not committed */
 };
 
-/* The image of a row's growing table on its way to flash. */
+/* The image of a group of a row's index on its way to flash. */
 struct image_writing {
-	struct table table; /* a copy; `image` NULL: there is none on its way */
-	uint8_t *entry;     /* of the directory, not in use yet; its segments count as used */
+	struct index_image image; /* `bytes` NULL: there is none on its way */
+	uint8_t *entry;           /* of the directory, not in use yet; its segments count as used */
 	uint32_t row;
 	uint32_t pages; /* that have been programmed */
 	uint32_t attempts;
@@ -61,10 +58,10 @@ struct merge_run;
 struct merge_walk {
 	uint32_t cursor, step; /* walk over the segments */
 	uint64_t random;       /* which of their pages it looks at */
-	uint32_t row, table;   /* walk over the complete tables */
+	uint32_t row, group;   /* walk over the complete groups of the rows' indices */
 	uint32_t read_factor;  /* how many times as many pages as usual the next run may read */
-	uint16_t *estimates;   /* live per mille of segments, by their filters; UINT16_MAX: unknown;
-				  NULL: all are */
+	uint16_t *estimates;   /* live per mille of segments, as the index estimates; UINT16_MAX:
+				  unknown;   NULL: all are */
 };
 
 struct muninn_store {
@@ -78,21 +75,21 @@ struct muninn_store {
 	struct buffer *free_buffers; /* of no row */
 	uint32_t free_buffer_count;
 	struct space space;
-	struct table_cache *table_cache;        /* of complete tables; NULL: they are in memory */
+	struct index *index;                    /* of sealed segments */
 	uint64_t committed;                     /* highest sequence number that counts */
 	uint64_t sequence;                      /* of the running transaction, 0 = none */
 	uint64_t void_before;                   /* what is older does not count; see void.c */
 	const struct record_timeline *timeline; /* what rollbacks hide; NULL: nothing */
 	bool sealed_running; /* the running transaction sealed a segment, so some of its records may
 				be on flash */
-	uint16_t *images;    /* for each segment the table images that touch it */
+	uint16_t *images;    /* for each segment the group images that touch it */
 	uint32_t metadata_segment,
-		metadata_page; /* where the next table image begins; NO_SEGMENT: in a new segment */
+		metadata_page; /* where the next group image begins; NO_SEGMENT: in a new segment */
 	uint8_t *spares;       /* spare areas of a segment, for programming */
 	struct nand_page_io *ios;           /* one a page of a segment */
 	struct store_counters counters;     /* updated atomically: readers run side by side */
 	struct sealing history_sealing;     /* history's row is sealed a few pages at a time ... */
-	struct image_writing history_image; /* ... and so is its table written */
+	struct image_writing history_image; /* ... and so is the image of its group */
 	uint32_t
 		sealed_beside_history; /* segments of other rows, since history's was sealed last */
 	int history_told;              /* the error that was logged last, until all is well */
@@ -113,7 +110,6 @@ struct muninn_store {
 	uint16_t *segment_rows; /* for each segment the row that it is sealed in, or NO_ROW */
 	struct merge_walk merge_walk;
 	struct merge_run *merge_run; /* memory for one; passed along while it goes on */
-	uint32_t version_tables;     /* tables of an internal version */
 };
 
 static inline void count_up(uint64_t *counter, uint64_t by)

@@ -168,7 +168,7 @@ static void test_other_pages_are_declined_or_come_back_otherwise(void **state)
 
 	(void)state;
 	begin(&page);
-	page.about.kind = PAGE_KIND_TABLE;
+	page.about.kind = PAGE_KIND_GROUP;
 	page.about.used = 4096;
 	assert_false(pack(&page, packed, sizeof(packed), &bytes));
 	begin(&page);

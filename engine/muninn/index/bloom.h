@@ -5,7 +5,8 @@
 
 #include "engine/muninn/index/bloom_filters.h"
 #include "engine/muninn/index/bloom_places.h"
-#include "engine/muninn/index/index.h"
+#include "engine/muninn/index/table_bounds.h"
+#include "engine/muninn/index/table_cache.h"
 
 struct overflow_entry {
 	uint32_t hash;
@@ -26,11 +27,30 @@ struct segment_index {
 	uint32_t overflow_count;
 };
 
+struct row_index {
+	struct index *index; /* of all rows */
+	uint32_t number;
+	uint8_t *nvram;         /* of the growing table */
+	struct table growing;   /* takes sealed segments */
+	struct table *complete; /* oldest first; their images are on the heap */
+	uint32_t complete_count;
+	struct table_bounds bounds; /* of the complete tables */
+};
+
+struct index {
+	const struct muninn_geometry *geometry;
+	struct row_index *rows;
+	struct table_cache *cache; /* of complete tables; NULL: they are in memory */
+	uint32_t version_tables;   /* of an internal version */
+	index_page_reader *read;   /* for the cache ... */
+	void *context;             /* ... with this */
+};
+
 /*
  * Filters of table number `index` of a row: the first (in the end oldest) table has the highest
  * false-positive rate.
  */
-void muninn_filter_geometry(const struct muninn_geometry *geometry, uint32_t index,
+void bloom_filter_geometry(const struct muninn_geometry *geometry, uint32_t index,
 			    struct filter_geometry *filters);
 
 /* ---- bloom_table.c ---- */
@@ -40,6 +60,20 @@ int table_word(const struct table *table, uint32_t position, uint64_t *word);
 
 /* Bytes of a table's image, from its source when they are not in memory. Errors of the source. */
 int table_read_bytes(const struct table *table, uint64_t offset, void *to, uint32_t bytes);
+
+/* ---- bloom_overlap.c: what the index in memory says of how much has been put again ---- */
+
+/*
+ * The live part of each segment of the first of `count` consecutive tables, as far as those behind
+ * it and the growing one tell; 1000 for columns that are not live. Reads no flash.
+ */
+void overlap_estimate(const struct muninn_geometry *geometry, const struct table *tables,
+		      uint32_t count, const struct table *growing,
+		      uint32_t live_permille[GROUP_SEGMENTS]);
+
+/* Adds the bits that are set in the combined filters of `older`, and in those of both. */
+void overlap_count_bits(const struct table *older, const struct table *newer, uint64_t *set,
+			uint64_t *common);
 
 /* ---- bloom_search.c ---- */
 

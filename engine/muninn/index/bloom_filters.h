@@ -3,7 +3,7 @@
 #ifndef MUNINN_ENGINE_MUNINN_INDEX_BLOOM_FILTERS_H
 #define MUNINN_ENGINE_MUNINN_INDEX_BLOOM_FILTERS_H
 
-#include "engine/muninn/index/table.h"
+#include "engine/muninn/index/bloom_table.h"
 
 /*
  * Walks the bit positions of one key in one filter. The positions come from a linear congruential

@@ -62,7 +62,7 @@ enum {
 
 static inline uint64_t table_bits_offset(void)
 {
-	return TABLE_HEADER_BYTES + MUNINN_COLUMNS * COLUMN_BYTES;
+	return TABLE_HEADER_BYTES + GROUP_SEGMENTS * COLUMN_BYTES;
 }
 
 static inline uint64_t table_overflow_offset(uint32_t bits)
@@ -73,10 +73,10 @@ static inline uint64_t table_overflow_offset(uint32_t bits)
 static inline uint64_t table_image_bytes(uint32_t bits, uint32_t overflow_entries)
 {
 	return table_overflow_offset(bits) +
-	       (uint64_t)MUNINN_COLUMNS * overflow_entries * OVERFLOW_ENTRY_BYTES;
+	       (uint64_t)GROUP_SEGMENTS * overflow_entries * OVERFLOW_ENTRY_BYTES;
 }
 
-static_assert(TABLE_HEADER_BYTES + MUNINN_COLUMNS * COLUMN_BYTES <= NVRAM_PAGE,
+static_assert(TABLE_HEADER_BYTES + GROUP_SEGMENTS * COLUMN_BYTES <= NVRAM_PAGE,
 	      "a column and the count that makes it one reach storage together");
 
 #endif

@@ -116,7 +116,7 @@ static void filter_weights(const struct muninn_geometry *geometry,
 		weights[filter] *= exp(entropy);
 }
 
-void muninn_filter_geometry(const struct muninn_geometry *geometry, uint32_t index,
+void bloom_filter_geometry(const struct muninn_geometry *geometry, uint32_t index,
 			    struct filter_geometry *filters)
 {
 	uint32_t newer = index + 1 < geometry->bloom.tables_expected
@@ -182,7 +182,7 @@ int index_choose(const struct muninn_options *options, struct muninn_geometry *g
 		.even_filters = wanted->even_filters,
 		.hot_rows = wanted->hot_rows,
 		.tables_expected =
-			geometry->segments / (geometry->hashed_rows * MUNINN_COLUMNS) + 1,
+			geometry->segments / (geometry->hashed_rows * GROUP_SEGMENTS) + 1,
 	};
 	result = check(bloom, error);
 	if (result)
@@ -224,11 +224,11 @@ void index_get_part(const uint8_t part[INDEX_PART_BYTES], struct muninn_options 
 
 /* ---- what the store asks ---- */
 
-uint64_t index_table_bytes_max(const struct muninn_geometry *geometry)
+uint64_t index_image_bytes_max(const struct muninn_geometry *geometry)
 {
 	struct filter_geometry newest;
 
-	muninn_filter_geometry(geometry, geometry->bloom.tables_expected, &newest);
+	bloom_filter_geometry(geometry, geometry->bloom.tables_expected, &newest);
 	return table_image_bytes(newest.bits_total, geometry->bloom.overflow_entries);
 }
 

@@ -19,7 +19,7 @@
 
 /* What is gathered of the columns of one table. */
 struct gathered {
-	double shared[MUNINN_COLUMNS]; /* keys in common with newer segments */
+	double shared[GROUP_SEGMENTS]; /* keys in common with newer segments */
 };
 
 /* What can't be read has nothing in common with anything. */
@@ -56,8 +56,8 @@ static void compare_filter(const struct table *older, const struct table *newer,
 {
 	uint64_t live = table_live(older), newer_live = table_live(newer);
 	uint32_t bits = older->filters.bits[filter];
-	uint64_t common[MUNINN_COLUMNS] = { 0 }, set[MUNINN_COLUMNS] = { 0 };
-	uint64_t newer_set[MUNINN_COLUMNS] = { 0 };
+	uint64_t common[GROUP_SEGMENTS] = { 0 }, set[GROUP_SEGMENTS] = { 0 };
+	uint64_t newer_set[GROUP_SEGMENTS] = { 0 };
 
 	for (uint32_t position = 0; position < bits; position++) {
 		uint64_t word = word_at(older, older->filters.offset[filter] + position) & live;
@@ -77,13 +77,13 @@ static void compare_filter(const struct table *older, const struct table *newer,
 		for (; other; other &= other - 1)
 			newer_set[__builtin_ctzll(other)]++;
 	}
-	for (uint32_t column = 0; column < MUNINN_COLUMNS; column++) {
+	for (uint32_t column = 0; column < GROUP_SEGMENTS; column++) {
 		double density = (double)set[column] / bits, chance = 0, space = 0;
 		uint32_t count = 0;
 
 		if (!(live >> column & 1))
 			continue;
-		for (uint32_t n = older == newer ? column + 1 : 0; n < MUNINN_COLUMNS; n++) {
+		for (uint32_t n = older == newer ? column + 1 : 0; n < GROUP_SEGMENTS; n++) {
 			chance += density * (double)newer_set[n];
 			space += 1 - (double)newer_set[n] / bits;
 			count += newer_live >> n & 1;
@@ -91,7 +91,7 @@ static void compare_filter(const struct table *older, const struct table *newer,
 		if (!count)
 			continue;
 		/* `space` counts columns that are not there as empty. */
-		space = (space - (MUNINN_COLUMNS - (older == newer ? column + 1 : 0) - count)) /
+		space = (space - (GROUP_SEGMENTS - (older == newer ? column + 1 : 0) - count)) /
 			count;
 		gathered->shared[column] +=
 			((double)common[column] - chance) /
@@ -121,7 +121,7 @@ static double same_filter_share(const struct muninn_geometry *geometry)
 
 void overlap_estimate(const struct muninn_geometry *geometry, const struct table *tables,
 		      uint32_t count, const struct table *growing,
-		      uint32_t live_permille[MUNINN_COLUMNS])
+		      uint32_t live_permille[GROUP_SEGMENTS])
 {
 	const struct table *table = &tables[0];
 	struct gathered gathered = { 0 };
@@ -131,8 +131,8 @@ void overlap_estimate(const struct muninn_geometry *geometry, const struct table
 	for (uint32_t newer = 1; newer < count; newer++)
 		compare_tables(table, &tables[newer], &gathered);
 	compare_tables(table, growing, &gathered);
-	for (uint32_t column = 0; column < MUNINN_COLUMNS; column++) {
-		struct table_column facts;
+	for (uint32_t column = 0; column < GROUP_SEGMENTS; column++) {
+		struct sealed_segment facts;
 
 		live_permille[column] = 1000;
 		if (!(table_live(table) >> column & 1))

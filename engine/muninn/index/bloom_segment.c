@@ -218,7 +218,7 @@ struct segment_index *segment_index_create(const struct muninn_geometry *geometr
 
 	if (!index)
 		return NULL;
-	muninn_filter_geometry(geometry, geometry->bloom.tables_expected, &newest);
+	bloom_filter_geometry(geometry, geometry->bloom.tables_expected, &newest);
 	index->geometry = geometry;
 	index->bits_bytes = align_up(newest.bits_total, 64) / 8;
 	index->bits = calloc(1, index->bits_bytes);
@@ -238,9 +238,12 @@ void segment_index_destroy(struct segment_index *index)
 	free(index);
 }
 
-void segment_index_begin(struct segment_index *index, uint32_t table)
+void segment_index_begin(struct segment_index *index, const struct row_index *row, uint32_t ahead)
 {
-	muninn_filter_geometry(index->geometry, table, &index->filters);
+	uint32_t table = table_index(&row->growing) +
+			 (table_columns(&row->growing) + ahead >= GROUP_SEGMENTS);
+
+	bloom_filter_geometry(index->geometry, table, &index->filters);
 	assert(align_up(index->filters.bits_total, 64) / 8 <= index->bits_bytes);
 	memset(index->bits, 0, index->bits_bytes);
 	memset(index->keys, 0, sizeof(index->keys));

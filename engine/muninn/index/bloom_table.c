@@ -27,7 +27,7 @@ static void set_shape(struct table *table, const struct muninn_geometry *geometr
 	table->source = NULL;
 	table->live_word = image + TABLE_LIVE_AT;
 	table->unsynced = true; /* nobody knows whether it is */
-	muninn_filter_geometry(geometry, index, &table->filters);
+	bloom_filter_geometry(geometry, index, &table->filters);
 	table->paged_filters = geometry->bloom.paged_filters;
 	table->overflow_entries = geometry->bloom.overflow_entries;
 	table->further_places = geometry->bloom.places > BLOOM_FUNCTIONS
@@ -63,7 +63,7 @@ bool table_attach(struct table *table, const struct muninn_geometry *geometry, u
 	       get_le32(image + TABLE_ROW_AT) == row &&
 	       get_le32(image + TABLE_BITS_AT) == table->filters.bits_total &&
 	       get_le32(image + TABLE_OVERFLOW_AT) == table->overflow_entries &&
-	       get_le32(image + TABLE_COLUMNS_AT) <= MUNINN_COLUMNS;
+	       get_le32(image + TABLE_COLUMNS_AT) <= GROUP_SEGMENTS;
 }
 
 uint32_t table_index(const struct table *table)
@@ -81,7 +81,7 @@ uint64_t table_live(const struct table *table)
 	uint32_t count = table_columns(table);
 
 	return get_le64(table->live_word) &
-	       (count == MUNINN_COLUMNS ? UINT64_MAX : (UINT64_C(1) << count) - 1);
+	       (count == GROUP_SEGMENTS ? UINT64_MAX : (UINT64_C(1) << count) - 1);
 }
 
 void table_kill_column(struct table *table, uint32_t column)
@@ -93,50 +93,25 @@ void table_kill_column(struct table *table, uint32_t column)
 	table->unsynced = true;
 }
 
-struct table_column table_column_begin(uint32_t segment, uint64_t serial)
-{
-	return (struct table_column){
-		.segment = segment,
-		.serial = serial,
-		.first_sequence = RECORD_NEWEST,
-		.is_ordered = true,
-	};
-}
-
-void table_column_add(struct table_column *facts, const struct page_view *page)
-{
-	struct page_record record;
-	uint32_t offset = 0;
-
-	while (page_next(page, &offset, &record)) {
-		uint64_t sequence = record_sequence(record.header);
-
-		facts->records++;
-		facts->record_bytes += RECORD_HEADER_BYTES + record_length(record.header);
-		facts->first_sequence = min_u64(facts->first_sequence, sequence);
-		facts->last_sequence = max_u64(facts->last_sequence, sequence);
-		facts->is_ordered &= !record_is_moved(record.header);
-	}
-}
-
-void table_read_column(const struct table *table, uint32_t column, struct table_column *facts)
+void table_read_column(const struct table *table, uint32_t column, struct sealed_segment *facts)
 {
 	const uint8_t *at = column_at(table, column);
 
-	*facts = (struct table_column){
+	*facts = (struct sealed_segment){
 		.segment = get_le32(at + COLUMN_SEGMENT_AT),
+		.group = table_index(table),
+		.member = column,
 		.records = get_le32(at + COLUMN_RECORDS_AT),
 		.serial = get_le64(at + COLUMN_SERIAL_AT),
 		.first_sequence = get_le64(at + COLUMN_FIRST_SEQUENCE_AT),
 		.last_sequence = get_le64(at + COLUMN_LAST_SEQUENCE_AT),
 		.record_bytes = get_le64(at + COLUMN_RECORD_BYTES_AT),
-		.overflow_count = get_le32(at + COLUMN_OVERFLOW_COUNT_AT),
 		.is_ordered = get_le32(at + COLUMN_ORDERED_AT) == 1,
 	};
 }
 
 void table_write_column(struct table *table, const struct segment_index *index,
-			const struct table_column *facts)
+			const struct sealed_segment *facts)
 {
 	uint32_t column = table_columns(table);
 	uint64_t bit = UINT64_C(1) << column;
@@ -144,7 +119,7 @@ void table_write_column(struct table *table, const struct segment_index *index,
 	uint8_t *words = words_at(table);
 	uint8_t *overflow = overflow_at(table, column);
 
-	assert(column < MUNINN_COLUMNS && index->filters.bits_total == table->filters.bits_total);
+	assert(column < GROUP_SEGMENTS && index->filters.bits_total == table->filters.bits_total);
 	assert(index->overflow_count <= table->overflow_entries);
 	put_le32(at + COLUMN_SEGMENT_AT, facts->segment);
 	put_le32(at + COLUMN_RECORDS_AT, facts->records);

@@ -4,14 +4,20 @@
  * published one (bloom*.c); README.md says what a second one has to provide.
  *
  * Placement: a key has pages in a segment that it may be put to, in a fixed order. The index of an
- * active segment says which of them come next and which hold the key. When the segment is sealed,
- * its index becomes a column of its row's growing table (table.h). Tables are searched segment by
- * segment, newest first.
+ * active segment says which of them come next and which hold the key.
+ *
+ * Sealed segments: the index of a row knows them in groups of up to GROUP_SEGMENTS that follow each
+ * other in age. The newest group grows in NVRAM, segment by segment. A full one becomes a complete
+ * group: the store writes its image to flash, and says where that is in its directory. A search
+ * goes through the groups from the newest to the oldest.
  */
 #ifndef MUNINN_ENGINE_MUNINN_INDEX_INDEX_H
 #define MUNINN_ENGINE_MUNINN_INDEX_INDEX_H
 
-#include "engine/muninn/index/table.h"
+#include "engine/muninn/geometry.h"
+#include "engine/muninn/hash.h"
+#include "engine/muninn/index/bloom_search.h"
+#include "engine/muninn/page.h"
 
 /* ---- sizes ---- */
 
@@ -26,11 +32,70 @@ int index_choose(const struct muninn_options *options, struct muninn_geometry *g
 void index_put_part(const struct muninn_geometry *geometry, uint8_t part[INDEX_PART_BYTES]);
 void index_get_part(const uint8_t part[INDEX_PART_BYTES], struct muninn_options *options);
 
-/* Bytes of the largest table's image. */
-uint64_t index_table_bytes_max(const struct muninn_geometry *geometry);
+/* Bytes of the largest group's image, which are also what a row has of NVRAM. */
+uint64_t index_image_bytes_max(const struct muninn_geometry *geometry);
 
 /* Most pages of a segment that the records of one key can be in. */
 uint32_t index_key_pages_max(const struct muninn_geometry *geometry);
+
+/* ---- the index of a store ---- */
+
+struct index;
+struct row_index;
+
+/*
+ * Reads a page of a complete group's image, which `live` belongs to, into `data`. 0, -EBADMSG,
+ * -EIO.
+ */
+typedef int index_page_reader(void *context, uint32_t row, uint32_t group, const uint8_t *live,
+			      uint32_t page, uint8_t *data);
+
+/*
+ * Indices of all rows, which must then begin or attach; their part of NVRAM is at `nvram` +
+ * geometry->groups_at. NULL: out of memory. NULL may be destroyed.
+ */
+struct index *index_create(const struct muninn_geometry *geometry, uint8_t *nvram);
+void index_destroy(struct index *index);
+
+/*
+ * Takes up the options of run time, before any group is loaded: images may stay on flash, to be
+ * read by `read`. -ERANGE, -ENOMEM with a sentence.
+ */
+int index_prepare(struct index *index, const struct muninn_options *options,
+		  index_page_reader *read, void *context, struct error_text *error);
+
+struct row_index *index_row(struct index *index, uint32_t row);
+
+/* What there is of it. */
+struct index_figures {
+	uint64_t segments;            /* sealed ones that it knows */
+	uint64_t groups;              /* complete ones */
+	uint64_t internal_versions;   /* runs of complete groups that share bounds */
+	uint64_t bytes;               /* of what look-ups need, in memory and NVRAM */
+	uint64_t groups_memory;       /* what the allocator gave for complete groups, ... */
+	uint64_t cache_memory;        /* ... for a cache of those on flash, ... */
+	uint64_t rows_memory;         /* ... and for the rest */
+	uint64_t reads, reads_missed; /* pages asked of that cache; those of them not in it */
+};
+
+void index_count(const struct index *index, struct index_figures *figures);
+
+/* ---- a sealed segment ---- */
+
+struct sealed_segment {
+	uint32_t segment;
+	uint32_t group, member; /* number of the group in its row, its own number in the group */
+	uint32_t records;
+	uint64_t serial;
+	uint64_t first_sequence, last_sequence;
+	uint64_t record_bytes;
+	bool is_ordered; /* no record in it is one that merge moved, so the places of a key are in
+			    the order of its numbers */
+};
+
+/* What is known of a segment without records; takes those of a page into account. */
+struct sealed_segment sealed_segment_begin(uint32_t segment, uint64_t serial);
+void sealed_segment_add(struct sealed_segment *segment, const struct page_view *page);
 
 /* ---- the index of an active segment ---- */
 
@@ -40,8 +105,10 @@ struct segment_index;
 struct segment_index *segment_index_create(const struct muninn_geometry *geometry);
 void segment_index_destroy(struct segment_index *index);
 
-/* Empties it, for a segment that table number `table` of its row will take. */
-void segment_index_begin(struct segment_index *index, uint32_t table);
+/*
+ * Empties it, for the segment that is sealed next in a row, or (`ahead` 1) the one after that.
+ */
+void segment_index_begin(struct segment_index *index, const struct row_index *row, uint32_t ahead);
 
 /*
  * The pages that a key may be put to, oldest first: *place begins with segment_index_first and is
@@ -69,43 +136,147 @@ bool segment_index_find(const struct segment_index *index, const struct key_hash
 uint64_t segment_index_bytes(const struct segment_index *index);
 uint64_t segment_index_memory(const struct segment_index *index);
 
-/* ---- table_bounds.c: which tables are old enough for a bound, and new enough ---- */
-
-/* A few consecutive tables of a row. */
-struct internal_version {
-	uint32_t number;     /* index of its tables / tables of a version */
-	uint32_t tables_end; /* of the row's complete tables, the first that is newer */
-	uint64_t floor;      /* no record in it or in a newer one has a lower sequence number */
-	uint64_t ceiling;    /* none in it or in an older one has a higher one */
-};
-
-struct table_bounds {
-	struct internal_version *versions; /* oldest first */
-	uint32_t count;
-};
-
-/* Finds the bounds again, after the complete tables have changed. */
-void bounds_refresh(struct table_bounds *bounds, const struct table *tables, uint32_t table_count,
-		    uint32_t tables_each);
-
-/* How many of the tables, from the oldest on, may hold records with numbers up to `bound`. */
-uint32_t bounds_find(const struct table_bounds *bounds, uint32_t table_count, uint64_t bound);
-
-/* How many of them, from the oldest on, hold nothing with a number above `after`. */
-uint32_t bounds_find_after(const struct table_bounds *bounds, uint64_t after);
-
-/* ---- bloom_overlap.c: what the index in memory says of how much has been put again ---- */
+/* ---- a row: its growing group ---- */
 
 /*
- * The live part of each segment of the first of `count` consecutive tables, as far as those behind
- * it and the growing one tell; 1000 for columns that are not live. Reads no flash.
+ * Begins group `group` in NVRAM: no segments. Crash-safe: the store of the number comes last.
  */
-void overlap_estimate(const struct muninn_geometry *geometry, const struct table *tables,
-		      uint32_t count, const struct table *growing,
-		      uint32_t live_permille[MUNINN_COLUMNS]);
+void row_index_begin(struct row_index *row, uint32_t group);
 
-/* Adds the bits that are set in the combined filters of `older`, and in those of both. */
-void overlap_count_bits(const struct table *older, const struct table *newer, uint64_t *set,
-			uint64_t *common);
+/* Takes up what is in NVRAM. False: that is no group of this row with this geometry. */
+bool row_index_attach(struct row_index *row);
+
+/* Its number; segments that have been added to it; those of them that are there, a bit each. */
+uint32_t row_index_growing(const struct row_index *row);
+uint32_t row_index_members(const struct row_index *row);
+uint64_t row_index_live(const struct row_index *row);
+
+/* A segment that has been added to it, whether or not it is still there. */
+void row_index_read_member(const struct row_index *row, uint32_t member,
+			   struct sealed_segment *segment);
+
+/* Writes what its index says of a segment that has been programmed; there must be space for it. */
+void row_index_write(struct row_index *row, const struct segment_index *index,
+		     const struct sealed_segment *segment);
+
+/* Makes that segment count: one store, within the first page of the row's NVRAM. */
+void row_index_commit(struct row_index *row);
+
+/* What of NVRAM the group needs. Whether that has changed since row_index_set_synced. */
+const uint8_t *row_index_nvram(const struct row_index *row, uint64_t *bytes);
+bool row_index_is_synced(const struct row_index *row);
+void row_index_set_synced(struct row_index *row);
+
+/* ---- a row: its complete groups ---- */
+
+struct index_image {
+	uint8_t *bytes; /* on the heap */
+	uint64_t length;
+	uint32_t group;
+	uint8_t *live; /* a word in NVRAM with a bit for each segment that is there, changed by one
+			  store each; 0 in the image */
+};
+
+/* The image of the growing group, which is full, without a live word. -ENOMEM. */
+int row_index_make_image(const struct row_index *row, struct index_image *image);
+
+/*
+ * Replaces the complete groups with the numbers `first` to `last`, as far as there are any, by the
+ * one of `by`, which has one of these numbers and so their place in age; NULL: by none. Takes over
+ * the image, which is one of this row, and may keep only a part of it in memory. row_index_refresh
+ * has to follow when the live word of `by` counts. -ENOMEM: nothing has changed.
+ */
+int row_index_replace(struct row_index *row, uint32_t first, uint32_t last,
+		      const struct index_image *by);
+
+/*
+ * Bytes at the beginning of an image of `length` that row_index_replace needs. Whether those that
+ * were read from flash are what they should be: -EINVAL with a sentence.
+ */
+uint64_t index_image_kept(const struct index *index, uint64_t length);
+int row_index_check_image(const struct row_index *row, const struct index_image *image,
+			  struct error_text *error);
+
+/* Finds again which groups are old enough for what, after the complete ones have changed. */
+void row_index_refresh(struct row_index *row);
+
+/* Number of the newest complete group; false: there is none. Whether there is one of a number. */
+bool row_index_newest(const struct row_index *row, uint32_t *group);
+bool row_index_has(const struct row_index *row, uint32_t group);
+
+uint32_t row_index_groups(const struct row_index *row);
+
+/* A complete group without segments; its live word. NULL: there is none. */
+uint8_t *row_index_empty_group(const struct row_index *row, uint32_t *group);
+
+/* ---- a row: all its segments ---- */
+
+struct index_walk {
+	bool all; /* segments that have been taken out, too */
+	uint32_t at, member;
+};
+
+/* Goes through the segments of a row from the oldest; a walk begins with zeros. False: the end. */
+bool row_index_next(const struct row_index *row, struct index_walk *walk,
+		    struct sealed_segment *segment);
+
+/* A segment that must be there. */
+void row_index_find(const struct row_index *row, uint32_t number, struct sealed_segment *segment);
+
+/* Takes a segment out, by one store. */
+void row_index_take_out(struct row_index *row, const struct sealed_segment *segment);
+
+/* The highest serial of a segment; 0: it has none. */
+uint64_t row_index_last_serial(const struct row_index *row);
+
+/* Segments that were sealed last, as many as the newest group has; taken out ones, too. */
+uint32_t row_index_read_last(const struct row_index *row, struct sealed_segment *segments,
+			     uint32_t max);
+
+/* A segment of a complete group that has only GROUP_SPARSE of them or fewer. False: there is none.
+ */
+bool row_index_find_sparse(const struct row_index *row, struct sealed_segment *segment);
+
+/*
+ * How much of each segment of complete group `n`, from 0, is still live, per mille, as far as the
+ * index tells without a read of records.
+ */
+void row_index_estimate(const struct row_index *row, uint32_t n,
+			void (*note)(void *context, const struct sealed_segment *segment,
+				     uint32_t live_permille),
+			void *context);
+
+/* ---- search ---- */
+
+/*
+ * Walks the flash pages that may hold a key with a number up to `bound`, newest first. `result`: 0,
+ * or the error that ended the walk; the rest is the index's own.
+ */
+struct index_search {
+	int result;
+	const struct row_index *row;
+	uint32_t next, oldest; /* groups still to search */
+	struct table_search table;
+};
+
+void index_search_begin(struct index_search *search, const struct row_index *row,
+			const struct key_hash *hash, uint64_t bound);
+
+/*
+ * Goes on to the next segment that may have anything of the key with a number above `after`. False:
+ * there are no more, or `result` says why not.
+ */
+bool index_search_segment(struct index_search *search, uint64_t after, uint32_t *segment);
+
+/* Goes on to the next page of that segment, the newest first. False: there are no more. */
+bool index_search_page(struct index_search *search, uint32_t *page);
+
+/*
+ * Leaves out pages of the segment that hold only what is newer than the bound, as far as few probes
+ * tell. `probe` reads a page: 1: it has a record of the key up to the bound, 0: only newer ones, 2:
+ * none of the key, or an error, which ends this.
+ */
+int index_search_narrow(struct index_search *search, int (*probe)(void *context, uint32_t page),
+			void *context);
 
 #endif

@@ -11,7 +11,7 @@
  */
 #include <stdlib.h>
 
-#include "engine/muninn/index/index.h"
+#include "engine/muninn/index/table_bounds.h"
 
 /* The lowest and the highest number in a table. */
 static void sequences_of(const struct table *table, uint64_t *first, uint64_t *last)
@@ -20,7 +20,7 @@ static void sequences_of(const struct table *table, uint64_t *first, uint64_t *l
 	*last = 0;
 
 	for (uint64_t live = table_live(table); live; live &= live - 1) {
-		struct table_column facts;
+		struct sealed_segment facts;
 
 		table_read_column(table, (uint32_t)__builtin_ctzll(live), &facts);
 		*first = min_u64(*first, facts.first_sequence);

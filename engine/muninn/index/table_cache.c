@@ -164,12 +164,6 @@ const struct table_source *table_cache_source(const struct table_cache *cache)
 	return cache ? &cache->source : NULL;
 }
 
-void table_cache_clear(struct table_cache *cache)
-{
-	if (cache)
-		memset(cache->sets, 0, cache->set_count * sizeof(*cache->sets));
-}
-
 uint64_t table_cache_bytes(const struct table_cache *cache)
 {
 	return cache ? malloc_usable_size((void *)(uintptr_t)cache) +

@@ -7,7 +7,7 @@
 #ifndef MUNINN_ENGINE_MUNINN_INDEX_TABLE_CACHE_H
 #define MUNINN_ENGINE_MUNINN_INDEX_TABLE_CACHE_H
 
-#include "engine/muninn/index/table.h"
+#include "engine/muninn/index/bloom_table.h"
 
 struct table_cache;
 
@@ -24,9 +24,6 @@ void table_cache_destroy(struct table_cache *cache);
 
 /* What tables that go through the cache have as their source. */
 const struct table_source *table_cache_source(const struct table_cache *cache);
-
-/* Forgets everything: the numbers of tables begin anew. Excludes all else. */
-void table_cache_clear(struct table_cache *cache);
 
 /* Allocated; pages asked for, and those of them that were read. */
 uint64_t table_cache_bytes(const struct table_cache *cache);

@@ -194,7 +194,7 @@ static void test_a_list_of_kills_has_the_documented_bytes(void **state)
 		.void_before = 0x010000,
 	};
 	const struct root_kill kill = {
-		.segment = 0x01020304, .row = 0x0506, .column = 63, .table = 7, .serial = 0x99
+		.segment = 0x01020304, .row = 0x0506, .member = 63, .group = 7, .serial = 0x99
 	};
 	const uint8_t documented[ROOT_HEADER_BYTES + ROOT_KILL_BYTES] = {
 		'M',  'U',  'N', 'K', 'I',  'L',  'L',  '1',  5,    0, 0, 0, 112, 0, 0,  0,
@@ -230,8 +230,8 @@ static void test_a_list_of_kills_has_the_documented_bytes(void **state)
 	root_kill_decode(bytes + ROOT_HEADER_BYTES, &found_kill);
 	assert_int_equal(found_kill.segment, kill.segment);
 	assert_int_equal(found_kill.row, kill.row);
-	assert_int_equal(found_kill.column, kill.column);
-	assert_int_equal(found_kill.table, kill.table);
+	assert_int_equal(found_kill.member, kill.member);
+	assert_int_equal(found_kill.group, kill.group);
 	assert_int_equal(found_kill.serial, kill.serial);
 	assert_false(root_header_decode(bytes, sizeof(bytes) - 1, &found));
 	for (size_t i = 0; i < sizeof(bytes); i++) {
@@ -299,7 +299,7 @@ static void test_filters_have_the_false_positive_rate_that_they_are_made_for(voi
 	assert_int_equal(
 		muninn_geometry_choose(&nand, &options.records, &options.muninn, &geometry, &error),
 		0);
-	muninn_filter_geometry(&geometry, geometry.bloom.tables_expected, &filters);
+	bloom_filter_geometry(&geometry, geometry.bloom.tables_expected, &filters);
 	set = calloc(1, align_up(filters.bits_total, 64) / 8);
 	assert_non_null(set);
 	for (uint32_t filter = 0; filter < geometry.bloom.filters; filter++) {
@@ -346,7 +346,7 @@ static void test_filters_take_the_memory_of_equal_rates_and_waste_fewer_reads(vo
 		muninn_geometry_choose(&nand, &options.records, &options.muninn, &geometry, &error),
 		0);
 	assert_int_equal(geometry.hashed_rows, 128);
-	muninn_filter_geometry(&geometry, geometry.bloom.tables_expected, &filters);
+	bloom_filter_geometry(&geometry, geometry.bloom.tables_expected, &filters);
 	for (uint32_t filter = 0; filter < geometry.bloom.filters; filter++) {
 		double keys = geometry.bloom.keys_nominal[filter], k = filters.hashes[filter];
 
@@ -411,7 +411,7 @@ static void test_opening_damaged_nvram_says_what_is_wrong(void **state)
 	struct nand *nand = small_device(&store, 3000);
 	uint8_t *nvram = nand_nvram(nand, NULL);
 	uint64_t buffers_at = ((struct muninn_store *)(void *)store)->geometry.buffers_at;
-	uint64_t tables_at = ((struct muninn_store *)(void *)store)->geometry.tables_at;
+	uint64_t groups_at = ((struct muninn_store *)(void *)store)->geometry.groups_at;
 	struct record_statistics statistics = { 0 };
 
 	(void)state;
@@ -429,12 +429,12 @@ static void test_opening_damaged_nvram_says_what_is_wrong(void **state)
 		{ NVRAM_ROWS_AT, 1, -EINVAL, "checksum" },
 		{ NVRAM_UUID_AT, 1, -EINVAL, "checksum" },
 		{ NVRAM_DIRECTORY_AT + DIRECTORY_ROW_AT, 2, -EINVAL, "directory" },
-		{ NVRAM_DIRECTORY_AT + DIRECTORY_INDEX_AT, 1, -EINVAL, "table" },
+		{ NVRAM_DIRECTORY_AT + DIRECTORY_GROUP_AT, 1, -EINVAL, "group" },
 		{ NVRAM_DIRECTORY_AT + DIRECTORY_SEGMENTS_AT + 3, 0x80, -EINVAL, "segment" },
 		{ STATE_SEALED_AT + 5, 1, -EINVAL, "ahead" },
 		{ buffers_at + BUFFER_MAP_AT, 1, -EINVAL, "buffer of row 0" },
-		{ tables_at + TABLE_MAGIC_AT, 1, -EINVAL, "growing table of row 0" },
-		{ tables_at + TABLE_INDEX_AT, 4, -EINVAL, "row 0" },
+		{ groups_at + TABLE_MAGIC_AT, 1, -EINVAL, "growing group of row 0" },
+		{ groups_at + TABLE_INDEX_AT, 4, -EINVAL, "row 0" },
 	};
 
 	for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {

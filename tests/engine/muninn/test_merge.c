@@ -359,20 +359,13 @@ static void check_accounts(struct model *model)
 	uint64_t sealed = 0, records = 0, bytes = 0;
 
 	for (uint32_t number = 0; number < store->geometry.rows; number++) {
-		const struct row *row = &store->rows[number];
+		struct index_walk walk = { 0 };
+		struct sealed_segment segment;
 
-		for (uint32_t n = 0; n <= row->complete_count; n++) {
-			const struct table *table = n < row->complete_count ? &row->complete[n]
-									    : &row->growing;
-
-			for (uint64_t live = table_live(table); live; live &= live - 1) {
-				struct table_column facts;
-
-				table_read_column(table, (uint32_t)__builtin_ctzll(live), &facts);
-				assert_int_equal(store->segment_rows[facts.segment], number);
-				count_segment(model, facts.segment, &records, &bytes);
-				sealed++;
-			}
+		while (row_index_next(store->rows[number].index, &walk, &segment)) {
+			assert_int_equal(store->segment_rows[segment.segment], number);
+			count_segment(model, segment.segment, &records, &bytes);
+			sealed++;
 		}
 	}
 	assert_int_equal(said.segments_sealed, sealed);
@@ -472,7 +465,7 @@ static void test_a_corrupt_page_stops_the_merge_and_nothing_is_lost(void **state
 	struct record_merge merge = { .live_permille_max = 1000 };
 	struct model *model = calloc(1, sizeof(*model));
 	struct muninn_store *store;
-	struct table_column facts;
+	struct sealed_segment segment;
 	uint64_t sealed;
 
 	(void)state;
@@ -483,13 +476,13 @@ static void test_a_corrupt_page_stops_the_merge_and_nothing_is_lost(void **state
 	/* Erasing a block under the engine's feet stands for a page that can't be read any more. */
 	store = (struct muninn_store *)(void *)model->store;
 	sealed = statistics_of(model).segments_sealed;
-	for (uint32_t row = 0; row < store->geometry.rows; row++)
-		for (uint32_t column = 0; column < table_columns(&store->rows[row].growing);
-		     column++) {
-			table_read_column(&store->rows[row].growing, column, &facts);
-			assert_int_equal(nand_erase(model->nand, NAND_CAUSE_USER, facts.segment),
+	for (uint32_t row = 0; row < store->geometry.rows; row++) {
+		struct index_walk walk = { 0 };
+
+		while (row_index_next(store->rows[row].index, &walk, &segment))
+			assert_int_equal(nand_erase(model->nand, NAND_CAUSE_USER, segment.segment),
 					 0);
-		}
+	}
 	for (int i = 0; i < 20; i++)
 		assert_int_not_equal(merge_once(model, &none, &merge), 0);
 	assert_int_equal(statistics_of(model).segments_sealed, sealed);

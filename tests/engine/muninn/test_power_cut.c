@@ -29,8 +29,8 @@
 
 enum { KEYS = 64, PUTS = 6, VALUE_BYTES = 200, TRANSACTIONS = 40, TRANSACTIONS_MORE = 6 };
 
-/* The load finds every block written before, and 6 columns left in the growing table. */
-enum { STAGE_TRANSACTIONS = 800, STAGE_FREE_SEGMENTS = 60, STAGE_COLUMNS = MUNINN_COLUMNS - 6 };
+/* The load finds every block written before, and space for 6 segments in the growing table. */
+enum { STAGE_TRANSACTIONS = 800, STAGE_FREE_SEGMENTS = 60, STAGE_MEMBERS = GROUP_SEGMENTS - 6 };
 
 static const struct nand_geometry geometry = {
 	.page_bytes = 512,
@@ -151,9 +151,9 @@ static struct record_store *open_store(struct nand *nand)
 	return store;
 }
 
-static uint32_t growing_columns(struct record_store *store)
+static uint32_t growing_segments(struct record_store *store)
 {
-	return table_columns(&((struct muninn_store *)(void *)store)->rows[0].growing);
+	return row_index_members(((struct muninn_store *)(void *)store)->rows[0].index);
 }
 
 static void set_stage(struct load *load)
@@ -169,7 +169,7 @@ static void set_stage(struct load *load)
 		fail_msg("%s", error.text);
 	store = open_store(load->stage);
 	for (load->first = 1;
-	     load->first <= STAGE_TRANSACTIONS || growing_columns(store) != STAGE_COLUMNS;
+	     load->first <= STAGE_TRANSACTIONS || growing_segments(store) != STAGE_MEMBERS;
 	     load->first++) {
 		assert_int_equal(run_transaction(load->stage, &quiet, store, load->first), 0);
 		apply(load->expected[0], load->first);

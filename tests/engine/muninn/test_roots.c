@@ -16,6 +16,7 @@
 
 #include "common/bytes.h"
 #include "common/log.h"
+#include "engine/muninn/index/bloom.h"
 #include "engine/muninn/roots.h"
 #include "engine/muninn/row.h"
 #include "engine/open.h"
@@ -421,23 +422,22 @@ static void test_without_the_newest_root_the_one_before_it_is_found(void **state
 	free_device(device);
 }
 
-/* Takes the last column of a row's growing table away as a merge does. */
-static void kill_last_column(struct muninn_store *store, uint16_t row)
+/* Takes the last segment of a row's growing group out as a merge does. */
+static void kill_last_segment(struct muninn_store *store, uint16_t row)
 {
-	struct table *table = &store->rows[row].growing;
-	uint32_t column = table_columns(table) - 1;
-	struct table_column facts;
+	struct row_index *index = store->rows[row].index;
+	struct sealed_segment facts;
 
-	table_read_column(table, column, &facts);
+	row_index_read_member(index, row_index_members(index) - 1, &facts);
 	const struct root_kill kill = {
 		.segment = facts.segment,
 		.row = row,
-		.column = (uint16_t)column,
-		.table = table_index(table),
+		.member = (uint16_t)facts.member,
+		.group = facts.group,
 		.serial = facts.serial,
 	};
 
-	table_kill_column(table, column);
+	row_index_take_out(index, &facts);
 	store->segment_rows[facts.segment] = NO_ROW;
 	assert_int_equal(roots_write_kills(store, &kill, 1), 0);
 	space_release(&store->space, facts.segment);
@@ -455,7 +455,7 @@ static void test_what_was_sealed_and_merged_away_since_the_root_stays_away(void 
 	roots_write(inside(device));
 	commit_some(device, 10);
 	for (uint16_t row = 0; row < 2; row++)
-		kill_last_column(inside(device), row);
+		kill_last_segment(inside(device), row);
 	note_answers(device);
 	lose_nvram(device);
 	assert_int_equal(open_device(device, true, &error), 0);
@@ -558,9 +558,10 @@ static void test_opening_with_nvram_reads_one_page_of_the_ring(void **state)
 	(void)state;
 	run_transactions(device, 1500);
 	for (uint32_t row = 0; row < 2; row++)
-		for (uint32_t n = 0; n < inside(device)->rows[row].complete_count; n++)
-			image_pages += divide_up(inside(device)->rows[row].complete[n].image_bytes,
-						 shape.page_bytes);
+		for (uint32_t n = 0; n < row_index_groups(inside(device)->rows[row].index); n++)
+			image_pages +=
+				divide_up(inside(device)->rows[row].index->complete[n].image_bytes,
+					  shape.page_bytes);
 	device->store->operations->close(device->store, true);
 	nand_read_counters(device->nand, &before);
 	assert_int_equal(open_device(device, false, &error), 0);
@@ -584,9 +585,9 @@ static void test_recovering_without_nvram_reads_a_bounded_number_of_pages(void *
 	(void)state;
 	run_transactions(device, 1500);
 	for (uint32_t row = 0; row < 2; row++)
-		images += inside(device)->rows[row].complete_count;
+		images += row_index_groups(inside(device)->rows[row].index);
 	most = shape.blocks +
-	       (uint64_t)geometry->rows * MUNINN_COLUMNS * (geometry->segment_pages + 1) +
+	       (uint64_t)geometry->rows * GROUP_SEGMENTS * (geometry->segment_pages + 1) +
 	       2 * geometry->root_segments * geometry->segment_pages +
 	       images * divide_up(geometry->image_bytes_max, geometry->page_bytes);
 	lose_nvram(device);

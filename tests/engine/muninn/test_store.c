@@ -13,6 +13,7 @@
 #include <cmocka.h>
 #include <errno.h>
 
+#include "engine/muninn/index/bloom.h"
 #include "tests/engine/muninn/muninn_model.h"
 
 /*
@@ -181,7 +182,6 @@ static void test_tables_read_on_demand_take_the_memory_of_the_cache_and_are_coun
 	for (uint32_t segment = 0; segment < store->geometry.segments; segment++)
 		if (store->images[segment])
 			assert_int_equal(nand_erase(model->nand, NAND_CAUSE_USER, segment), 0);
-	table_cache_clear(store->table_cache);
 	struct record_key first = { .partition = 1, .identifier = 0x10000 };
 
 	assert_int_equal(model->store->operations->get(model->store, &first, RECORD_NEWEST, value,

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 #include <errno.h>
 
+#include "engine/muninn/index/bloom.h"
 #include "tests/engine/muninn/muninn_model.h"
 
 static const struct muninn_store *store_of(const struct model *model)
@@ -25,7 +26,7 @@ static uint64_t first_sequence(const struct table *table)
 	uint64_t first = RECORD_NEWEST;
 
 	for (uint32_t column = 0; column < table_columns(table); column++) {
-		struct table_column facts;
+		struct sealed_segment facts;
 
 		table_read_column(table, column, &facts);
 		if (table_live(table) >> column & 1)
@@ -40,7 +41,7 @@ static uint32_t check_bound(const struct model *model, uint64_t bound)
 	uint32_t left_out = 0;
 
 	for (uint32_t number = 0; number < store_of(model)->geometry.rows; number++) {
-		const struct row *row = &store_of(model)->rows[number];
+		const struct row_index *row = store_of(model)->rows[number].index;
 		uint32_t count = bounds_find(&row->bounds, row->complete_count, bound);
 
 		assert_true(count <= row->complete_count);
@@ -132,7 +133,7 @@ static void test_filters_tell_segments_that_are_put_again_from_others(void **sta
 						.muninn.segment_pages = 8,
 						.muninn.record_bytes = 128 };
 	struct model *model = calloc(1, sizeof(*model));
-	uint32_t live_permille[MUNINN_COLUMNS];
+	uint32_t live_permille[GROUP_SEGMENTS];
 	uint32_t written = 0, dead = 0, alive = 0;
 
 	(void)state;
@@ -144,17 +145,18 @@ static void test_filters_tell_segments_that_are_put_again_from_others(void **sta
 		put_key(model->store, number);
 	while (statistics_of(model).tables < 2)
 		put_key(model->store, 1000000 + written++);
-	overlap_estimate(&store_of(model)->geometry, store_of(model)->rows[0].complete,
-			 store_of(model)->rows[0].complete_count, &store_of(model)->rows[0].growing,
-			 live_permille);
-	for (uint32_t column = 0; column < MUNINN_COLUMNS; column++) {
-		if (column < MUNINN_COLUMNS / 2 - 1)
+	const struct row_index *row = store_of(model)->rows[0].index;
+
+	overlap_estimate(&store_of(model)->geometry, row->complete, row->complete_count,
+			 &row->growing, live_permille);
+	for (uint32_t column = 0; column < GROUP_SEGMENTS; column++) {
+		if (column < GROUP_SEGMENTS / 2 - 1)
 			dead += live_permille[column];
-		else if (column > MUNINN_COLUMNS / 2)
+		else if (column > GROUP_SEGMENTS / 2)
 			alive += live_permille[column];
 	}
 	print_message("put again: %u per mille live by estimate; not: %u\n",
-		      dead / (MUNINN_COLUMNS / 2 - 1), alive / (MUNINN_COLUMNS / 2 - 1));
+		      dead / (GROUP_SEGMENTS / 2 - 1), alive / (GROUP_SEGMENTS / 2 - 1));
 	assert_true(dead * 2 < alive);
 	model_close(model);
 }
