@@ -191,6 +191,8 @@ $(TGT_IDENTITY): $(TGTD) scripts/tgt-identity
 
 # 400 programs are linked for `make check`; gold takes a third of the time.
 TEST_LDFLAGS := $(if $(wildcard /usr/bin/ld.gold),-fuse-ld=gold)
+# It plays an engine without history.
+$(TESTBIN)/daemon/test_device: TEST_LDFLAGS += -Wl,--wrap=engine_capabilities
 # Tests that link parts of the daemon.
 DAEMON_TESTS := tests/daemon/% tests/fuzz/%
 # The helpers of a test: the .c files of its folder, and of the one above that is not tests/, that

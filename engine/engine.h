@@ -65,7 +65,7 @@ enum engine_capability {
 	ENGINE_HAS_VERSIONS = 1 << 2, /* moments, versions, views, and addresses that name them */
 	ENGINE_HAS_ROLLBACK = 1 << 3, /* going back, and the modifications of one object */
 	ENGINE_HAS_DIFFERENCES = 1 << 4,
-	ENGINE_HAS_RETENTION = 1 << 5,
+	ENGINE_HAS_RETENTION = 1 << 5, /* policies, locks, time epochs */
 	ENGINE_HAS_CLONES = 1 << 6,
 };
 

@@ -29,12 +29,15 @@ static const char *format_time(uint64_t ms, char text[TIME_TEXT])
 }
 
 /* -ERANGE: it is another time by the clock; *now_ms = which. */
-static int begin_epoch(struct engine *engine, uint64_t told_ms, uint64_t *now_ms)
+static int begin_time_epoch(struct engine *engine, uint64_t told_ms, uint64_t *now_ms)
 {
 	struct engine_txn *txn;
-	int result = engine_begin(engine, ENGINE_RESCUE, &txn);
+	int result;
 
 	*now_ms = 0;
+	if (!(engine_capabilities(engine) & ENGINE_HAS_RETENTION))
+		return -EOPNOTSUPP;
+	result = engine_begin(engine, ENGINE_RESCUE, &txn);
 	if (result)
 		return result;
 	*now_ms = engine_txn_time(txn);
@@ -57,7 +60,7 @@ void time_epoch_take(struct engine *engine, const char *image)
 	if (result == -ENOENT)
 		return;
 	if (!result)
-		result = begin_epoch(engine, told_ms, &now_ms);
+		result = begin_time_epoch(engine, told_ms, &now_ms);
 	format_time(now_ms, now);
 	if (!result)
 		log_line(LOG_LEVEL_WARNING,
@@ -73,6 +76,8 @@ void time_epoch_take(struct engine *engine, const char *image)
 			 now);
 	else
 		snprintf(reason, sizeof(reason), "%s",
-			 result == -EINVAL ? "the file holds no time" : strerror(-result));
+			 result == -EINVAL       ? "the file holds no time"
+			 : result == -EOPNOTSUPP ? "this unit's engine records no times of its own"
+						 : strerror(-result));
 	instruction_answer(image, "time-epoch", result ? reason : NULL);
 }

@@ -15,8 +15,11 @@ static int end_lock(struct engine *engine, uint64_t partition)
 {
 	struct engine_retention retention;
 	struct engine_txn *txn;
-	int result = engine_begin(engine, ENGINE_RESCUE, &txn);
+	int result;
 
+	if (!(engine_capabilities(engine) & ENGINE_HAS_RETENTION))
+		return -EOPNOTSUPP;
+	result = engine_begin(engine, ENGINE_RESCUE, &txn);
 	if (result)
 		return result;
 	result = engine_retention_get(txn, partition, &retention);
@@ -31,9 +34,10 @@ static int end_lock(struct engine *engine, uint64_t partition)
 
 static const char *reason_of(int result)
 {
-	return result == -EINVAL   ? "the file holds no partition ID"
-	       : result == -ENOENT ? "there is no such partition"
-				   : strerror(-result);
+	return result == -EINVAL       ? "the file holds no partition ID"
+	       : result == -ENOENT     ? "there is no such partition"
+	       : result == -EOPNOTSUPP ? "this unit's engine keeps no history that could be locked"
+				       : strerror(-result);
 }
 
 void unlock_take(struct engine *engine, const char *image)

@@ -140,34 +140,62 @@ static void test_a_device_that_is_not_formatted_is_closed_again(void **state)
 	assert_refused(blank, -ENODEV, "");
 }
 
+/* Leaves a word beside the image of an open device, which is refused for a reason. */
+static void leave_refused(const char *name, const char *reason)
+{
+	char word[128], refused[160], written[160];
+	FILE *file;
+
+	snprintf(word, sizeof(word), "%s.%s", image.path, name);
+	snprintf(refused, sizeof(refused), "%s.refused", word);
+	/* Renamed when complete: the daemon must not find half a word. */
+	snprintf(written, sizeof(written), "%s.new", word);
+	file = fopen(written, "w");
+	assert_non_null(file);
+	assert_true(fputs("0x10000\n", file) >= 0);
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(rename(written, word), 0);
+	for (int waited_ms = 0; access(word, F_OK) == 0; waited_ms += 10) {
+		assert_true(waited_ms < 10000);
+		poll(NULL, 0, 10);
+	}
+	assert_int_equal(unlink(refused), 0);
+	if (!strstr(last_warning, reason))
+		fail_msg("%s", last_warning);
+}
+
 /* The words themselves are tested end to end; here that a device with either back end has them. */
 static void test_a_word_beside_the_image_is_answered(void **state)
 {
 	(void)state;
 	for (int backend = NAND_BACKEND_MMAP; backend <= NAND_BACKEND_FILE; backend++) {
 		struct device *device = open_with((enum nand_backend_kind)backend);
-		char word[128], refused[160], written[160];
-		FILE *file;
 
-		snprintf(word, sizeof(word), "%s.unlock", image.path);
-		snprintf(refused, sizeof(refused), "%s.refused", word);
-		/* Renamed when complete: the daemon must not find half a word. */
-		snprintf(written, sizeof(written), "%s.new", word);
-		file = fopen(written, "w");
-		assert_non_null(file);
-		assert_true(fputs("0x10000\n", file) >= 0);
-		assert_int_equal(fclose(file), 0);
-		assert_int_equal(rename(written, word), 0);
-		for (int waited_ms = 0; access(word, F_OK) == 0; waited_ms += 10) {
-			assert_true(waited_ms < 10000);
-			poll(NULL, 0, 10);
-		}
-		assert_int_equal(access(refused, F_OK), 0);
-		if (!strstr(last_warning, "there is no such partition"))
-			fail_msg("%s", last_warning);
+		leave_refused("unlock", "there is no such partition");
 		assert_int_equal(device_close(device), 0);
-		assert_int_equal(unlink(refused), 0);
 	}
+}
+
+static uint32_t capabilities_lacking;
+
+uint32_t __real_engine_capabilities(const struct engine *engine);
+uint32_t __wrap_engine_capabilities(const struct engine *engine);
+uint32_t __wrap_engine_capabilities(const struct engine *engine)
+{
+	return __real_engine_capabilities(engine) & ~capabilities_lacking;
+}
+
+static void test_words_about_history_are_refused_by_an_engine_that_keeps_none(void **state)
+{
+	struct device *device;
+
+	(void)state;
+	capabilities_lacking = ENGINE_HAS_RETENTION;
+	device = open_with(NAND_BACKEND_MMAP);
+	leave_refused("unlock", "keeps no history that could be locked");
+	leave_refused("time-epoch", "records no times of its own");
+	assert_int_equal(device_close(device), 0);
+	capabilities_lacking = 0;
 }
 
 #define with_image(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -179,6 +207,7 @@ int main(void)
 		with_image(test_what_can_not_be_opened_is_named_and_left_alone),
 		with_image(test_a_device_that_is_not_formatted_is_closed_again),
 		with_image(test_a_word_beside_the_image_is_answered),
+		with_image(test_words_about_history_are_refused_by_an_engine_that_keeps_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
