@@ -62,7 +62,6 @@ static int inherit(struct engine_txn *txn, struct partition *clone, const struct
 static int copy_attributes(struct engine_txn *txn, uint64_t source, uint64_t bound, uint64_t clone)
 {
 	struct engine_address address = { .partition = clone };
-	const struct attribute_set *from;
 	struct target then, now;
 	int result = target_open(txn, address, TARGET_READ, &now);
 
@@ -71,17 +70,8 @@ static int copy_attributes(struct engine_txn *txn, uint64_t source, uint64_t bou
 	result = target_open_at(txn, source, 0, bound, &then);
 	if (!result)
 		result = target_change(&now);
-	if (!result) {
-		from = &then.onode->attributes;
-		for (uint32_t index = 0; !result && index < from->count; index++) {
-			const uint8_t *value;
-			uint32_t page, number, length;
-
-			attribute_set_at(from, index, &page, &number, &value, &length);
-			result = attribute_set_change(&now.onode->attributes, page, number, value,
-						      length);
-		}
-	}
+	if (!result)
+		result = attribute_set_add_all(&now.onode->attributes, &then.onode->attributes);
 	target_close(&now);
 	return result;
 }

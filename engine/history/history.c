@@ -250,7 +250,7 @@ bool history_keeps_nothing(const struct engine_retention *policy)
 }
 
 int history_horizon(struct engine *engine, const struct history *history,
-		    const struct history *device, uint64_t created_sequence, uint64_t *horizon)
+		    const struct history *device, uint64_t *horizon)
 {
 	const struct engine_retention *policy = history_policy(history, device);
 	uint64_t floor = history->floor;
@@ -278,16 +278,16 @@ int history_horizon(struct engine *engine, const struct history *history,
 		if (device->device.lossy)
 			limit = max_u64(limit, device->device.reclaimed);
 	}
-	*horizon = max_u64(max_u64(limit, created_sequence), floor);
+	*horizon = max_u64(max_u64(limit, history->created_sequence), floor);
 	return result;
 }
 
 /* Whether `bound` is not before the horizon: 0 or -ENOENT. */
 static int is_since_horizon(struct engine *engine, const struct history *history,
-			    const struct history *device, uint64_t created_sequence, uint64_t bound)
+			    const struct history *device, uint64_t bound)
 {
 	uint64_t horizon;
-	int result = history_horizon(engine, history, device, created_sequence, &horizon);
+	int result = history_horizon(engine, history, device, &horizon);
 
 	if (result)
 		return result;
@@ -305,26 +305,25 @@ uint64_t history_interval_before(const struct engine_retention *policy, uint64_t
 	return kept;
 }
 
-uint64_t history_intervals_since(const struct history *history, const struct history *device,
-				 uint64_t created_sequence)
+uint64_t history_intervals_since(const struct history *history, const struct history *device)
 {
 	uint64_t floor = history->floor;
 
 	if (!history->particular)
 		floor = max_u64(floor, device->device.inherited_floor);
-	return max_u64(floor,
-		       history == device ? device->device.intervals_floor : created_sequence);
+	return max_u64(floor, history == device ? device->device.intervals_floor
+						: history->created_sequence);
 }
 
 int history_device_oldest(struct engine *engine, const struct history *device, uint64_t *oldest)
 {
 	const struct engine_retention *policy = &device->retention;
 	uint64_t judged = device->device.judged_ms, since, aged = 0;
-	int result = history_horizon(engine, device, device, 0, oldest);
+	int result = history_horizon(engine, device, device, oldest);
 
 	if (result || !policy->keep_interval_ms)
 		return result;
-	since = history_intervals_since(device, device, 0);
+	since = history_intervals_since(device, device);
 	if (judged > policy->keep_interval_for_ms)
 		result = times_boundary(engine, device, judged - policy->keep_interval_for_ms,
 					&aged);
@@ -355,14 +354,13 @@ static int next_interval(struct engine *engine, const struct engine_retention *p
 }
 
 int history_lower_by_interval(struct engine *engine, const struct history *history,
-			      const struct history *device, uint64_t created_sequence,
-			      uint64_t sequence, uint64_t *lowest)
+			      const struct history *device, uint64_t sequence, uint64_t *lowest)
 {
 	const struct engine_retention *policy = history_policy(history, device);
 	uint64_t found = RECORD_NEWEST;
 	int result = 0;
 
-	sequence = max_u64(sequence, history_intervals_since(history, device, created_sequence));
+	sequence = max_u64(sequence, history_intervals_since(history, device));
 	if (policy->keep_interval_ms && sequence < *lowest)
 		result = next_interval(engine, policy, device, sequence, &found);
 	if (!result && found < *lowest)
@@ -391,22 +389,11 @@ static int kept_by_interval(struct engine *engine, const struct history *history
 	return result ? result : found == bound ? 0 : -ENOENT;
 }
 
-/* Whether a version of the set ends at `bound`. */
-static int kept_by_version(struct engine *engine, struct partition *partition, uint64_t bound)
+/* Whether just this bound is in a set of versions or clones: 0 or -ENOENT. */
+static int check_kept(struct idset set, uint64_t bound)
 {
-	struct idset versions = history_versions(engine, partition);
-	uint64_t found;
-	int result = history_next_kept(&versions, bound, &found, NULL);
-
-	return result ? result : found == bound ? 0 : -ENOENT;
-}
-
-/* Whether a clone stands, or is still to be seen standing, on `bound` of a partition. */
-static int kept_by_clone(struct engine *engine, struct partition *partition, uint64_t bound)
-{
-	struct idset clones = history_clones(engine, partition);
 	uint64_t found = 0;
-	int result = history_next_kept(&clones, bound, &found, NULL);
+	int result = history_next_kept(&set, bound, &found, NULL);
 
 	return result ? result : found == bound ? 0 : -ENOENT;
 }
@@ -418,15 +405,15 @@ int history_keeps(struct engine *engine, struct partition *partition, uint64_t b
 
 	if (bound < partition->created_sequence)
 		return -ENOENT;
-	result = kept_by_version(engine, partition, bound);
+	result = check_kept(history_versions(engine, partition), bound);
 	if (result != -ENOENT || partition->index == RECORD_ROOT_INDEX)
 		return result;
 	result = partition_get(engine, 0, &root);
 	if (result)
 		return result;
-	result = kept_by_version(engine, root, bound);
+	result = check_kept(history_versions(engine, root), bound);
 	partition_release(engine, root);
-	return result == -ENOENT ? kept_by_clone(engine, partition, bound) : result;
+	return result == -ENOENT ? check_kept(history_clones(engine, partition), bound) : result;
 }
 
 int history_reaches(struct engine *engine, struct partition *partition, uint64_t bound)
@@ -436,13 +423,12 @@ int history_reaches(struct engine *engine, struct partition *partition, uint64_t
 
 	if (result)
 		return result;
-	since = is_since_horizon(engine, partition->history, root->history,
-				 partition->created_sequence, bound);
+	since = is_since_horizon(engine, partition->history, root->history, bound);
 	result = since;
 	if (since == -ENOENT)
 		result = history_keeps(engine, partition, bound);
-	if (result == -ENOENT && bound >= history_intervals_since(partition->history, root->history,
-								  partition->created_sequence))
+	if (result == -ENOENT &&
+	    bound >= history_intervals_since(partition->history, root->history))
 		result = kept_by_interval(engine, partition->history, root->history, bound);
 	partition_release(engine, root);
 	return result;
@@ -469,14 +455,13 @@ int history_shows(struct engine *engine, struct partition *partition, uint64_t f
 
 	if (result)
 		return result;
-	result = history_horizon(engine, partition->history, root->history,
-				 partition->created_sequence, &horizon);
+	result = history_horizon(engine, partition->history, root->history, &horizon);
 	*shows |= !result && horizon <= to;
 	if (!result && !*shows)
 		result = history_set_shows(&versions, from, to, shows);
 	if (!result && !*shows)
-		result = history_lower_by_interval(engine, partition->history, root->history,
-						   partition->created_sequence, from, &bound);
+		result = history_lower_by_interval(engine, partition->history, root->history, from,
+						   &bound);
 	*shows |= bound <= to;
 	partition_release(engine, root);
 	return result;

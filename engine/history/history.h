@@ -116,7 +116,7 @@ int history_next_kept(const struct idset *set, uint64_t sequence, uint64_t *boun
  * the root's.
  */
 int history_horizon(struct engine *engine, const struct history *history,
-		    const struct history *device, uint64_t created_sequence, uint64_t *horizon);
+		    const struct history *device, uint64_t *horizon);
 
 /* Before which number the device has no moments at all but versions: none of intervals either. */
 int history_device_oldest(struct engine *engine, const struct history *device, uint64_t *oldest);
@@ -154,8 +154,7 @@ int history_shows(struct engine *engine, struct partition *partition, uint64_t f
  * RECORD_NEWEST: none are. What is older was kept by another policy, or by none, so it may be there
  * in part only.
  */
-uint64_t history_intervals_since(const struct history *history, const struct history *device,
-				 uint64_t created_sequence);
+uint64_t history_intervals_since(const struct history *history, const struct history *device);
 
 /*
  * Lowers *lowest to the first bound >= `sequence` that a policy keeps as the moment of an interval,
@@ -163,8 +162,7 @@ uint64_t history_intervals_since(const struct history *history, const struct his
  * superseded, or lack its onode, at a moment that is gone.
  */
 int history_lower_by_interval(struct engine *engine, const struct history *history,
-			      const struct history *device, uint64_t created_sequence,
-			      uint64_t sequence, uint64_t *lowest);
+			      const struct history *device, uint64_t sequence, uint64_t *lowest);
 
 /* Whether a policy keeps nothing but the present and versions. */
 bool history_keeps_nothing(const struct engine_retention *policy);

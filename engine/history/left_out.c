@@ -34,8 +34,8 @@ int left_out_lower_by_interval(struct engine *engine, const struct history *hist
 		found = RECORD_NEWEST;
 		sequence = left_out_pass(history, sequence);
 		if (sequence < *lowest)
-			result = history_lower_by_interval(engine, device, device, 0, sequence,
-							   &found);
+			result =
+				history_lower_by_interval(engine, device, device, sequence, &found);
 		if (result || found == RECORD_NEWEST || !is_left_out(history, found))
 			break;
 		sequence = found;
@@ -51,7 +51,7 @@ int left_out_shows(struct engine *engine, struct partition *root, const struct h
 	const struct history *device = root->history;
 	struct idset versions = history_versions(engine, root);
 	uint64_t horizon, bound = RECORD_NEWEST;
-	int result = history_horizon(engine, device, device, 0, &horizon);
+	int result = history_horizon(engine, device, device, &horizon);
 
 	*shows |= !result && left_out_pass(history, max_u64(from, horizon)) <= to;
 	if (!result && !*shows)

@@ -51,7 +51,7 @@ static void context_begin(struct keep_context *context, struct engine *engine)
 	context->failed = partition_get(engine, 0, &context->root) != 0;
 	if (!context->failed)
 		context->failed = history_horizon(engine, context->root->history,
-						  context->root->history, 0,
+						  context->root->history,
 						  &context->device_horizon) != 0;
 }
 
@@ -86,7 +86,6 @@ static int find_owner(struct keep_context *context, uint16_t index)
 		source->partition = NULL;
 	else if (index != RECORD_ROOT_INDEX)
 		result = history_horizon(engine, source->partition->history, context->root->history,
-					 source->partition->created_sequence,
 					 &context->owner.horizon);
 	return result;
 }
@@ -146,14 +145,12 @@ static int lower_by_interval(const struct keep_context *context, uint64_t sequen
 	int result;
 
 	if (!is_of_owner(context, sequence))
-		return history_lower_by_interval(context->engine, device, device, 0, sequence,
-						 lowest);
+		return history_lower_by_interval(context->engine, device, device, sequence, lowest);
 	result = left_out_lower_by_interval(context->engine, owner->history, device, sequence,
 					    lowest);
 	if (result || owner == context->root)
 		return result;
-	return history_lower_by_interval(context->engine, owner->history, device,
-					 owner->created_sequence, sequence, lowest);
+	return history_lower_by_interval(context->engine, owner->history, device, sequence, lowest);
 }
 
 /*

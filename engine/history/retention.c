@@ -48,7 +48,7 @@ static int note_loss(struct engine_txn *txn, struct partition *root)
 {
 	struct history *history = root->history;
 	uint64_t horizon;
-	int result = history_horizon(txn->engine, history, history, 0, &horizon);
+	int result = history_horizon(txn->engine, history, history, &horizon);
 
 	if (!result)
 		history->device.lossy_removed = max_u64(history->device.lossy_removed, horizon);
@@ -136,7 +136,7 @@ static int floor_of_new(struct engine_txn *txn, const struct partition *root,
 	const struct history inherits = history_new(RECORD_ROOT_INDEX, 0);
 	bool of_device = partition == root;
 	int result = history_horizon(engine, of_device ? &inherits : partition->history,
-				     root->history, partition->created_sequence, floor);
+				     root->history, floor);
 
 	if (result || !history_keeps_nothing(now) || history_keeps_nothing(wanted))
 		return result;
@@ -161,7 +161,7 @@ static int take_policy(struct engine_txn *txn, struct partition *root, struct pa
 	 * and gave it up.
 	 */
 	if (!result && partition == root && retention->keep_interval_ms)
-		result = history_horizon(txn->engine, history, history, 0, &of_device);
+		result = history_horizon(txn->engine, history, history, &of_device);
 	if (result)
 		return result;
 	if (partition == root) {
@@ -282,7 +282,7 @@ static int read_history(struct engine *engine, struct partition *root, struct pa
 {
 	uint64_t older = 0, missed = 0;
 	int result = history_horizon(engine, partition->history, root->history,
-				     partition->created_sequence, &history->horizon_sequence);
+				     &history->horizon_sequence);
 
 	if (!result)
 		result = time_of_horizon(engine, root->history, history->horizon_sequence,

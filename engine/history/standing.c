@@ -467,8 +467,7 @@ static int keep_as_device_does(struct engine_txn *txn, void *context)
 	result = source_open(txn->engine, index, &source);
 	if (!result) {
 		history = source.partition->history;
-		result = history_horizon(txn->engine, history, root->history,
-					 source.partition->created_sequence, &horizon);
+		result = history_horizon(txn->engine, history, root->history, &horizon);
 		if (!result) {
 			root->history->device.particular -= history->particular;
 			partition_mark_history(txn, root);

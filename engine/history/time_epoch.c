@@ -27,8 +27,7 @@ static int raise_floor(struct engine_txn *txn, const struct partition *root, uin
 		return result;
 	history = source.partition->history;
 	if (history->particular) {
-		result = history_horizon(engine, history, root->history,
-					 source.partition->created_sequence, &horizon);
+		result = history_horizon(engine, history, root->history, &horizon);
 		if (!result)
 			result = partitions_limit_dirty(txn);
 		if (!result) {
@@ -65,9 +64,9 @@ static int raise_floors(struct engine_txn *txn, struct partition *root)
 	int result = raise_floors_of_partitions(txn, root);
 
 	if (!result)
-		result = history_horizon(engine, device, device, 0, &of_device);
+		result = history_horizon(engine, device, device, &of_device);
 	if (!result)
-		result = history_horizon(engine, &inherits, device, 0, &inherited);
+		result = history_horizon(engine, &inherits, device, &inherited);
 	if (!result)
 		result = partitions_limit_dirty(txn);
 	if (result)

@@ -173,6 +173,20 @@ int attribute_set_change(struct attribute_set *set, uint32_t page, uint32_t numb
 	return 0;
 }
 
+int attribute_set_add_all(struct attribute_set *set, const struct attribute_set *from)
+{
+	int result = 0;
+
+	for (uint32_t index = 0; !result && index < from->count; index++) {
+		const uint8_t *value;
+		uint32_t page, number, length;
+
+		attribute_set_at(from, index, &page, &number, &value, &length);
+		result = attribute_set_change(set, page, number, value, length);
+	}
+	return result;
+}
+
 int attribute_set_decode(struct attribute_set *set, const uint8_t *from, uint32_t length,
 			 uint32_t count)
 {

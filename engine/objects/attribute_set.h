@@ -48,6 +48,9 @@ bool attribute_set_find(const struct attribute_set *set, uint32_t page, uint32_t
 int attribute_set_change(struct attribute_set *set, uint32_t page, uint32_t number,
 			 const void *value, uint32_t length);
 
+/* Sets all attributes of another set, one after another. Errors as above. */
+int attribute_set_add_all(struct attribute_set *set, const struct attribute_set *from);
+
 /*
  * Replaces the set by `length` encoded bytes holding `count` attributes. -EBADMSG when they are not
  * that, -ENOMEM.

@@ -5,12 +5,12 @@
  * object.
  */
 #include "engine/objects/data.h"
-#include "engine/objects/handles.h"
 
 #include <assert.h>
 
 #include "common/bytes.h"
 #include "common/log.h"
+#include "engine/objects/handles.h"
 
 /* ---- single pieces ---- */
 
@@ -193,9 +193,8 @@ static int read_piece(struct target *target, uint32_t piece, uint32_t from, uint
 	uint8_t *page = data;
 	int result;
 
-	if (from) {
+	if (from)
 		page = txn_page(target->txn, TXN_PIECE);
-	}
 	result = data_get(target, piece, page, from + wanted, &length);
 	if (result)
 		return result;
@@ -276,22 +275,6 @@ static int read_range(struct target *target, uint64_t offset, uint8_t *data, uin
 	return 0;
 }
 
-static int read_target(struct target *target, uint64_t offset, void *data, uint64_t length,
-		       uint64_t *got)
-{
-	uint64_t size = target->onode->head.length;
-	int result = 0;
-
-	*got = 0;
-	if (offset < size) {
-		length = min_u64(length, size - offset);
-		result = read_range(target, offset, data, offset + length);
-		if (!result)
-			*got = length;
-	}
-	return result;
-}
-
 int engine_object_read(struct engine_object *object, uint64_t offset, void *data, uint64_t length,
 		       uint64_t *got)
 {
@@ -299,7 +282,13 @@ int engine_object_read(struct engine_object *object, uint64_t offset, void *data
 	int result = object_use_data(object, TARGET_READ, &target);
 
 	*got = 0;
-	return result ? result : read_target(target, offset, data, length, got);
+	if (result || offset >= target->onode->head.length)
+		return result;
+	length = min_u64(length, target->onode->head.length - offset);
+	result = read_range(target, offset, data, offset + length);
+	if (!result)
+		*got = length;
+	return result;
 }
 
 /* ---- writing ---- */
@@ -316,6 +305,15 @@ void data_modified_now(struct target *target)
 {
 	if (!target->txn->bypass)
 		target->onode->head.times_ms[ENGINE_TIME_DATA_MODIFIED] = target->txn->time_ms;
+}
+
+int data_change(struct target *target)
+{
+	int result = target_change(target);
+
+	if (!result)
+		data_modified_now(target);
+	return result;
 }
 
 /* Writes `length` bytes at `from` of a piece of which some other bytes may have to be kept. */
@@ -373,10 +371,9 @@ static int write_target(struct target *target, uint64_t offset, const void *data
 
 	if (result || length == 0)
 		return result;
-	result = target_change(target);
+	result = data_change(target);
 	if (result)
 		return result;
-	data_modified_now(target);
 	result = write_range(target, offset, data, length);
 	data_account(target, pieces);
 	return result;

@@ -46,4 +46,7 @@ int data_check_range(const struct engine_txn *txn, uint64_t offset, uint64_t len
 /* The object's data is modified now, unless timestamps are bypassed. */
 void data_modified_now(struct target *target);
 
+/* Call before the first change of an object's data: target_change, and the time of it. */
+int data_change(struct target *target);
+
 #endif

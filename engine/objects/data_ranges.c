@@ -42,30 +42,25 @@ int data_cut(struct target *target, uint64_t length)
 
 /* ---- truncate ---- */
 
-static int truncate_target(struct target *target, uint64_t length)
+int engine_object_truncate(struct engine_object *object, uint64_t length)
 {
-	uint64_t pieces = target->onode->extents.pieces;
-	int result = data_check_range(target->txn, 0, length);
+	struct target *target;
+	uint64_t pieces;
+	int result = object_use_data(object, TARGET_CHANGE, &target);
 
 	if (!result)
-		result = target_change(target);
+		result = data_check_range(object->txn, 0, length);
+	if (!result)
+		result = data_change(target);
 	if (result)
 		return result;
-	data_modified_now(target);
+	pieces = target->onode->extents.pieces;
 	if (length < target->onode->head.length)
 		result = data_cut(target, length);
 	else
 		target->onode->head.length = length;
 	data_account(target, pieces);
 	return result;
-}
-
-int engine_object_truncate(struct engine_object *object, uint64_t length)
-{
-	struct target *target;
-	int result = object_use_data(object, TARGET_CHANGE, &target);
-
-	return result ? result : truncate_target(target, length);
 }
 
 /* ---- clear ---- */
@@ -98,32 +93,28 @@ static int clear_range(struct target *target, uint64_t offset, uint64_t end)
 	return result ? result : data_limit_extents(target);
 }
 
-static int clear_target(struct target *target, uint64_t offset, uint64_t length)
+int engine_object_clear(struct engine_object *object, uint64_t offset, uint64_t length)
 {
-	uint64_t pieces = target->onode->extents.pieces, end = offset + length;
-	struct onode_head *head = &target->onode->head;
-	int result = data_check_range(target->txn, offset, length);
+	struct onode_head *head;
+	struct target *target;
+	uint64_t pieces, end = offset + length;
+	int result = object_use_data(object, TARGET_CHANGE, &target);
 
+	if (!result)
+		result = data_check_range(object->txn, offset, length);
 	if (result || length == 0)
 		return result;
-	result = target_change(target);
+	result = data_change(target);
 	if (result)
 		return result;
-	data_modified_now(target);
+	head = &target->onode->head;
+	pieces = target->onode->extents.pieces;
 	if (offset < head->length)
 		result = clear_range(target, offset, min_u64(end, head->length));
 	if (!result)
 		head->length = max_u64(head->length, end);
 	data_account(target, pieces);
 	return result;
-}
-
-int engine_object_clear(struct engine_object *object, uint64_t offset, uint64_t length)
-{
-	struct target *target;
-	int result = object_use_data(object, TARGET_CHANGE, &target);
-
-	return result ? result : clear_target(target, offset, length);
 }
 
 /* ---- punch ---- */
@@ -232,33 +223,28 @@ static int move_down(const struct punch *punch)
 	return result;
 }
 
-static int punch_target(struct target *target, uint64_t offset, uint64_t length)
-{
-	uint64_t pieces = target->onode->extents.pieces, size = target->onode->head.length;
-	struct punch punch = { .target = target, .offset = offset, .size = size };
-	int result = 0;
-
-	if (offset > size)
-		return -EINVAL;
-	punch.distance = min_u64(length, size - offset);
-	if (punch.distance == 0)
-		return 0;
-	result = target_change(target);
-	if (result)
-		return result;
-	data_modified_now(target);
-	if (offset + punch.distance < size)
-		result = move_down(&punch);
-	if (!result)
-		result = data_cut(target, size - punch.distance);
-	data_account(target, pieces);
-	return result;
-}
-
 int engine_object_punch(struct engine_object *object, uint64_t offset, uint64_t length)
 {
-	struct target *target;
-	int result = object_use_data(object, TARGET_CHANGE, &target);
+	struct punch punch = { .offset = offset };
+	uint64_t pieces;
+	int result = object_use_data(object, TARGET_CHANGE, &punch.target);
 
-	return result ? result : punch_target(target, offset, length);
+	if (result)
+		return result;
+	punch.size = punch.target->onode->head.length;
+	if (offset > punch.size)
+		return -EINVAL;
+	punch.distance = min_u64(length, punch.size - offset);
+	if (punch.distance == 0)
+		return 0;
+	result = data_change(punch.target);
+	if (result)
+		return result;
+	pieces = punch.target->onode->extents.pieces;
+	if (offset + punch.distance < punch.size)
+		result = move_down(&punch);
+	if (!result)
+		result = data_cut(punch.target, punch.size - punch.distance);
+	data_account(punch.target, pieces);
+	return result;
 }

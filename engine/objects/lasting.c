@@ -131,20 +131,11 @@ int lasting_give(struct engine_txn *txn, struct attribute_set *copy)
 	struct target target;
 	int result = copy->count ? lasting_open(txn, root, &target) : -ENOENT;
 
-	for (uint32_t index = 0; !result && index < copy->count; index++) {
-		const uint8_t *value;
-		uint32_t page, number, length;
-
-		attribute_set_at(copy, index, &page, &number, &value, &length);
-		result = target_touch(&target);
-		if (!result)
-			result = attribute_set_change(&target.onode->attributes, page, number,
-						      value, length);
-	}
-	if (result == -ENOENT)
-		return 0;
+	if (result)
+		return result == -ENOENT ? 0 : result;
+	result = target_change(&target);
 	if (!result)
-		target_modified(&target);
+		result = attribute_set_add_all(&target.onode->attributes, copy);
 	target_close(&target);
 	return result;
 }

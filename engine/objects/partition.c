@@ -286,6 +286,12 @@ int partition_put_history(struct engine_txn *txn, struct partition *partition)
 	return txn->engine->history->put(&txn->writer, partition->index, partition->history);
 }
 
+static void note_put(struct engine_txn *txn, struct partition *partition)
+{
+	partition->state_changed = partition->history_changed = false;
+	cache_mark_clean(&txn->engine->partitions, &partition->entry, partition_bytes(txn->engine));
+}
+
 int partition_put_now(struct engine_txn *txn, struct partition *partition)
 {
 	uint8_t record[PARTITION_CLONE_BYTES];
@@ -300,55 +306,34 @@ int partition_put_now(struct engine_txn *txn, struct partition *partition)
 			    begins ? 0 : RECORD_ABSORB, record, length);
 	if (!result && partition->history_changed)
 		result = partition_put_history(txn, partition);
-	if (!result) {
-		partition->state_changed = partition->history_changed = false;
-		cache_mark_clean(&txn->engine->partitions, &partition->entry,
-				 partition_bytes(txn->engine));
-	}
+	if (!result)
+		note_put(txn, partition);
 	return result;
 }
 
-static int put_state(struct engine_txn *txn, struct partition *partition)
+/* As of cache_put_dirty; the context is the transaction. */
+static int put_changed(void *txn, struct cache_entry *entry)
 {
+	struct partition *partition = (struct partition *)entry;
 	int result;
 
-	if (partition->state_changed) {
-		result = partition_put_now(txn, partition);
-	} else {
-		result = partition_put_history(txn, partition);
-		if (!result) {
-			partition->history_changed = false;
-			cache_mark_clean(&txn->engine->partitions, &partition->entry,
-					 partition_bytes(txn->engine));
-		}
-	}
-	partition_release(txn->engine, partition);
-	return result;
-}
-
-static int put_dirty_above(struct engine_txn *txn, uint32_t limit)
-{
-	struct cache *cache = &txn->engine->partitions;
-	int result = 0;
-
-	while (!result && cache->dirty_entries > limit) {
-		struct cache_entry *entry = cache_oldest_dirty(cache);
-
-		if (!entry)
-			break; /* all that are left are pinned by this very call */
-		result = put_state(txn, (struct partition *)entry);
-	}
+	if (partition->state_changed)
+		return partition_put_now(txn, partition);
+	result = partition_put_history(txn, partition);
+	if (!result)
+		note_put(txn, partition);
 	return result;
 }
 
 int partitions_limit_dirty(struct engine_txn *txn)
 {
-	return put_dirty_above(txn, ENGINE_DIRTY_PARTITIONS_MAX);
+	return cache_put_dirty(&txn->engine->partitions, ENGINE_DIRTY_PARTITIONS_MAX, put_changed,
+			       txn);
 }
 
 int partition_put_dirty(struct engine_txn *txn)
 {
-	return put_dirty_above(txn, 0);
+	return cache_put_dirty(&txn->engine->partitions, 0, put_changed, txn);
 }
 
 void partition_mark(struct engine_txn *txn, struct partition *partition)

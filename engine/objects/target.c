@@ -6,40 +6,26 @@
 
 /* ---- changed onodes ---- */
 
-static int put_onode(struct engine_txn *txn, struct onode *onode)
+/* As of cache_put_dirty; the context is the transaction. */
+static int put_onode(void *txn_, struct cache_entry *entry)
 {
-	struct cache *cache = &txn->engine->onodes;
+	struct engine_txn *txn = txn_;
+	struct onode *onode = (struct onode *)entry;
 	int result = onode_put(&txn->writer, onode);
 
 	if (!result)
-		cache_mark_clean(cache, &onode->entry, onode_bytes(onode));
-	cache_unpin(cache, &onode->entry);
-	return result;
-}
-
-static int put_dirty_above(struct engine_txn *txn, uint32_t limit)
-{
-	struct cache *cache = &txn->engine->onodes;
-	int result = 0;
-
-	while (!result && cache->dirty_entries > limit) {
-		struct cache_entry *entry = cache_oldest_dirty(cache);
-
-		if (!entry)
-			break; /* all that are left are pinned by this very call */
-		result = put_onode(txn, (struct onode *)entry);
-	}
+		cache_mark_clean(&txn->engine->onodes, entry, onode_bytes(onode));
 	return result;
 }
 
 int onodes_limit_dirty(struct engine_txn *txn)
 {
-	return put_dirty_above(txn, ENGINE_DIRTY_ONODES_MAX - 1);
+	return cache_put_dirty(&txn->engine->onodes, ENGINE_DIRTY_ONODES_MAX - 1, put_onode, txn);
 }
 
 int onodes_put_dirty(struct engine_txn *txn)
 {
-	return put_dirty_above(txn, 0);
+	return cache_put_dirty(&txn->engine->onodes, 0, put_onode, txn);
 }
 
 void onode_born(struct onode *onode, const struct engine_txn *txn)

@@ -268,7 +268,7 @@ void cache_mark_clean(struct cache *cache, struct cache_entry *entry, size_t byt
 	pthread_mutex_unlock(&cache->mutex);
 }
 
-struct cache_entry *cache_oldest_dirty(struct cache *cache)
+static struct cache_entry *oldest_dirty(struct cache *cache)
 {
 	struct cache_entry *entry;
 
@@ -280,6 +280,22 @@ struct cache_entry *cache_oldest_dirty(struct cache *cache)
 		pin(cache, entry);
 	pthread_mutex_unlock(&cache->mutex);
 	return entry;
+}
+
+int cache_put_dirty(struct cache *cache, uint32_t limit,
+		    int (*put)(void *context, struct cache_entry *entry), void *context)
+{
+	int result = 0;
+
+	while (!result && cache->dirty_entries > limit) {
+		struct cache_entry *entry = oldest_dirty(cache);
+
+		if (!entry)
+			break;
+		result = put(context, entry);
+		cache_unpin(cache, entry);
+	}
+	return result;
 }
 
 void cache_drop(struct cache *cache, struct cache_entry *entry)

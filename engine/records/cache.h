@@ -100,10 +100,12 @@ void cache_mark_touched(struct cache *cache, struct cache_entry *entry);
 void cache_mark_clean(struct cache *cache, struct cache_entry *entry, size_t bytes);
 
 /*
- * W: the dirty entry that was marked first among those that are not pinned, pinned; NULL: there is
- * none.
+ * W: calls `put` for dirty entries, those that were marked first, until no more than `limit` are
+ * dirty, or all that are left are pinned. It puts an entry, pinned meanwhile, and marks it clean.
+ * Its errors.
  */
-struct cache_entry *cache_oldest_dirty(struct cache *cache);
+int cache_put_dirty(struct cache *cache, uint32_t limit,
+		    int (*put)(void *context, struct cache_entry *entry), void *context);
 
 /* W: forgets an entry, dirty or not; it is destroyed when its last pin goes. */
 void cache_drop(struct cache *cache, struct cache_entry *entry);

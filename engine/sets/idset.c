@@ -174,28 +174,27 @@ int idset_walk(struct idset_walk *walk, uint64_t *id)
 
 /* ---- changing ---- */
 
-static int node_put(struct cache *nodes, const struct record_writer *writer,
-		    struct idset_node *node)
+struct node_writer {
+	struct cache *nodes;
+	const struct record_writer *writer;
+};
+
+static int node_put(void *context, struct cache_entry *entry)
 {
-	int result = idset_node_put(writer, node);
+	const struct node_writer *to = context;
+	struct idset_node *node = (struct idset_node *)entry;
+	int result = idset_node_put(to->writer, node);
 
 	if (!result)
-		cache_mark_clean(nodes, &node->entry, idset_node_bytes(node));
-	cache_unpin(nodes, &node->entry);
+		cache_mark_clean(to->nodes, entry, idset_node_bytes(node));
 	return result;
 }
 
 static int put_dirty_above(struct cache *nodes, const struct record_writer *writer, uint32_t limit)
 {
-	int result = 0;
+	struct node_writer to = { nodes, writer };
 
-	while (!result && nodes->dirty_entries > limit) {
-		struct cache_entry *entry = cache_oldest_dirty(nodes);
-
-		assert(entry);
-		result = node_put(nodes, writer, (struct idset_node *)entry);
-	}
-	return result;
+	return cache_put_dirty(nodes, limit, node_put, &to);
 }
 
 int idset_put_dirty(struct cache *nodes, const struct record_writer *writer)

@@ -181,7 +181,7 @@ void history_check_answer_of_device(struct model_run *run, const struct model_mo
 	answer(run, 0);
 	read = partition_get(run->engine, 0, &root);
 	if (!read) {
-		read = history_horizon(run->engine, root->history, root->history, 0, &horizon);
+		read = history_horizon(run->engine, root->history, root->history, &horizon);
 		partition_release(run->engine, root);
 	}
 	assert_int_equal(answer(run, read), 0);
