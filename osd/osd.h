@@ -29,7 +29,7 @@ struct osd_options {
 	 */
 	bool has_device_key;
 	uint8_t device_key[32];
-	uint32_t nonces_max; /* nonces that the unit remembers, 28 bytes each; 0: 65536; at most
+	uint32_t nonces_max; /* nonces that the unit remembers, 80 bytes each; 0: 65536; 2 to
 				2^24 */
 };
 

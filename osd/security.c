@@ -17,7 +17,7 @@
 #include "osd/security_start.h"
 
 /*
- * Nonces that the unit remembers if the options do not say: 1.8 MB, allocated with the first one.
+ * Nonces that the unit remembers if the options do not say: 5 MB, allocated with the first one.
  */
 #define NONCES_DEFAULT 65536
 
@@ -263,6 +263,7 @@ static int open_nonces(struct osd_security *security)
 static int check_nonce(struct osd_request *request)
 {
 	struct osd_security *security = request->device->security;
+	const struct osd_nonce_owner owner = { request->security.partition, request->security.key };
 	uint64_t now = engine_txn_time(request->txn), past, future;
 	int result =
 		osd_security_nonce_window(request, request->security.partition, &past, &future);
@@ -271,7 +272,7 @@ static int check_nonce(struct osd_request *request)
 		result = open_nonces(security);
 	if (result != 0)
 		return osd_result(request, result, 0);
-	result = osd_nonces_take(security->nonces, osd_security_nonce(request),
+	result = osd_nonces_take(security->nonces, &owner, osd_security_nonce(request),
 				 now - min_u64(now, past), now + future);
 	if (result == -EEXIST)
 		return osd_fail(request, SENSE_ILLEGAL_REQUEST, SENSE_NONCE_NOT_UNIQUE);

@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The nonces of accepted requests, so that no request is accepted twice. Private to osd/.
+ * The nonces of requests that were accepted, so that no request is accepted twice. Private to osd/.
  *
- * Memory is bounded: a full list takes only nonces that are newer than its oldest one, and forgets
- * that. So a forgotten nonce can never come back.
+ * Each capability key has a list of its own, and the lists belong to partitions. All share one
+ * memory. What has to be forgotten for something new is taken from the partition that has more than
+ * its share of it, and there from a list that has at least the average. So nobody loses anything to
+ * others who have more. What is forgotten can't come back, and that hits its owner alone:
  *
- * A floor keeps out nonces from before the unit's start, of which the list knows nothing. The owner
- * of the list notes a bound above the accepted timestamps, on the device, and the next start begins
- * with it as its floor. The bound may lie in the future.
+ *   a nonce is forgotten      the oldest of its list, which takes only newer ones from then on
+ *   a list is forgotten       the one of its partition whose newest nonce is the oldest; new lists
+ *                             of the partition take only newer ones from then on
+ *   a partition is forgotten  likewise, of all partitions
+ *
+ * A floor for all keeps out nonces from before the unit's start, of which nothing is known: whoever
+ * owns the memory notes, where it lasts, a bound above the timestamps that are taken, which may lie
+ * in the future, and begins with it.
  */
 #ifndef MUNINN_OSD_SECURITY_NONCES_H
 #define MUNINN_OSD_SECURITY_NONCES_H
@@ -20,21 +27,31 @@
 
 struct osd_nonces;
 
+/* Whose request it is. */
+struct osd_nonce_owner {
+	uint64_t partition; /* whose keys protect the request; 0: the root's */
+	const uint8_t *key; /* OSD_KEY_BYTES: its capability key */
+};
+
+/* Partitions that have lists at the same time. */
+#define OSD_NONCE_PARTITIONS_MAX 1024
+
 /*
- * Remembers `capacity` (1..2^24) nonces, 28 bytes each, and none older than `floor_ms`. `noted_ms`:
- * the noted bound. -ENOMEM.
+ * Remembers `capacity` (2..2^24) nonces in half as many lists, together 80 bytes for each nonce;
+ * none older than `floor_ms`. `noted_ms`: the bound that is noted. -ENOMEM.
  */
 int osd_nonces_create(size_t capacity, uint64_t floor_ms, uint64_t noted_ms,
 		      struct osd_nonces **nonces);
 void osd_nonces_destroy(struct osd_nonces *nonces);
 
 /*
- * Takes a nonce whose timestamp (its first 6 bytes, ms since 1970) is in oldest_ms..newest_ms.
- * -ERANGE: it is not, or it is older than what the list remembers. -EEXIST: it was taken before.
- * -EAGAIN: it is above the noted bound, so note a higher one first. Thread-safe.
+ * Takes a nonce whose timestamp (its first 6 bytes, milliseconds since 1970) is in
+ * oldest_ms..newest_ms. -ERANGE: it is not, or older than what is remembered; -EEXIST: its owner
+ * has sent it before; -EAGAIN: it is newer than the bound, so a higher one has to be noted first.
+ * Thread-safe.
  */
-int osd_nonces_take(struct osd_nonces *nonces, const uint8_t nonce[OSD_NONCE_BYTES],
-		    uint64_t oldest_ms, uint64_t newest_ms);
+int osd_nonces_take(struct osd_nonces *nonces, const struct osd_nonce_owner *owner,
+		    const uint8_t nonce[OSD_NONCE_BYTES], uint64_t oldest_ms, uint64_t newest_ms);
 
 /* A bound is noted now. Thread-safe. */
 void osd_nonces_noted(struct osd_nonces *nonces, uint64_t noted_ms);

@@ -335,9 +335,13 @@ static void test_a_refused_request_uses_its_nonce_up_only_if_it_is_genuine(void 
 	call.capability.permissions = 0;
 	signed_run(unit, &call);
 	expect_field(unit, 129);
-	call.capability.permissions = 0xFFFC;
+	call.call.data = "other";
 	signed_run(unit, &call);
 	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_NONCE_NOT_UNIQUE);
+	/* With another credential it is another request. */
+	call.capability.permissions = 0xFFFC;
+	signed_run(unit, &call);
+	expect_good(unit);
 }
 
 static void test_timestamps_of_nonces_have_to_be_in_time(void **state)
