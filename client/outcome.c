@@ -420,8 +420,12 @@ static struct meaning of_code(const struct osd_cdb *cdb, const struct osd_sense 
 	case SENSE_CONDITIONAL_WRITE_PROTECT:
 		return of_lock(cdb);
 	case SENSE_COMMAND_SEQUENCE_ERROR:
-		return (struct meaning){ -EBUSY, "a clone still reads what it holds, or the client "
-						 "did not subscribe to the feature" };
+		if (!is_function(cdb, OSD_FUNCTION_DROP))
+			return (struct meaning){ -EBUSY,
+						 "the client did not subscribe to the feature" };
+		return (struct meaning){ -EBUSY,
+					 "a clone reads what this version holds, now or at a "
+					 "moment that can still be reached" };
 	default:
 		return (struct meaning){ 0, NULL };
 	}

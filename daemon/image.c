@@ -140,6 +140,28 @@ static int create(const struct lun_config *lun, const struct image_names *names,
 	return result;
 }
 
+/* An image whose NVRAM file is lost gets an empty one, but only if the administrator wants that. */
+static int check_nvram(const struct lun_config *lun, const struct image_names *names,
+		       struct error_text *error)
+{
+	int result;
+
+	if (exists(names->nvram))
+		return 0;
+	if (!lun->options.engine.records.recover_without_nvram)
+		return error_set(error, -ENOENT,
+				 "%s is missing, without which %s does not open: put it back in "
+				 "its place; if it is lost, recover_without_nvram = yes saves what "
+				 "is on flash",
+				 names->nvram, names->image);
+	result = nand_create_nvram(names->image, error);
+	if (!result)
+		log_line(LOG_LEVEL_WARNING,
+			 "LUN %u: %s was missing: made an empty one, to recover without it",
+			 lun->number, names->nvram);
+	return result;
+}
+
 /* Opens the image and closes it, so that muninnd says what is wrong before tgtd starts. */
 static int look_at(const struct lun_config *lun, struct error_text *error)
 {
@@ -167,8 +189,11 @@ int image_prepare(const struct lun_config *lun, bool *created, struct error_text
 
 	*created = false;
 	name_files(lun->image, &names);
-	if (exists(names.image))
-		return look_at(lun, error);
+	if (exists(names.image)) {
+		int result = check_nvram(lun, &names, error);
+
+		return result ? result : look_at(lun, error);
+	}
 	*created = true;
 	return create(lun, &names, error);
 }

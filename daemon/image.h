@@ -11,8 +11,9 @@
 /*
  * Makes sure that the unit's image exists, is formatted, and is not in use. Creates a missing one
  * with the unit's size, geometry and engine options, and sets `created`. Starts an interrupted
- * creation again, because nothing was ever stored in it. -errno with a sentence. Never changes an
- * existing image.
+ * creation again, because nothing was ever stored in it. Makes an empty NVRAM file if that is
+ * missing and the unit has recover_without_nvram. -errno with a sentence. Never changes an existing
+ * image.
  */
 int image_prepare(const struct lun_config *lun, bool *created, struct error_text *error);
 

@@ -142,7 +142,7 @@ static void control_command(const char *started_in, char *command, size_t bytes)
 
 static void say_configuration(const struct config *config)
 {
-	printf("%s: correct, %u logical units\n", config->source, config->lun_count);
+	printf("%s: correct; logical units: %u\n", config->source, config->lun_count);
 	for (unsigned int i = 0; i < config->lun_count; i++) {
 		const struct lun_config *lun = &config->luns[i];
 
@@ -164,11 +164,11 @@ static void say_ready(const struct server *server, const char *started_in)
 	server_url(server, config->luns[0].number, url, sizeof(url));
 	printf("\nReady. From another terminal:\n\n"
 	       "  %s info %s\n"
-	       "  %s mkpart %s 0x10000 && \\\n"
-	       "      %s import %s 0x10000 /usr/share/doc\n"
-	       "  %s ls %s 0x10000\n\n"
+	       "  %s import %s 0x100000 /usr/share/doc\n"
+	       "  %s ls %s 0x100000\n"
+	       "  %s --help\n\n"
 	       "Ctrl-C stops the target; what it holds stays in %s.\n",
-	       control, url, control, url, control, url, control, url, config->state_dir);
+	       control, url, control, url, control, url, control, config->state_dir);
 	fflush(stdout);
 	sd_notifyf(0, "READY=1\nSTATUS=serving %u logical units at %s", config->lun_count,
 		   server->portal);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * nand_create: both superblocks say "creating" until all else is stable, so that a crash at any
+ * Creates images. Both superblocks say "creating" until all else is stable, so that a crash at any
  * point leaves something that nand_open knows for what it is.
  */
 #include <errno.h>
@@ -249,5 +249,68 @@ int nand_create(const char *path, const struct nand_geometry *geometry, uint64_t
 		return failed(error, -ENOMEM, "create", path);
 	result = create_files(&creation, error);
 	finish(&creation, result < 0);
+	return result;
+}
+
+/* ---- an NVRAM file for an image that has lost its own ---- */
+
+/* Finds a complete copy of the superblock. */
+static int read_superblock(struct creation *creation, struct error_text *error)
+{
+	uint8_t bytes[NAND_HEADER_BYTES];
+	uint32_t version;
+
+	for (int copy = 0; copy < NAND_SUPERBLOCK_COPIES; copy++)
+		if (pread(creation->image_fd, bytes, sizeof(bytes),
+			  (off_t)copy * NAND_SUPERBLOCK_SPACING) == (ssize_t)sizeof(bytes) &&
+		    nand_superblock_decode(bytes, &creation->superblock, &version) ==
+			    NAND_HEADER_VALID &&
+		    creation->superblock.state == NAND_IMAGE_COMPLETE)
+			return 0;
+	return error_set(error, -EINVAL, "%s is no complete Muninn image: no NVRAM file was made",
+			 creation->path);
+}
+
+/* Makes the file under a name of its own, then renames it, so that it is whole or not there. */
+static int make_nvram(struct creation *creation, const char *wanted, struct error_text *error)
+{
+	int result = nand_lock_image(creation->image_fd, creation->path, error);
+
+	if (result == 0)
+		result = read_superblock(creation, error);
+	if (result < 0)
+		return result;
+	if (access(wanted, F_OK) == 0)
+		return error_set(error, -EEXIST, "%s exists already: nothing was created", wanted);
+	unlink(creation->nvram_path);
+	result = create_file(creation->nvram_path, &creation->nvram_fd, error);
+	if (result == 0)
+		result = fill_nvram(creation, error);
+	if (result == 0 && rename(creation->nvram_path, wanted) < 0)
+		result = failed(error, -errno, "create", wanted);
+	return result == 0 ? sync_directory(wanted, error) : result;
+}
+
+int nand_create_nvram(const char *path, struct error_text *error)
+{
+	struct creation creation = { .path = path, .image_fd = -1, .nvram_fd = -1 };
+	char *wanted = nand_nvram_path(path);
+	int result;
+
+	if (!wanted || asprintf(&creation.nvram_path, "%s.new", wanted) < 0) {
+		free(wanted);
+		return failed(error, -ENOMEM, "create the NVRAM of", path);
+	}
+	creation.image_fd = open(path, O_RDWR | O_CLOEXEC);
+	result = creation.image_fd < 0 ? failed(error, -errno, "open", path)
+				       : make_nvram(&creation, wanted, error);
+	if (creation.nvram_fd >= 0 && result < 0)
+		unlink(creation.nvram_path);
+	if (creation.nvram_fd >= 0)
+		close(creation.nvram_fd);
+	if (creation.image_fd >= 0)
+		close(creation.image_fd);
+	free(creation.nvram_path);
+	free(wanted);
 	return result;
 }

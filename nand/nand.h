@@ -100,6 +100,12 @@ int nand_create(const char *path, const struct nand_geometry *geometry, uint64_t
 		struct error_text *error);
 
 /*
+ * Creates IMAGE.nvram, zeroed, for an image whose NVRAM file is lost. -EEXIST: there is one.
+ * -EBUSY: somebody has the image open. -EINVAL: it is no complete image. The image stays as it is.
+ */
+int nand_create_nvram(const char *path, struct error_text *error);
+
+/*
  * Opens an image for one process at a time (lock; -EBUSY names the holder when it is known).
  * -ENOENT: no such image. -EINVAL: not an image, foreign byte order, other version, truncated,
  * corrupt, or an NVRAM file that is missing, of another image or of the wrong size; `error` says

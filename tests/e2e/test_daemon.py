@@ -265,7 +265,20 @@ class RefusingImages(E2ETest):
     def test_an_image_without_its_nvram(self):
         daemon = self.prepared()
         os.unlink(daemon.image() + ".nvram")
-        self.assert_refused_unchanged(daemon, r"(?i)nvram")
+        self.assert_refused_unchanged(daemon, r"nvram is missing, .*: put it back .* recover_without_nvram = yes saves")
+
+    def test_an_image_whose_nvram_is_lost_opens_when_that_is_wanted(self):
+        first = self.prepared()
+        os.unlink(first.image() + ".nvram")
+        config = "[lun 1]\ntype = osd\nrecover_without_nvram = yes\n"
+        daemon = self.daemon(state_dir=first.state_dir, config=config).start()
+        self.ctl("mkpart", daemon.url(), 0x10000)
+        self.assertEqual(daemon.stop(), 0)
+        errors = "\n".join(daemon.errors)
+        self.assertIn("lun1.img.nvram was missing: made an empty one", errors)
+        self.assertIn("recovered without NVRAM", errors)
+        self.assertEqual(daemon.start().stop(), 0)
+        self.assertNotIn("recovered without NVRAM", "\n".join(daemon.errors))
 
     def test_a_truncated_image(self):
         daemon = self.prepared()

@@ -201,6 +201,49 @@ static void test_a_small_file_system_is_warned_of(void **state)
 	assert_non_null(strstr(log_captured(), "when full it takes"));
 }
 
+static void remove_nvram(const struct test_directory *directory)
+{
+	assert_int_equal(unlink(directory->nvram), 0);
+}
+
+static void test_a_lost_nvram_file_is_made_anew(void **state)
+{
+	struct test_directory *directory = *state;
+	struct nand *nand = create_image(directory);
+	uint8_t zeroes[TEST_NVRAM_BYTES] = { 0 };
+	uint64_t bytes;
+
+	assert_int_equal(program_filled(nand, 0, 7), 0);
+	memset(nand_nvram(nand, &bytes), 0xFF, TEST_NVRAM_BYTES);
+	assert_int_equal(nand_close(nand), 0);
+	assert_int_equal(nand_create_nvram(directory->image, NULL), -EEXIST);
+
+	remove_nvram(directory);
+	assert_int_equal(nand_create_nvram(directory->image, NULL), 0);
+	assert_int_equal(files_in(directory->directory), 2);
+	nand = open_image_ok(directory);
+	assert_memory_equal(nand_nvram(nand, &bytes), zeroes, sizeof(zeroes));
+	assert_int_equal(read_filled(nand, 0, 7), 0);
+
+	remove_nvram(directory);
+	assert_int_equal(nand_create_nvram(directory->image, NULL), -EBUSY);
+	assert_int_equal(nand_close(nand), 0);
+}
+
+static void test_no_nvram_file_is_made_for_what_is_no_image(void **state)
+{
+	struct test_directory *directory = *state;
+	struct error_text error = { "" };
+
+	assert_int_equal(nand_create_nvram(directory->image, &error), -ENOENT);
+	assert_int_equal(nand_close(create_image(directory)), 0);
+	remove_nvram(directory);
+	assert_int_equal(truncate(directory->image, 0), 0);
+	assert_int_equal(nand_create_nvram(directory->image, &error), -EINVAL);
+	assert_non_null(strstr(error.text, "no complete Muninn image"));
+	assert_int_equal(files_in(directory->directory), 1);
+}
+
 #define IN_DIRECTORY(test) \
 	cmocka_unit_test_setup_teardown(test, directory_setup, directory_teardown)
 
@@ -216,6 +259,8 @@ int main(void)
 		IN_DIRECTORY(test_a_failure_at_any_step_leaves_nothing),
 		IN_DIRECTORY(test_what_is_left_of_a_half_made_image_is_refused),
 		IN_DIRECTORY(test_a_small_file_system_is_warned_of),
+		IN_DIRECTORY(test_a_lost_nvram_file_is_made_anew),
+		IN_DIRECTORY(test_no_nvram_file_is_made_for_what_is_no_image),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
