@@ -35,6 +35,7 @@ void config_defaults(struct config *config)
 static void lun_defaults(struct lun_config *lun)
 {
 	memset(lun, 0, sizeof(*lun));
+	lun->type = &unit_types[UNIT_TYPE_OSD];
 	lun->size_bytes = UINT64_C(8) << 30;
 	lun->geometry = nand_geometry_default(CONFIG_SIZE_MIN);
 	lun->geometry.blocks = 0;

@@ -11,6 +11,7 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "daemon/module/options.h"
+#include "daemon/module/unit_type.h"
 #include "engine/engine.h"
 #include "nand/nand.h"
 
@@ -28,6 +29,7 @@
 struct lun_config {
 	unsigned int number;
 	int line; /* of its first key, for messages; 0 = built in */
+	const struct unit_type *type;
 	char image[PATH_MAX];
 	/* For an image to create: bytes of page data, and shape; `blocks` follows from them. */
 	uint64_t size_bytes;

@@ -268,12 +268,21 @@ static int parse_log_level(const struct config_key *key, const char *value, char
 static int parse_type(const struct config_key *key, const char *value, char *base,
 		      struct error_text *error)
 {
-	(void)key;
-	(void)base;
-	if (strcmp(value, "osd"))
-		return error_set(error, -EINVAL,
-				 "'%s' is not a type of logical unit; there is: osd", value);
-	return 0;
+	const struct unit_type **type = (const struct unit_type **)(void *)(base + key->offset);
+	char words[128] = "";
+	size_t length = 0;
+
+	for (size_t i = 0; i < UNIT_TYPES; i++) {
+		if (!strcmp(unit_types[i].word, value)) {
+			*type = &unit_types[i];
+			return 0;
+		}
+		if (length < sizeof(words))
+			length += (size_t)snprintf(words + length, sizeof(words) - length, "%s%s",
+						   length ? ", " : "", unit_types[i].word);
+	}
+	return error_set(error, -EINVAL, "'%s' is not a type of logical unit; there is: %s", value,
+			 words);
 }
 
 static int parse_size(const struct config_key *key, const char *value, char *base,
@@ -368,7 +377,7 @@ const struct config_key config_keys[] = {
 	{ "engine", "tables", parse_option, 0, 0, 0 },
 	{ "engine", "history_interval", parse_option, 0, 0, 0 },
 
-	{ "lun", "type", parse_type, 0, 0, 0 },
+	{ "lun", "type", parse_type, IN_LUN(type), 0, 0 },
 	{ "lun", "image", parse_path, IN_LUN(image), 0, 0 },
 	{ "lun", "size", parse_size, IN_LUN(size_bytes), 0, 0 },
 	{ "lun", "threads", parse_option, 0, 0, 0 },

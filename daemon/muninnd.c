@@ -146,8 +146,8 @@ static void say_configuration(const struct config *config)
 	for (unsigned int i = 0; i < config->lun_count; i++) {
 		const struct lun_config *lun = &config->luns[i];
 
-		printf("LUN %u osd %s: engine %s, back end %s\n", lun->number, lun->image,
-		       lun->options.engine.store, lun_options_backend(&lun->options));
+		printf("LUN %u %s %s: engine %s, back end %s\n", lun->number, lun->type->word,
+		       lun->image, lun->options.engine.store, lun_options_backend(&lun->options));
 	}
 }
 
@@ -158,7 +158,7 @@ static void say_ready(const struct server *server, const char *started_in)
 
 	for (unsigned int i = 0; i < config->lun_count; i++) {
 		server_url(server, config->luns[i].number, url, sizeof(url));
-		printf("LUN %u osd %s\n", config->luns[i].number, url);
+		printf("LUN %u %s %s\n", config->luns[i].number, config->luns[i].type->word, url);
 	}
 	control_command(started_in, control, sizeof(control));
 	server_url(server, config->luns[0].number, url, sizeof(url));

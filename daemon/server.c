@@ -225,7 +225,8 @@ static int create_luns(struct server *server, struct error_text *error)
 		int result;
 
 		lun_options_write(&lun->options, options);
-		result = tgt_lun_create(&server->tgtd, lun->number, lun->image, options, error);
+		result = tgt_lun_create(&server->tgtd, lun->number, lun->type, lun->image, options,
+					error);
 		if (result)
 			return result;
 	}

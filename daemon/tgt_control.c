@@ -232,19 +232,20 @@ int tgt_target_offer(struct tgtd *tgtd, const char *parameter, struct error_text
 	return request_done(tgtd, &request, parameter, parameter, error);
 }
 
-int tgt_lun_create(struct tgtd *tgtd, unsigned int number, const char *image, const char *options,
-		   struct error_text *error)
+int tgt_lun_create(struct tgtd *tgtd, unsigned int number, const struct unit_type *type,
+		   const char *image, const char *options, struct error_text *error)
 {
 	struct tgtadm_req request = {
 		.mode = MODE_DEVICE,
 		.op = OP_NEW,
 		.tid = TGT_TARGET_ID,
 		.lun = number,
-		.device_type = TYPE_OSD,
+		.device_type = type->device_type,
 	};
 	char parameters[PARAMETER_BYTES_MAX], what[64];
 
-	snprintf(parameters, sizeof(parameters), "path=%s,bstype=muninn,bsopts=%s", image, options);
+	snprintf(parameters, sizeof(parameters), "path=%s,bstype=%s,bsopts=%s", image,
+		 type->backing_store, options);
 	snprintf(what, sizeof(what), "LUN %u", number);
 	return request_done(tgtd, &request, parameters, what, error);
 }

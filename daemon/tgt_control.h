@@ -12,6 +12,7 @@
 #include <stdbool.h>
 
 #include "common/error.h"
+#include "daemon/module/unit_type.h"
 #include "daemon/tgtd.h"
 
 enum { TGT_REFUSED = 1, TGT_BUSY = 2 };
@@ -35,9 +36,9 @@ int tgt_target_create(struct tgtd *tgtd, const char *name, struct error_text *er
  */
 int tgt_target_offer(struct tgtd *tgtd, const char *parameter, struct error_text *error);
 
-/* Adds a logical unit of type OSD. No comma in `image` and `options`. */
-int tgt_lun_create(struct tgtd *tgtd, unsigned int number, const char *image, const char *options,
-		   struct error_text *error);
+/* Adds a logical unit. No comma in `image` and `options`. */
+int tgt_lun_create(struct tgtd *tgtd, unsigned int number, const struct unit_type *type,
+		   const char *image, const char *options, struct error_text *error);
 
 /* Before one of these, no initiator may log in to the target. */
 int tgt_allow_address(struct tgtd *tgtd, const char *address, struct error_text *error);

@@ -67,7 +67,7 @@ static int arrive(int tid, struct scsi_cmd *cmd)
 
 	nothing_answered_yet(cmd);
 	nexus_greet(cmd->it_nexus);
-	if (cmd->dev->lun == cmd->dev_id)
+	if (!unit->kind->tells_power_on && cmd->dev->lun == cmd->dev_id)
 		forget_power_on(unit, cmd);
 	unit->arriving = attribute_of(cmd);
 	cmd->attribute = MSG_SIMPLE_TAG;

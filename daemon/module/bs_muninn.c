@@ -21,9 +21,8 @@
 #define MODULE_FILE "bs_muninn.so"
 
 /* The kinds of logical units that there are, and tgtd's view of each. */
-static const struct unit_kind *const kinds[] = { &osd_unit };
-#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
-static struct backingstore_template templates[KINDS];
+static const struct unit_kind *const kinds[UNIT_TYPES] = { [UNIT_TYPE_OSD] = &osd_unit };
+static struct backingstore_template templates[UNIT_TYPES];
 
 /* Called by tgtd by this name, once, at start. */
 void register_bs_module(void);
@@ -46,7 +45,7 @@ static int open_image(struct scsi_lu *lu, char *path, int *fd, uint64_t *size)
 	struct unit *unit = unit_of(lu);
 	struct engine_statistics statistics;
 	struct error_text error = { "" };
-	int result = unit_open(unit, path, &error);
+	int result = unit_open(unit, path, size, &error);
 
 	if (result) {
 		log_line(LOG_LEVEL_ERROR, "LUN %" PRIu64 ": %s", lu->lun, error.text);
@@ -60,7 +59,6 @@ static int open_image(struct scsi_lu *lu, char *path, int *fd, uint64_t *size)
 		 statistics.capacity_bytes, lun_options_backend(&unit->options),
 		 unit->options.threads);
 	*fd = -1; /* the image is the flash layer's own business */
-	*size = statistics.capacity_bytes;
 	return 0;
 }
 
@@ -112,7 +110,7 @@ static void register_kind(const struct unit_kind *kind, struct backingstore_temp
 
 	memcpy(operations, kind->operations, kind->operation_count);
 	*template = (struct backingstore_template){
-		.bs_name = kind->backing_store,
+		.bs_name = kind->type->backing_store,
 		.bs_datasize = sizeof(struct unit),
 		.bs_init = init,
 		.bs_open = open_image,
@@ -132,12 +130,12 @@ void register_bs_module(void)
 		log_line(LOG_LEVEL_ERROR, "%s", error.text);
 		return;
 	}
-	if (get_backingstore_template(kinds[0]->backing_store)) {
+	if (get_backingstore_template(unit_types[0].backing_store)) {
 		log_line(LOG_LEVEL_INFO, "a backing store %s is loaded already; using that one",
-			 kinds[0]->backing_store);
+			 unit_types[0].backing_store);
 		return;
 	}
-	for (size_t i = 0; i < KINDS; i++)
+	for (size_t i = 0; i < UNIT_TYPES; i++)
 		register_kind(kinds[i], &templates[i]);
 }
 

@@ -127,16 +127,17 @@ static int read_device_key(struct unit *unit, struct error_text *error)
 	return result;
 }
 
-static int open_osd(struct unit *unit, struct error_text *error)
+static int open_osd(struct unit *unit, uint64_t *bytes, struct error_text *error)
 {
+	struct engine *engine = device_engine(unit->device);
 	const struct osd_task_set tasks = { .context = unit, .choose = choose_tasks };
 	struct osd_options *options = &unit->options.osd;
+	struct engine_statistics statistics;
 	struct osd_device *osd;
 	int result = read_device_key(unit, error);
 
 	if (!result) {
-		result = osd_device_create(device_engine(unit->device), device_uuid(unit->device),
-					   options, &osd);
+		result = osd_device_create(engine, device_uuid(unit->device), options, &osd);
 		if (result)
 			error_set(error, result, "no OSD can be made: %s", strerror(-result));
 	}
@@ -145,6 +146,8 @@ static int open_osd(struct unit *unit, struct error_text *error)
 		return result;
 	osd_device_set_tasks(osd, &tasks);
 	unit->state = osd;
+	engine_read_statistics(engine, &statistics);
+	*bytes = statistics.capacity_bytes;
 	return 0;
 }
 
@@ -159,9 +162,7 @@ static const uint8_t operations[] = { TEST_UNIT_READY, REQUEST_SENSE, INQUIRY, R
 static const uint8_t on_threads[] = { VARLEN_CDB };
 
 const struct unit_kind osd_unit = {
-	.backing_store = "muninn",
-	.type_name = "osd",
-	.device_type = TYPE_OSD,
+	.type = &unit_types[UNIT_TYPE_OSD],
 	.operations = operations,
 	.operation_count = sizeof(operations),
 	.on_threads = on_threads,

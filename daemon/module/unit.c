@@ -29,9 +29,9 @@ int unit_attach(struct scsi_lu *lu, const struct unit_kind *kind, const char *bs
 
 	memset(unit, 0, sizeof(*unit));
 	unit->kind = kind;
-	if (lu->dev_type_template.type != kind->device_type)
+	if (lu->dev_type_template.type != kind->type->device_type)
 		return error_set(error, -EINVAL, "this backing store serves device type %s",
-				 kind->type_name);
+				 kind->type->word);
 	if (lun_options_parse(bsopts, &unit->options, &reason))
 		return error_set(error, -EINVAL, "bsopts: %s", reason.text);
 	unit_watch_arrivals(unit, lu);
@@ -39,9 +39,9 @@ int unit_attach(struct scsi_lu *lu, const struct unit_kind *kind, const char *bs
 }
 
 /* If opening fails, the kind has nothing open. */
-static int open_kind(struct unit *unit, struct error_text *error)
+static int open_kind(struct unit *unit, uint64_t *bytes, struct error_text *error)
 {
-	int result = unit->kind->open(unit, error);
+	int result = unit->kind->open(unit, bytes, error);
 
 	if (result)
 		return result;
@@ -52,14 +52,14 @@ static int open_kind(struct unit *unit, struct error_text *error)
 	return result;
 }
 
-int unit_open(struct unit *unit, const char *image, struct error_text *error)
+int unit_open(struct unit *unit, const char *image, uint64_t *bytes, struct error_text *error)
 {
 	int result = device_open(image, &unit->options.nand, &unit->options.engine, &unit->device,
 				 error);
 
 	if (result)
 		return result;
-	result = open_kind(unit, error);
+	result = open_kind(unit, bytes, error);
 	if (result) {
 		device_close(unit->device);
 		unit->device = NULL;

@@ -4,11 +4,12 @@
  * (unit.c), the way of its commands from tgtd to a thread (arrival.c, order.h, io_threads.h), and
  * the seam to its kind, which says what the commands mean.
  *
- * A kind is one file with one struct unit_kind, and a line in bs_muninn.c.
+ * A kind is one file with one struct unit_kind, a row in unit_type.c and a line in bs_muninn.c.
  */
 #ifndef MUNINN_DAEMON_MODULE_UNIT_H
 #define MUNINN_DAEMON_MODULE_UNIT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +17,7 @@
 #include "daemon/module/device.h"
 #include "daemon/module/io_threads.h"
 #include "daemon/module/options.h"
+#include "daemon/module/unit_type.h"
 
 #include "list.h"
 #include "scsi.h"
@@ -27,9 +29,12 @@
 struct unit;
 
 struct unit_kind {
-	const char *backing_store; /* its name among tgtd's backing stores */
-	const char *type_name;     /* of `device_type`, for messages */
-	uint8_t device_type;       /* TYPE_... of tgtd's */
+	const struct unit_type *type;
+	/*
+	 * Tells each new session of the power-on unit attention (29/00), as SPC wants it. false:
+	 * its initiators would take that for an error.
+	 */
+	bool tells_power_on;
 	/*
 	 * The operation codes that it knows; tgtd refuses others. I/O threads execute those of
 	 * `on_threads`, which tgtd must hand to the backing store by its device type. tgtd's main
@@ -41,10 +46,10 @@ struct unit_kind {
 	size_t on_threads_count;
 
 	/*
-	 * Makes unit->state on the unit's device, before there are threads. -errno with a sentence;
-	 * then `close` is not called.
+	 * Makes unit->state on the unit's device, before there are threads; *bytes = the size that
+	 * tgtd tells for the unit. -errno with a sentence; then `close` is not called.
 	 */
-	int (*open)(struct unit *unit, struct error_text *error);
+	int (*open)(struct unit *unit, uint64_t *bytes, struct error_text *error);
 	/* Ends it, when no command is under way. */
 	void (*close)(struct unit *unit);
 	/*
@@ -88,8 +93,11 @@ static inline struct unit *unit_of(struct scsi_lu *lu)
 int unit_attach(struct scsi_lu *lu, const struct unit_kind *kind, const char *bsopts,
 		struct error_text *error);
 
-/* Opens the image and begins to serve. -errno with a sentence; then nothing is open. */
-int unit_open(struct unit *unit, const char *image, struct error_text *error);
+/*
+ * Opens the image and begins to serve; *bytes = the unit's size. -errno with a sentence; then
+ * nothing is open.
+ */
+int unit_open(struct unit *unit, const char *image, uint64_t *bytes, struct error_text *error);
 
 /*
  * Executes what has arrived, makes everything stable and closes; the unit can be opened again.

@@ -128,7 +128,9 @@ static void test_every_key_gets_to_its_place(void **state)
 	assert_int_equal(config.luns[0].options.engine.muninn.bloom.fpr_millionths, 7);
 	assert_int_equal(config.luns[0].options.engine.muninn.bloom.fpr_factor_permille, 1020);
 	assert_int_equal(config.luns[0].options.engine.records.over_provision_permille, 50);
-	assert_int_equal(config.luns[0].options.engine.muninn.bloom.hot_rows, BLOOM_HOT_ROWS_FINALISE);
+	assert_int_equal(config.luns[0].options.engine.muninn.bloom.hot_rows,
+			 BLOOM_HOT_ROWS_FINALISE);
+	assert_ptr_equal(config.luns[0].type, &unit_types[UNIT_TYPE_OSD]);
 	assert_string_equal(config.luns[0].image, "/i");
 	assert_int_equal(config.luns[0].size_bytes, 3 << 20);
 	assert_int_equal(config.luns[0].options.threads, 4);

@@ -91,6 +91,7 @@ static struct scsi_lu *lu;
 static int setup(void **state)
 {
 	struct error_text error = { "" };
+	uint64_t bytes = 0;
 
 	(void)state;
 	device_image_make(&image);
@@ -103,8 +104,10 @@ static int setup(void **state)
 	lu->dev_type_template.type = TYPE_OSD;
 	for (size_t i = 0; i < NR_SCSI_OPCODES; i++)
 		lu->dev_type_template.ops[i].cmd_perform = stock_perform;
-	if (unit_attach(lu, &osd_unit, NULL, &error) || unit_open(unit_of(lu), image.path, &error))
+	if (unit_attach(lu, &osd_unit, NULL, &error) ||
+	    unit_open(unit_of(lu), image.path, &bytes, &error))
 		fail_msg("%s", error.text);
+	assert_true(bytes > 0);
 	return 0;
 }
 

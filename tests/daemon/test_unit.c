@@ -125,7 +125,9 @@ static unsigned int opened, closed, executed;
 static int opening_fails;
 static struct engine *engine_seen;
 
-static int open_plain(struct unit *unit, struct error_text *error)
+#define PLAIN_BYTES UINT64_C(0x123400) /* neither the device's nor the engine's */
+
+static int open_plain(struct unit *unit, uint64_t *bytes, struct error_text *error)
 {
 	opened++;
 	assert_null(unit->threads);
@@ -133,6 +135,7 @@ static int open_plain(struct unit *unit, struct error_text *error)
 	if (opening_fails)
 		return error_set(error, opening_fails, "the kind can't be opened");
 	unit->state = &opened;
+	*bytes = PLAIN_BYTES;
 	return 0;
 }
 
@@ -163,10 +166,9 @@ static int perform_plain(struct unit *unit, struct scsi_cmd *cmd)
 static const uint8_t operations[] = { TEST_UNIT_READY, INQUIRY, READ_10 };
 static const uint8_t on_threads[] = { READ_10 };
 
-static const struct unit_kind plain = {
-	.backing_store = "plain",
-	.type_name = "disk",
-	.device_type = TYPE_DISK,
+static const struct unit_type plain_type = { "disk", TYPE_DISK, "plain" };
+static struct unit_kind plain = {
+	.type = &plain_type,
 	.operations = operations,
 	.operation_count = sizeof(operations),
 	.on_threads = on_threads,
@@ -189,6 +191,7 @@ static int setup(void **state)
 	(void)state;
 	main_thread = pthread_self();
 	memset(events, 0, sizeof(events));
+	plain.tells_power_on = true;
 	refuse_to_watch = opening_fails = 0;
 	completed = forgotten = stock_performed = opened = closed = executed = 0;
 	device_image_make(&image);
@@ -226,10 +229,12 @@ static void attach(const char *options)
 static void open_unit(const char *options)
 {
 	struct error_text error = { "" };
+	uint64_t bytes = 0;
 
 	attach(options);
-	if (unit_open(unit_of(lu), image.path, &error))
+	if (unit_open(unit_of(lu), image.path, &bytes, &error))
 		fail_msg("%s", error.text);
+	assert_true(bytes == PLAIN_BYTES);
 }
 
 static void close_unit(void)
@@ -294,14 +299,29 @@ static void test_tgtd_sees_simple_commands_only_and_the_order_is_kept(void **sta
 		turn();
 	assert_int_equal(executed, 1);
 	close_unit();
+}
+
+static void test_the_kind_says_whether_new_sessions_are_told_of_a_power_on(void **state)
+{
+	struct command inquiry;
+
+	(void)state;
+	open_unit(NULL);
+	arrive(&inquiry, INQUIRY, MSG_SIMPLE_TAG);
+	assert_int_equal(forgotten, 0);
+	plain.tells_power_on = false;
+	arrive(&inquiry, INQUIRY, MSG_SIMPLE_TAG);
+	arrive(&inquiry, INQUIRY, MSG_SIMPLE_TAG);
 	/* Of one session, once. */
 	assert_int_equal(forgotten, 1);
+	close_unit();
 }
 
 static void test_a_unit_without_its_image_is_not_ready_and_can_be_opened_again(void **state)
 {
 	struct command command;
 	struct error_text error;
+	uint64_t bytes;
 
 	(void)state;
 	attach(NULL);
@@ -311,7 +331,7 @@ static void test_a_unit_without_its_image_is_not_ready_and_can_be_opened_again(v
 	assert_int_equal(stock_performed, 1);
 	close_unit();
 	for (int round = 1; round <= 2; round++) {
-		assert_int_equal(unit_open(unit_of(lu), image.path, &error), 0);
+		assert_int_equal(unit_open(unit_of(lu), image.path, &bytes, &error), 0);
 		assert_int_equal(arrive(&command, READ_10, MSG_SIMPLE_TAG), SAM_STAT_GOOD);
 		/* What has arrived is executed first. */
 		close_unit();
@@ -329,8 +349,9 @@ static void assert_open_fails(const char *path, int result, const char *reason)
 	const struct engine_options engine = { 0 };
 	struct error_text error = { "" };
 	struct device *device;
+	uint64_t bytes;
 
-	assert_int_equal(unit_open(unit_of(lu), path, &error), result);
+	assert_int_equal(unit_open(unit_of(lu), path, &bytes, &error), result);
 	assert_non_null(strstr(error.text, reason));
 	assert_null(unit_of(lu)->device);
 	assert_null(unit_of(lu)->threads);
@@ -386,6 +407,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		with_unit(test_its_own_commands_run_on_threads_and_the_others_on_the_main_thread),
 		with_unit(test_tgtd_sees_simple_commands_only_and_the_order_is_kept),
+		with_unit(test_the_kind_says_whether_new_sessions_are_told_of_a_power_on),
 		with_unit(test_a_unit_without_its_image_is_not_ready_and_can_be_opened_again),
 		with_unit(test_whatever_fails_while_it_opens_nothing_stays_open),
 		with_unit(test_wrong_types_and_options_are_refused),
