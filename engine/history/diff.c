@@ -281,33 +281,18 @@ static int read_side(const struct side *side, uint32_t piece, uint8_t *page, uin
 	return result;
 }
 
-static bool is_same_record(const struct diff *diff, uint32_t piece)
-{
-	struct record_store *store = diff->txn->engine->store;
-	struct record_key key = key_of_data(diff->from.state.index, diff->cursor->object, piece);
-	const struct extent *from = extents_find(&diff->from.target.onode->extents, piece);
-	const struct extent *to = extents_find(&diff->to.target.onode->extents, piece);
-	struct record_info from_info, to_info;
-
-	if (!from || !to || diff->from.state.index != diff->to.state.index)
-		return false;
-	if (record_get(store, key, diff->from.bound, NULL, 0, &from_info) ||
-	    record_get(store, key, diff->to.bound, NULL, 0, &to_info))
-		return false;
-	return from_info.sequence == to_info.sequence && is_of_same(diff, from_info.sequence) &&
-	       from_info.sequence >= from->min_sequence && to_info.sequence >= to->min_sequence;
-}
-
 /* Which bytes of a piece differ: *first..*end - 1; none: equal. */
 static int compare_piece(struct diff *diff, uint32_t piece, uint32_t *first, uint32_t *end)
 {
 	uint32_t page_bytes = diff->txn->engine->page_bytes, at = 0;
 	uint64_t length = diff->to.target.onode->head.length - (uint64_t)piece * page_bytes;
 	uint8_t *from = txn_page(diff->txn, TXN_PIECE), *to = txn_page(diff->txn, TXN_OTHER_PIECE);
+	uint64_t sequence;
 	int result;
 
 	*first = *end = 0;
-	if (is_same_record(diff, piece))
+	if (data_is_same_record(&diff->from.target, &diff->to.target, piece, &sequence) &&
+	    is_of_same(diff, sequence))
 		return 0;
 	result = read_side(&diff->from, piece, from, page_bytes);
 	if (!result)

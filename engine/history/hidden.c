@@ -349,11 +349,12 @@ struct dropping {
 	uint32_t count;
 };
 
-static int drop(struct engine_txn *txn, void *context)
+static int drop(struct engine_txn *txn, struct partition *root, void *context)
 {
 	const struct dropping *dropping = context;
 	int result = 0;
 
+	(void)root;
 	for (uint32_t at = 0; !result && at < dropping->count; at++)
 		result = hidden_chunk_remove(&txn->writer, &dropping->list[at]);
 	return result;

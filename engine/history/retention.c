@@ -325,17 +325,13 @@ static bool speaks_of_ages(const struct engine *engine, const struct device_hist
 	       engine->past->policy.locked_until_ms > device->judged_ms;
 }
 
-static int note_judged(struct engine_txn *txn, void *context)
+static int note_judged(struct engine_txn *txn, struct partition *root, void *context)
 {
-	struct partition *root;
-	int result = partition_get(txn->engine, 0, &root);
+	struct device_history *device = &root->history->device;
 
 	(void)context;
-	if (result)
-		return result;
-	root->history->device.judged_ms = max_u64(root->history->device.judged_ms, txn->time_ms);
+	device->judged_ms = max_u64(device->judged_ms, txn->time_ms);
 	partition_mark_history(txn, root);
-	partition_release(txn->engine, root);
 	return 0;
 }
 
@@ -370,41 +366,32 @@ struct reclaim {
 	uint64_t bytes, needed;
 };
 
-static int give_up_oldest(struct engine_txn *txn, void *context)
+static int give_up_oldest(struct engine_txn *txn, struct partition *root, void *context)
 {
 	const struct reclaim *reclaim = context;
 	struct engine *engine = txn->engine;
-	struct device_history *device;
-	struct partition *root;
+	struct device_history *device = &root->history->device;
 	uint64_t bound = 0, bytes;
-	int result = partition_get(engine, 0, &root);
+	int result;
 
-	if (result)
-		return result;
-	device = &root->history->device;
-	/* Where nobody gives any up for room, it would be lost for nothing when a lock ends. */
+	/* Where nobody gives any up for space, it would be lost for nothing when a lock ends. */
 	if (device->lossy == 0 && locks_keep_all(&engine->past->policy, device->judged_ms))
-		result = -EAGAIN;
-	if (!result)
-		result = times_put_since(engine, root->history, device->reclaimed, &bytes);
+		return -EAGAIN;
+	result = times_put_since(engine, root->history, device->reclaimed, &bytes);
 	if (!result)
 		result = times_boundary_after(engine, root->history, device->reclaimed,
 					      max_u64(reclaim->bytes, bytes / RECLAIM_PART),
 					      &bound);
 	if (!result && bound > reclaim->needed)
 		result = times_boundary_of(engine, root->history, reclaim->needed, &bound);
-	if (!result && bound <= device->reclaimed)
-		result = -EAGAIN;
-	if (!result) {
-		device->reclaimed = bound;
-		partition_mark_history(txn, root);
-		/* Others may still ask for older times. */
-		if (!speaks_of_ages(engine, device) &&
-		    engine->past->policy.kind == ENGINE_RETAIN_SNAPSHOTS)
-			result = times_forget(txn, root, bound);
-	}
-	partition_release(engine, root);
-	return result;
+	if (result || bound <= device->reclaimed)
+		return result ? result : -EAGAIN;
+	device->reclaimed = bound;
+	partition_mark_history(txn, root);
+	/* Others may still ask for older times. */
+	if (speaks_of_ages(engine, device) || engine->past->policy.kind != ENGINE_RETAIN_SNAPSHOTS)
+		return 0;
+	return times_forget(txn, root, bound);
 }
 
 int retention_reclaim(struct engine *engine, uint64_t bytes, uint64_t needed)

@@ -29,17 +29,9 @@ struct pair {
 /* Whether a piece has the same record now as then. Errors count as no. */
 static bool is_same_record(const struct pair *pair, uint32_t piece)
 {
-	struct record_store *store = pair->now.txn->engine->store;
-	struct record_key key = key_of_data(pair->now.partition->index,
-					    pair->now.onode->entry.key.identifier, piece);
-	const struct extent *now = extents_find(&pair->now.onode->extents, piece);
-	const struct extent *then = extents_find(&pair->then.onode->extents, piece);
-	struct record_info now_info, then_info;
+	uint64_t sequence;
 
-	return now && then && record_get(store, key, RECORD_NEWEST, NULL, 0, &now_info) == 0 &&
-	       record_get(store, key, pair->then.bound, NULL, 0, &then_info) == 0 &&
-	       now_info.sequence == then_info.sequence && now_info.sequence >= now->min_sequence &&
-	       then_info.sequence >= then->min_sequence;
+	return data_is_same_record(&pair->now, &pair->then, piece, &sequence);
 }
 
 /* How many of then's pieces have to be put. */
@@ -55,11 +47,11 @@ static uint64_t differing_pieces(const struct pair *pair)
 }
 
 /*
- * Whether there would be room if all history but the moment that is gone back to were given up:
+ * Whether there would be space if all history but the moment that is gone back to were given up:
  * then and now are both kept until the end, and what differs is put once more. A clone's bytes may
  * be its source's.
  */
-static bool may_get_room(const struct pair *pair, uint64_t bytes)
+static bool may_get_space(const struct pair *pair, uint64_t bytes)
 {
 	const struct partition *partition = pair->now.partition;
 	uint64_t present = partition->origin.index ? 0 : partition->used_bytes;
@@ -68,10 +60,10 @@ static bool may_get_room(const struct pair *pair, uint64_t bytes)
 }
 
 /*
- * Of what is large it is known before whether there is room: finding out by putting it would leave
+ * Of what is large it is known before whether there is space: finding out by putting it would leave
  * less to everybody.
  */
-static int check_room(struct pair *pair)
+static int check_space(struct pair *pair)
 {
 	struct engine_txn *txn = pair->now.txn;
 	uint64_t page_bytes = txn->engine->page_bytes, bytes;
@@ -81,7 +73,7 @@ static int check_room(struct pair *pair)
 	bytes = differing_pieces(pair) * page_bytes;
 	if (merge_has_space(txn->engine, bytes))
 		return 0;
-	if (may_get_room(pair, bytes))
+	if (may_get_space(pair, bytes))
 		txn->space_wanted =
 			(struct engine_space){ .bytes = bytes, .moment = pair->then.bound };
 	return -ENOSPC;
@@ -165,11 +157,10 @@ static int put_data(struct pair *pair)
 	int result = 0;
 
 	/* What can't be had otherwise must not take long, since everybody waits for it. */
-	if (pair->pieces + pair->then.onode->extents.pieces >
-	    pair->now.txn->engine->past->pieces_put_max)
+	if (pieces_of(pair) > pair->now.txn->engine->past->pieces_put_max)
 		result = -EFBIG;
 	if (!result)
-		result = check_room(pair);
+		result = check_space(pair);
 	if (!result)
 		result = target_change(&pair->now);
 	if (!result && length < pair->now.onode->head.length)

@@ -298,28 +298,23 @@ static int give_index_free(struct engine_txn *txn, struct partition *root, struc
 	return record_put(&txn->writer, key_of_history(index), RECORD_TOMBSTONE, NULL, 0);
 }
 
-static int give_free(struct engine_txn *txn, void *context)
+static int give_free(struct engine_txn *txn, struct partition *root, void *context)
 {
 	const struct found *found = context;
-	struct partition *root;
 	struct source source;
-	int result = partition_get(txn->engine, 0, &root);
+	struct idset clones;
+	int result = source_open(txn->engine, found->source, &source);
 
 	if (result)
 		return result;
-	result = source_open(txn->engine, found->source, &source);
-	if (!result) {
-		struct idset clones = history_clones(txn->engine, source.partition);
-
-		for (uint32_t at = 0; !result && at < found->count; at++)
-			result = remove_found(&clones, &txn->writer, found->elements[at]);
-		if (!result && found->index_is_free && source.is_gone)
-			result = give_index_free(txn, root, &source);
-		else if (!result)
-			result = source_changed(txn, &source);
-		source_close(txn->engine, &source);
-	}
-	partition_release(txn->engine, root);
+	clones = history_clones(txn->engine, source.partition);
+	for (uint32_t at = 0; !result && at < found->count; at++)
+		result = remove_found(&clones, &txn->writer, found->elements[at]);
+	if (!result && found->index_is_free && source.is_gone)
+		result = give_index_free(txn, root, &source);
+	else if (!result)
+		result = source_changed(txn, &source);
+	source_close(txn->engine, &source);
 	return result;
 }
 
@@ -453,35 +448,30 @@ static bool may_give_up(const struct engine *engine, const struct source *source
 /*
  * From here on it keeps what one under the device's policy does, but nothing that it has not kept.
  */
-static int keep_as_device_does(struct engine_txn *txn, void *context)
+static int keep_as_device_does(struct engine_txn *txn, struct partition *root, void *context)
 {
 	uint16_t index = *(const uint16_t *)context;
-	struct partition *root;
 	struct history *history;
 	struct source source;
 	uint64_t horizon;
-	int result = partition_get(txn->engine, 0, &root);
+	int result = source_open(txn->engine, index, &source);
 
 	if (result)
 		return result;
-	result = source_open(txn->engine, index, &source);
+	history = source.partition->history;
+	result = history_horizon(txn->engine, history, root->history, &horizon);
 	if (!result) {
-		history = source.partition->history;
-		result = history_horizon(txn->engine, history, root->history, &horizon);
-		if (!result) {
-			root->history->device.particular -= history->particular;
-			partition_mark_history(txn, root);
-			history->floor = max_u64(history->floor, horizon);
-			history->particular = false;
-			history->retention = (struct engine_retention){ 0 };
-			history->versions =
-				(struct idset_header){ .generation = history->versions.generation };
-			forget_index(txn->engine, index);
-			result = source_changed(txn, &source);
-		}
-		source_close(txn->engine, &source);
+		root->history->device.particular -= history->particular;
+		partition_mark_history(txn, root);
+		history->floor = max_u64(history->floor, horizon);
+		history->particular = false;
+		history->retention = (struct engine_retention){ 0 };
+		history->versions =
+			(struct idset_header){ .generation = history->versions.generation };
+		forget_index(txn->engine, index);
+		result = source_changed(txn, &source);
 	}
-	partition_release(txn->engine, root);
+	source_close(txn->engine, &source);
 	return result;
 }
 

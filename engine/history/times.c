@@ -111,24 +111,32 @@ static int count_up_to(struct times_reader *reader, enum order order, uint64_t l
 	return 0;
 }
 
-/*
- * The slot of number `count` - 1 and the one behind it, if they are there. The one behind the last
- * slot is the one that will follow the present.
- */
-static int read_pair(struct times_reader *reader, uint32_t count, struct times_entry *entry,
-		     struct times_entry *next)
+/* The slots at a place in the table. */
+struct place {
+	struct times_reader reader;
+	uint32_t count; /* of the slots up to it */
+	/*
+	 * The last of these, all zero if there is none, and the one behind it: behind the last of
+	 * all that is the one that will follow the present.
+	 */
+	struct times_entry last, next;
+};
+
+/* Goes to where `count` slots are behind. */
+static int go_to(struct place *place, uint32_t count)
 {
-	const struct engine *engine = reader->engine;
+	const struct engine *engine = place->reader.engine;
 	int result = 0;
 
-	*entry = (struct times_entry){ 0 };
-	if (count > reader->device->times_first)
-		result = read_entry(reader, count - 1, entry);
+	place->count = count;
+	place->last = (struct times_entry){ 0 };
+	if (count > place->reader.device->times_first)
+		result = read_entry(&place->reader, count - 1, &place->last);
 	if (result)
 		return result;
-	if (count < reader->device->times)
-		return read_entry(reader, count, next);
-	*next = (struct times_entry){
+	if (count < place->reader.device->times)
+		return read_entry(&place->reader, count, &place->next);
+	place->next = (struct times_entry){
 		.sequence = slot_end(engine->committed) + 1,
 		.ms = UINT64_MAX,
 		.before_sequence = engine->committed,
@@ -138,9 +146,23 @@ static int read_pair(struct times_reader *reader, uint32_t count, struct times_e
 	return 0;
 }
 
+/* Finds the place behind the slots whose value is not above `limit`. */
+static int find(struct engine *engine, const struct history *device, enum order order,
+		uint64_t limit, struct place *place)
+{
+	uint32_t count = device->device.times;
+	int result = 0;
+
+	place->reader = (struct times_reader){ .engine = engine, .device = &device->device };
+	if (order != BY_TIME || limit < engine->committed_ms)
+		result = count_up_to(&place->reader, order, limit, &count);
+	return result ? result : go_to(place, count);
+}
+
 /*
  * The end of the `count`-th slot; 0: history begins later. Nothing lies between it and the next
- * slot that is in the table.
+ * slot that is in the table. If nothing that is committed lies behind it, what follows is to begin
+ * a slot.
  */
 static int end_of(struct times_reader *reader, uint32_t count, uint64_t *bound)
 {
@@ -148,90 +170,69 @@ static int end_of(struct times_reader *reader, uint32_t count, uint64_t *bound)
 	int result;
 
 	*bound = 0;
-	if (count <= reader->device->times_first || count > reader->device->times)
-		return 0;
-	result = read_entry(reader, count - 1, &entry);
-	if (!result)
+	if (count > reader->device->times_first && count <= reader->device->times) {
+		result = read_entry(reader, count - 1, &entry);
+		if (result)
+			return result;
 		*bound = slot_end(entry.sequence);
-	return result;
-}
-
-/* A bound behind all that is committed is one if nothing follows in its slot. */
-static void seal_present(struct engine *engine, uint64_t bound)
-{
-	if (bound >= engine->committed)
-		__atomic_store_n(&engine->slot_over, true, __ATOMIC_RELAXED);
+	}
+	if (*bound >= reader->engine->committed)
+		__atomic_store_n(&reader->engine->slot_over, true, __ATOMIC_RELAXED);
+	return 0;
 }
 
 int times_boundary(struct engine *engine, const struct history *device, uint64_t ms,
 		   uint64_t *bound)
 {
-	struct times_reader reader = { .engine = engine, .device = &device->device };
-	struct times_entry entry = { 0 }, next = { 0 };
-	uint32_t count = device->device.times;
-	int result = 0;
+	struct place place;
+	int result = find(engine, device, BY_TIME, ms, &place);
 
 	*bound = 0;
-	if (ms < engine->committed_ms)
-		result = count_up_to(&reader, BY_TIME, ms, &count);
-	if (!result)
-		result = read_pair(&reader, count, &entry, &next);
-	if (!result)
-		result = end_of(&reader, next.before_ms <= ms ? count : count - 1, bound);
-	seal_present(engine, *bound);
-	return result;
+	if (result)
+		return result;
+	return end_of(&place.reader, place.next.before_ms <= ms ? place.count : place.count - 1,
+		      bound);
 }
 
 int times_boundary_of(struct engine *engine, const struct history *device, uint64_t sequence,
 		      uint64_t *bound)
 {
-	struct times_reader reader = { .engine = engine, .device = &device->device };
-	struct times_entry entry = { 0 }, next = { 0 };
-	uint32_t count = 0;
-	int result = count_up_to(&reader, BY_SEQUENCE, sequence, &count);
-	bool over = sequence == slot_end(sequence);
+	struct place place;
+	int result = find(engine, device, BY_SEQUENCE, sequence, &place);
+	bool is_over;
 
 	*bound = 0;
-	if (!result)
-		result = read_pair(&reader, count, &entry, &next);
-	if (!result)
-		result = end_of(&reader,
-				over || next.before_sequence <= sequence ? count : count - 1,
-				bound);
-	seal_present(engine, *bound);
-	return result;
+	if (result)
+		return result;
+	is_over = sequence == slot_end(sequence) || place.next.before_sequence <= sequence;
+	return end_of(&place.reader, is_over ? place.count : place.count - 1, bound);
 }
 
 int times_of_boundary(struct engine *engine, const struct history *device, uint64_t bound,
 		      uint64_t *ms, uint64_t *last_ms)
 {
-	struct times_reader reader = { .engine = engine, .device = &device->device };
-	struct times_entry entry = { 0 }, next = { 0 };
-	uint32_t count = 0;
-	int result = count_up_to(&reader, BY_SEQUENCE, bound, &count);
+	struct place place;
+	int result = find(engine, device, BY_SEQUENCE, bound, &place);
 
-	if (!result)
-		result = read_pair(&reader, count, &entry, &next);
 	if (result)
 		return result;
-	if (entry.sequence == 0)
+	if (place.last.sequence == 0)
 		return -ENOENT;
-	*ms = next.before_ms;
-	*last_ms = next.ms - 1;
+	*ms = place.next.before_ms;
+	*last_ms = place.next.ms - 1;
 	return 0;
 }
 
 int times_first_boundary(struct engine *engine, const struct history *device, uint64_t *ms)
 {
-	struct times_reader reader = { .engine = engine, .device = &device->device };
-	struct times_entry entry = { 0 }, next = { 0 };
+	struct place place = { .reader = { .engine = engine, .device = &device->device } };
 	int result;
 
 	if (device->device.times == device->device.times_first)
 		return -ENOENT;
-	result = read_pair(&reader, device->device.times_first + 1, &entry, &next);
+	result = go_to(&place, device->device.times_first + 1);
 	if (!result)
-		*ms = next.before_ms;
+		*ms = place.next.before_ms;
 	return result;
 }
 
@@ -253,36 +254,28 @@ int times_of(struct engine *engine, const struct history *device, uint64_t seque
 int times_boundary_after(struct engine *engine, const struct history *device, uint64_t sequence,
 			 uint64_t bytes, uint64_t *bound)
 {
-	struct times_reader reader = { .engine = engine, .device = &device->device };
-	uint32_t at = 0, count = 0, last = device->device.times;
-	struct times_entry entry = { 0 }, next = { 0 };
-	int result = count_up_to(&reader, BY_SEQUENCE, sequence, &at);
+	uint32_t count = 0, last = device->device.times;
+	struct place place;
+	int result = find(engine, device, BY_SEQUENCE, sequence, &place);
 
 	*bound = 0;
 	if (!result)
-		result = read_pair(&reader, at, &entry, &next);
-	if (!result)
-		result = count_up_to(&reader, BY_BYTES, next.put_bytes + bytes, &count);
-	if (count <= at)
-		count = at < last ? at + 1 : last;
-	if (!result)
-		result = end_of(&reader, count, bound);
-	seal_present(engine, *bound);
-	return result;
+		result = count_up_to(&place.reader, BY_BYTES, place.next.put_bytes + bytes, &count);
+	if (result)
+		return result;
+	if (count <= place.count)
+		count = place.count < last ? place.count + 1 : last;
+	return end_of(&place.reader, count, bound);
 }
 
 int times_put_since(struct engine *engine, const struct history *device, uint64_t bound,
 		    uint64_t *bytes)
 {
-	struct times_reader reader = { .engine = engine, .device = &device->device };
-	struct times_entry entry = { 0 }, next = { 0 };
-	uint32_t count = 0;
-	int result = count_up_to(&reader, BY_SEQUENCE, bound, &count);
+	struct place place;
+	int result = find(engine, device, BY_SEQUENCE, bound, &place);
 
 	if (!result)
-		result = read_pair(&reader, count, &entry, &next);
-	if (!result)
-		*bytes = engine->put_bytes - min_u64(engine->put_bytes, next.put_bytes);
+		*bytes = engine->put_bytes - min_u64(engine->put_bytes, place.next.put_bytes);
 	return result;
 }
 
@@ -393,7 +386,7 @@ int times_note(struct engine_txn *txn)
 }
 
 /* Notes the slot of `*committed`, which has no entry. */
-static int note_found(struct engine_txn *txn, void *committed)
+static int note_found(struct engine_txn *txn, struct partition *root, void *committed)
 {
 	struct engine *engine = txn->engine;
 	const struct times_entry entry = {
@@ -403,14 +396,8 @@ static int note_found(struct engine_txn *txn, void *committed)
 		.before_ms = engine->committed_ms,
 		.put_bytes = engine->put_bytes,
 	};
-	struct partition *root;
-	int result = partition_get(engine, 0, &root);
 
-	if (result)
-		return result;
-	result = append(txn, root, &entry);
-	partition_release(engine, root);
-	return result;
+	return append(txn, root, &entry);
 }
 
 int times_note_found(struct engine *engine, uint64_t committed)

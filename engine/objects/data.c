@@ -57,6 +57,25 @@ int data_get(const struct target *target, uint32_t piece, void *data, uint32_t c
 	return piece_found(target, extent, piece, &found, length);
 }
 
+/* The number of the record of a target's piece. 0: it has none, or it can't be read. */
+static uint64_t record_of(const struct target *target, uint32_t piece)
+{
+	const struct extent *extent = extents_find(&target->onode->extents, piece);
+	struct record_info info;
+
+	if (!extent || record_get(target->txn->engine->store, piece_key(target, piece),
+				  target->bound, NULL, 0, &info))
+		return 0;
+	return info.sequence >= extent->min_sequence ? info.sequence : 0;
+}
+
+bool data_is_same_record(const struct target *one, const struct target *other, uint32_t piece,
+			 uint64_t *sequence)
+{
+	*sequence = one->partition->index == other->partition->index ? record_of(one, piece) : 0;
+	return *sequence && *sequence == record_of(other, piece);
+}
+
 int data_put(struct target *target, uint32_t piece, const void *data, uint32_t length)
 {
 	struct onode *onode = target->onode;

@@ -207,8 +207,8 @@ void txn_raise_room(struct engine_txn *txn, enum record_room room);
  * open: what the engine notes so that merging can go on. It may use the last room, and is no
  * moment: what it puts must be timeless, and take the place of what it put before.
  */
-int engine_aside(struct engine *engine, int (*work)(struct engine_txn *txn, void *context),
-		 void *context);
+typedef int aside_work(struct engine_txn *txn, struct partition *root, void *context);
+int engine_aside(struct engine *engine, aside_work *work, void *context);
 
 /* ---- what partitions hold (usage.c) ---- */
 

@@ -281,9 +281,9 @@ static int put_and_commit(struct engine_txn *txn)
 	return 0;
 }
 
-int engine_aside(struct engine *engine, int (*work)(struct engine_txn *txn, void *context),
-		 void *context)
+int engine_aside(struct engine *engine, aside_work *work, void *context)
 {
+	struct partition *root;
 	struct engine_txn *txn;
 	int result;
 
@@ -295,7 +295,11 @@ int engine_aside(struct engine *engine, int (*work)(struct engine_txn *txn, void
 	txn->is_aside = true;
 	txn->time_ms = engine_time_now(engine);
 	begin_writing(txn);
-	result = work(txn, context);
+	result = partition_get(engine, 0, &root);
+	if (!result) {
+		result = work(txn, root, context);
+		partition_release(engine, root);
+	}
 	if (!result)
 		result = put_and_commit(txn);
 	if (result)
