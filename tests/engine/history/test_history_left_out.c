@@ -251,6 +251,42 @@ static void test_its_index_is_free_when_no_moment_shows_it(void **state)
 }
 
 /* Who has the index again, and the ID, is not taken for one that had the ID in between. */
+/*
+ * The index of the removed one shows its last state again as soon as nothing hides it. Who has its
+ * ID by then has another index, which is not taken for the free one.
+ */
+static void test_who_has_its_id_keeps_its_own_index(void **state)
+{
+	struct fixture *f = *state;
+	uint16_t index, other;
+	uint32_t version;
+
+	leave_others_out(f);
+	index = index_of(f, OTHERS);
+	remove_partition(f, OTHERS);
+	f->now = 18 * SECOND;
+	assert_int_equal(try_rollback(f, ENGINE_RESCUE, 0, at_time(13 * SECOND)), 0);
+	f->now = 19 * SECOND;
+	create(f, OTHERS);
+	other = index_of(f, OTHERS);
+	assert_int_not_equal(other, index);
+	write_others(f, 20 * SECOND, 'x');
+	version = take_snapshot(f, OTHERS, "kept");
+	write_others(f, 21 * SECOND, 'y');
+	assert_int_equal(try_kind(f, 0, ENGINE_RETAIN_NONE, 0), 0);
+	write_page(f, 22 * SECOND, 0, 'd');
+	f->now = 24 * SECOND;
+	standing_review(f->engine);
+	for (int start = 0; start < 2; start++) {
+		assert_false(is_index_taken(f, index));
+		assert_true(is_index_taken(f, other));
+		assert_int_equal(index_of(f, OTHERS), other);
+		check_others(f, 'y');
+		check_page_of(f, OTHERS, version, 0, 'x');
+		crash(f);
+	}
+}
+
 static void test_a_version_has_who_had_the_id_then(void **state)
 {
 	struct fixture *f = *state;
@@ -381,6 +417,7 @@ int main(void)
 		FLASH_TEST(test_one_that_was_removed_stays_so),
 		FLASH_TEST(test_one_that_lost_its_policy_takes_part_again),
 		FLASH_TEST(test_its_index_is_free_when_no_moment_shows_it),
+		FLASH_TEST(test_who_has_its_id_keeps_its_own_index),
 		FLASH_TEST(test_a_version_has_who_had_the_id_then),
 		FLASH_TEST(test_one_that_no_moment_ever_showed_is_not_brought_back),
 		FLASH_TEST(test_nor_is_who_has_its_index),
