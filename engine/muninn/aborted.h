@@ -10,7 +10,7 @@ bool aborted_has_room(const struct muninn_store *store, enum record_room room);
 
 /*
  * Notes that the numbers above the committed one, up to `last`, never count; their records on flash
- * are skipped from now on. `last` becomes the committed number. There must be room.
+ * are skipped from now on. `last` becomes the committed number. There must be space for one more.
  */
 void aborted_note(struct muninn_store *store, uint64_t last);
 

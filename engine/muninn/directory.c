@@ -123,8 +123,9 @@ int directory_read_page(void *context, uint32_t row, uint32_t group, const uint8
 		result = -EBADMSG;
 	if (result)
 		log_line(LOG_LEVEL_ERROR,
-			 "index: group %u of row %u: flash page %llu can't be read (error %d)", group, row,
-			 (unsigned long long)io.page, -result);
+			 "index: group %u of row %u: flash page %llu can't be read (error "
+			 "%d)",
+			 group, row, (unsigned long long)io.page, -result);
 	return result == -ENODATA ? -EBADMSG : result;
 }
 
@@ -144,8 +145,8 @@ static int read_image(struct muninn_store *store, const uint8_t *entry, uint8_t 
 		if (result)
 			return error_set(
 				error, result,
-				"index: group %u of row %u: flash page %llu can't be read (error %d); the"
-				" device is damaged",
+				"index: group %u of row %u: flash page %llu can't be read (error "
+				"%d); the device is damaged",
 				get_le32(entry + DIRECTORY_GROUP_AT),
 				get_le32(entry + DIRECTORY_ROW_AT), (unsigned long long)io.page,
 				-result);
@@ -177,7 +178,8 @@ static int load_group(struct muninn_store *store, uint8_t *entry, bool *in_use,
 
 		if (segment >= geometry->segments)
 			return error_set(error, -EINVAL,
-					 "the directory of the index in NVRAM names segment %u of %u",
+					 "the directory of the index in NVRAM names segment %u of "
+					 "%u",
 					 segment, geometry->segments);
 		in_use[segment] = true;
 		store->images[segment]++;

@@ -192,8 +192,8 @@ static int muninn_sync_memo(struct record_store *base)
 }
 
 /*
- * The mark leaves room for every row to be sealed before ordinary puts are refused; `little`: it is
- * where removing is refused.
+ * The mark leaves space for every row to be sealed before ordinary puts are refused; `little`: it
+ * is where removing is refused.
  */
 static uint32_t muninn_shortage(struct record_store *base, bool little)
 {

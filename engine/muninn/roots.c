@@ -246,12 +246,12 @@ static int make_root(struct muninn_store *store, uint64_t serial)
 /* It is tried again and again. */
 static int tell(struct muninn_store *store, int result)
 {
-	if (result && result != store->root_told)
+	if (result && result != store->root_error_logged)
 		log_line(LOG_LEVEL_ERROR,
 			 "the root of the device can't be written to flash (error %d); nothing is "
 			 "lost, but should NVRAM be, less can be recovered",
 			 -result);
-	store->root_told = result;
+	store->root_error_logged = result;
 	store->root_outdated |= result != 0;
 	return result;
 }

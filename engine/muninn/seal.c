@@ -288,14 +288,14 @@ void seal_catch_up(struct muninn_store *store, uint32_t pages)
 		return;
 	if (pages > RECORD_CATCH_UP_FEW && is_urgent(row))
 		pages = UINT32_MAX;
-	/* From there on those that must put something seal it, each from its own room. */
+	/* Then those that must put something seal it, each from its own room. */
 	if (store->history_sealing.segment == NO_SEGMENT &&
 	    !room_has_segment(store->geometry.room_kept, RECORD_ROOM_FREE, store->space.count))
 		return;
 	result = seal(store, number, &store->history_sealing, &pages);
-	if (result && result != store->history_told)
+	if (result && result != store->history_error_logged)
 		log_line(LOG_LEVEL_WARNING,
 			 "what is noted about history can't be written to flash yet (error %d)",
 			 -result);
-	store->history_told = result;
+	store->history_error_logged = result;
 }

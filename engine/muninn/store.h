@@ -92,7 +92,7 @@ struct muninn_store {
 	struct image_writing history_image; /* ... and so is the image of its group */
 	uint32_t
 		sealed_beside_history; /* segments of other rows, since history's was sealed last */
-	int history_told;              /* the error that was logged last, until all is well */
+	int history_error_logged;      /* the last one; 0 when all is well */
 	uint64_t open_microseconds;
 	/* While it is opened: */
 	const struct record_options *records;
@@ -106,7 +106,7 @@ struct muninn_store {
 	uint32_t kill_count;    /* in it: since the last root */
 	uint64_t root_serial;   /* of the last root that was written since open; 0: none */
 	bool root_outdated;     /* segments have been sealed since, or numbers aborted */
-	int root_told;          /* the error that was logged last, until one is written */
+	int root_error_logged;  /* the last one; 0 when one has been written */
 	uint16_t *segment_rows; /* for each segment the row that it is sealed in, or NO_ROW */
 	struct merge_walk merge_walk;
 	struct merge_run *merge_run; /* memory for one; passed along while it goes on */

@@ -86,9 +86,9 @@ enum record_flag {
 };
 
 /*
- * What a put may use of the room that is left when a device fills up. Each of these leaves to those
- * behind it what is kept for them, so that what the ones before do, however often, takes nothing
- * from what leads out of a full device.
+ * Which part of the space a put may use when a device fills up. Each room leaves to those below it
+ * what is kept for them. So the rooms above, however often they are used, take nothing from what
+ * leads out of a full device.
  */
 enum record_room {
 	RECORD_ROOM_WRITE,  /* all that is not kept for those below */
@@ -210,7 +210,7 @@ struct record_store_operations {
 	/*
 	 * Adds a record. `epoch`: the number that its epoch began with, at most the transaction's
 	 * own. A store may take it for a later one, and then absorbs less. -ENOSPC: there is no
-	 * room for it of that kind. Two puts of one key in one transaction: the later one counts.
+	 * space for it in that room. Two puts of one key in one transaction: the later one counts.
 	 */
 	int (*put)(struct record_store *store, const struct record_key *key, uint64_t epoch,
 		   unsigned flags, const void *value, uint32_t length, enum record_room room);
@@ -243,6 +243,10 @@ struct record_store_operations {
 	 * Makes *key the first key not before it under which `get` finds something at `bound`,
 	 * tombstones too, in the order of partition, identifier, piece and class. -ENOENT: there is
 	 * none. NULL: the store has no order of keys.
+	 *
+	 * Nothing in the engine calls it: not every store has such an order, so the object layer
+	 * lists by sets of its own (engine/sets). It is here for stores that have one for nothing,
+	 * like a tree, and what may come to use it; the conformance suite holds them to it.
 	 */
 	int (*next)(struct record_store *store, struct record_key *key, uint64_t bound);
 
@@ -266,7 +270,7 @@ struct record_store_operations {
 	/*
 	 * Does some of what puts of history's records have left to do, outside transactions.
 	 * Programs at most `pages` pages, or with more than RECORD_CATCH_UP_FEW all that it takes
-	 * to leave room for many calls with so few. NULL: nothing is ever left.
+	 * to leave space for many calls with so few. NULL: nothing is ever left.
 	 */
 	void (*catch_up)(struct record_store *store, uint32_t pages);
 
@@ -276,15 +280,15 @@ struct record_store_operations {
 	/* The next three are NULL in a store that cannot merge. */
 
 	/*
-	 * How many segments short of its mark the store is; 0 = there is enough room and no need to
-	 * merge. `little`: for one that hardly takes any.
+	 * How many segments short of its mark the store is; 0 = there is enough space and no need
+	 * to merge. `little`: for one that hardly takes any.
 	 */
 	uint32_t (*shortage)(struct record_store *store, bool little);
 
 	/*
 	 * Frees segments: moves what `keep` needs of them to the active ones. Outside transactions;
 	 * crash-safe at any point. -EAGAIN: none of the next few segments was worth it; as many
-	 * calls as merge_calls_max go round all of them. -ENOSPC: no room for what is to be moved.
+	 * calls as merge_calls_max go round all of them. -ENOSPC: no space for what is to be moved.
 	 */
 	uint32_t (*merge_calls_max)(struct record_store *store);
 	int (*merge)(struct record_store *store, const struct record_keep *keep,
@@ -300,7 +304,7 @@ struct record_store_operations {
 
 	/*
 	 * A number that is kept beside the records, whatever becomes of them: 0 until it is set.
-	 * Setting it takes no room, can't fail, is crash-proof at once and as a whole, and belongs
+	 * Setting it takes no space, can't fail, is crash-proof at once and as a whole, and belongs
 	 * to no transaction: both may be called at any time, on any thread. It becomes stable on
 	 * the host's storage with `sync_memo` (-EIO) or `flush`.
 	 */

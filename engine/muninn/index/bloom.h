@@ -51,7 +51,7 @@ struct index {
  * false-positive rate.
  */
 void bloom_filter_geometry(const struct muninn_geometry *geometry, uint32_t index,
-			    struct filter_geometry *filters);
+			   struct filter_geometry *filters);
 
 /* ---- bloom_table.c ---- */
 

@@ -117,7 +117,7 @@ static void filter_weights(const struct muninn_geometry *geometry,
 }
 
 void bloom_filter_geometry(const struct muninn_geometry *geometry, uint32_t index,
-			    struct filter_geometry *filters)
+			   struct filter_geometry *filters)
 {
 	uint32_t newer = index + 1 < geometry->bloom.tables_expected
 				 ? geometry->bloom.tables_expected - 1 - index

@@ -227,8 +227,8 @@ int row_index_check_image(const struct row_index *row, const struct index_image 
 	    table_columns(&table) != GROUP_SEGMENTS)
 		return error_set(
 			error, -EINVAL,
-			"index: group %u of row %u is not what the directory says (%s); the device is"
-			" damaged",
+			"index: group %u of row %u is not what the directory says (%s); the "
+			"device is damaged",
 			image->group, row->number, intact ? "another group" : "checksum");
 	return 0;
 }
