@@ -66,8 +66,7 @@ void aborted_take_back(struct muninn_store *store, uint64_t last)
 	       (kept == 0 || range_first(store, kept) > range_last(store, kept - 1)))
 		kept++;
 	/*
-	 * One that has grown since, as in an outage that another one interrupted, ended with `last`
-	 * then.
+	 * An outage that another one interrupted has made this range longer: it ended with `last`.
 	 */
 	if (kept && range_last(store, kept - 1) > last)
 		nvram_store64(range_at(store, kept - 1) + 8, last);
@@ -89,8 +88,8 @@ static bool is_in_use(const struct muninn_store *store, uint64_t first, uint64_t
 }
 
 /*
- * A range is moved down before its old entry is written over, and is on stable storage by then, so
- * that at every moment the list holds all that are needed, some twice.
+ * Moves a range down, and makes that stable, before its old entry is written over. So the list
+ * holds all ranges that are needed at every moment, some of them twice.
  */
 int aborted_prune(struct muninn_store *store)
 {

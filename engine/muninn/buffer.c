@@ -340,9 +340,10 @@ static uint32_t page_end_at(const struct page_view *page, uint64_t last, bool ch
 }
 
 /*
- * Ends a slot at `end`. Nothing is left behind it: should its header reach the host's storage with
- * records put there later, and its data not, what was cut off would be taken for them, and its
- * numbers may be lower than those that a flush speaks of.
+ * Ends a slot at `end`, and leaves nothing behind it. Otherwise a failure of the host could bring
+ * back the slot's header with records that were put there later, but not their bytes. What was cut
+ * off would be taken for these records, though its numbers may be lower than those that a flush
+ * promised.
  */
 static void end_slot(struct buffer *buffer, uint32_t slot, uint32_t end)
 {
@@ -360,7 +361,7 @@ static bool cut_page(struct buffer *buffer, uint32_t page, uint64_t last, bool c
 	bool damaged = false;
 	uint32_t end = page_end_at(&view, last, check, &damaged);
 
-	/* A large record ends at 0 or at `used`: cut, the page is an empty one of either kind. */
+	/* A large record ends at 0 or at `used`: once it is cut the page is simply empty. */
 	if (end != view.used)
 		end_slot(buffer, slot, end);
 	return damaged;
@@ -513,8 +514,8 @@ int buffer_recover(struct buffer *buffer, const struct row_index *row, uint32_t 
 		uint32_t indexed = buffer_index_page(buffer, page, &view);
 
 		/*
-		 * Of another page: slots and map did not reach the host's storage together, so no
-		 * flush spoke of them.
+		 * The record is of another page: slots and map did not reach the host's storage
+		 * together, so no flush had promised it.
 		 */
 		if (indexed != view.used) {
 			end_slot(buffer, page_slot(buffer, page), indexed);

@@ -43,7 +43,7 @@ void buffer_destroy(struct buffer *buffer);
 /* First use of a buffer area: an identity page map. */
 void buffer_format(struct buffer *buffer);
 
-/* The row that has the buffer; not less than the number of rows: none. */
+/* The row that has the buffer. No row has it: the number of rows or more. */
 uint32_t buffer_row(const struct buffer *buffer);
 
 /* Makes a started buffer the row's; no row's. One store each. */
@@ -53,12 +53,12 @@ void buffer_take_back(struct buffer *buffer);
 /* The serial that NVRAM says. */
 uint64_t buffer_stored_serial(const struct buffer *buffer);
 
-/* Takes up a buffer that is no row's; its contents do not count. -ENOMEM. */
+/* Takes up a buffer in NVRAM that no row has; its contents do not count. -ENOMEM. */
 int buffer_rest(struct buffer *buffer);
 
 /*
- * Empties the buffer and begins segment `serial`, which is the one that the row seals next or, with
- * `ahead` 1, the one after that. So for all calls with a row and `ahead`.
+ * Empties the buffer and begins segment `serial`. The row seals that next or, with `ahead` 1, after
+ * the next one; all calls with a row and `ahead` mean this.
  */
 void buffer_start(struct buffer *buffer, uint64_t serial, const struct row_index *row,
 		  uint32_t ahead);
@@ -78,16 +78,17 @@ int buffer_recover(struct buffer *buffer, const struct row_index *row, uint32_t 
 		   uint64_t committed);
 
 /*
- * Clears all of the area's slots that no record is in. A failure of the host may have left records
- * there that their slot's header does not tell of, and that would be taken for later ones if
- * another failure left the header of those, and not themselves.
+ * Clears what of the area holds no record. A failure of the host may have left bytes of old records
+ * there whose slot headers are gone. After another failure the header of later records could be
+ * there without their bytes, and the old ones would be taken for them.
  */
 void buffer_clear_rest(struct buffer *buffer);
 
 /*
- * Uses the buffer's memory, not its area, to build the index of a segment on flash: begins with
- * nothing; notes the records of a page, up to one of whose key's places the page is none. Returns
- * how many bytes they take: all that are used, if all is well.
+ * Build the index of a segment that is on flash, in the buffer's memory; its area stays as it is.
+ * buffer_index_begin empties the index. buffer_index_page notes the records of a page. It stops at
+ * a record whose key can't be on that page, and returns the bytes of those before it: all that are
+ * used, if all is well.
  */
 void buffer_index_begin(struct buffer *buffer, const struct row_index *row, uint32_t ahead);
 uint32_t buffer_index_page(struct buffer *buffer, uint32_t page, const struct page_view *view);
@@ -103,8 +104,8 @@ int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct 
 uint64_t buffer_used_bytes(const struct buffer *buffer);
 
 /*
- * The page at the last of the key's places below *place (begin with UINT32_MAX), which is left in
- * *place. It may hold records of the key. Points into NVRAM. False: there is no such place.
+ * Goes on to the last of the key's places below *place, which begins with UINT32_MAX. `page`, which
+ * points into NVRAM, may hold records of the key. False: there is no such place.
  */
 bool buffer_next_page(const struct buffer *buffer, const struct key_hash *hash, uint32_t *place,
 		      struct page_view *page);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Which segment a merge takes next: by what the index estimates of all, by a few pages of some,
- * and for those that are worth it by all records of one.
+ * Chooses which segment a merge takes next. The index estimates all segments; a few pages are read
+ * of some; all records are counted of those that seem worth it.
  */
 #include "engine/muninn/choose.h"
 
@@ -27,8 +27,8 @@ static uint64_t segment_bytes(const struct muninn_store *store)
 }
 
 /*
- * What the row's segments were filled to when they were sealed, the last few on average; all of a
- * segment: it has none yet.
+ * How full the row's last few segments were when they were sealed, on average. A whole segment if
+ * it has none yet.
  */
 static uint64_t filled_bytes(struct muninn_store *store, const struct row *row)
 {
@@ -49,7 +49,7 @@ struct live_bytes {
 	uint8_t *needs; /* where what is found for each record goes; NULL: nowhere */
 };
 
-/* What a record takes of a segment. One as large as a page takes a page. */
+/* Bytes that a record takes of a segment. A record as large as a page takes a page. */
 static uint32_t taken_bytes(const struct muninn_store *store, uint32_t length)
 {
 	uint32_t bytes = RECORD_HEADER_BYTES + length, page_bytes = store->geometry.page_bytes;
@@ -81,16 +81,16 @@ static int add_live_bytes(struct merge_run *run, const struct page_record *recor
 }
 
 /*
- * What of a segment it takes to put again what is needed of one. A row that was never filled will
- * not be now: its segments end with the places of its hottest key. `bytes` are of all or some of
- * the segment's pages.
+ * How much of a new segment it takes to put again what is still needed of this one, per mille. A
+ * row that was never filled will not be filled now: its segments end with the places of its hottest
+ * key. `bytes` are of all or some of the segment's pages.
  */
 static uint32_t live_permille(struct muninn_store *store, const struct victim *victim,
 			      const struct live_bytes *bytes, uint64_t record_bytes)
 {
 	uint64_t filled = filled_bytes(store, &store->rows[victim->row]);
 	uint64_t live = bytes->all ? record_bytes * bytes->live / bytes->all : 0;
-	/* Half of the capacity is what a segment is otherwise refilled to at worst. */
+	/* Other segments are refilled to at least half of their capacity. */
 	uint64_t part =
 		live * 1000 /
 		max_u64(1, max_u64(record_bytes, min_u64(filled, segment_bytes(store) / 2)));
@@ -103,9 +103,9 @@ static uint32_t live_permille(struct muninn_store *store, const struct victim *v
 }
 
 /*
- * The live part of a segment by the records in a few pages that are spread over it. In one that is
- * all but empty more of them are read until there are some with records. A segment that can't be
- * read counts as all live.
+ * The part of a segment that is still needed, judged by a few pages that are spread over it. In a
+ * segment that is nearly empty more pages are read, until some have records. A segment that can't
+ * be read counts as all needed.
  */
 static uint32_t sample_segment(struct merge_run *run, const struct victim *victim)
 {
@@ -259,7 +259,10 @@ static bool is_sealed(const void *context, uint32_t segment)
 	return store->segment_rows[segment] != NO_ROW;
 }
 
-/* What lies still while others wear out is moved, however much of it is live. */
+/*
+ * Data that never change are moved now and then, however much is needed, so that their blocks wear
+ * like others.
+ */
 static bool unworn_segment(struct muninn_store *store, struct victim *victim)
 {
 	victim->segment = space_level(&store->space, is_sealed, store);
@@ -304,14 +307,14 @@ int choose_segment(struct merge_run *run, struct victim *best)
 		if (!result && best->live_permille > live_permille_max)
 			result = -EAGAIN;
 	}
-	/* Estimates speak of complete groups only, and of other keys than a hot one at most. */
+	/*
+	 * The index estimates complete groups only, and hardly sees what a hot key has put again.
+	 */
 	if (result == -EAGAIN)
 		result = choose_by_samples(run, best);
 	if (result)
 		return result;
-	/*
-	 * A few pages tell which segment is best, not whether it is worth moving: that is counted.
-	 */
+	/* A few pages tell which segment is best. Whether it is worth moving takes counting. */
 	if (best->live_permille <= live_permille_max)
 		best->live_permille = count_segment(run, best);
 	return best->live_permille <= live_permille_max ? 0 : -EAGAIN;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Where the images of complete groups are: the directory in NVRAM. Loading them, and taking
+ * The directory in NVRAM, which says where the images of complete groups are. Loads groups; takes
  * segments and groups out.
  *
- * Images are written one behind the other through segments of their own. Which segments those are,
- * and where the last one ends, follows from the directory and the flash itself.
+ * Images are written one behind the other, through segments that hold nothing else. Which segments
+ * these are, and where the last image ends, follows from the directory and the flash itself.
  */
 #include "engine/muninn/directory.h"
 

@@ -14,8 +14,8 @@ uint64_t directory_image_page(const struct muninn_store *store, const uint8_t *e
 			      uint32_t page);
 
 /*
- * Counts (by = 1) or no longer counts (-1) an image in the segments that it touches; gives back
- * those without any.
+ * Counts (by = 1) or stops to count (-1) an image in the segments that it touches. Frees those that
+ * no image touches any more.
  */
 void directory_refer_to_segments(struct muninn_store *store, const uint8_t *entry, int by);
 
@@ -29,19 +29,19 @@ int directory_load(struct muninn_store *store, bool *in_use, struct error_text *
 int directory_read_page(void *context, uint32_t row, uint32_t group, const uint8_t *live,
 			uint32_t page, uint8_t *data);
 
-/* Takes a segment out of a row's index. The store no longer looks for anything in it. */
+/* Takes a segment out of a row's index, so that nothing is looked for in it any more. */
 void directory_take_out(struct muninn_store *store, uint32_t row,
 			const struct sealed_segment *segment);
 
-/* Ends the complete groups of a row that have no segment left, and gives back their images. */
+/* Ends the complete groups of a row that have no segment left, and frees their images. */
 void directory_drop_empty(struct muninn_store *store, uint32_t row);
 
 /* Entries of the directory that are in use. */
 uint32_t directory_used(const struct muninn_store *store);
 
 /*
- * Copies the entries in use one behind the other and returns their number; makes such a copy the
- * directory.
+ * directory_copy copies the entries in use one behind the other and returns their number.
+ * directory_restore makes such a copy the directory.
  */
 uint32_t directory_copy(const struct muninn_store *store, uint8_t *to);
 void directory_restore(struct muninn_store *store, const uint8_t *from, uint32_t count);

@@ -34,8 +34,8 @@ static int flush_row(struct muninn_store *store, struct row *row)
 }
 
 /*
- * That a buffer is no row's any more: otherwise it would come back when the segments that it became
- * have been merged.
+ * Makes it stable that no row has these buffers any more. Otherwise they would come back when the
+ * segments that they became have been merged.
  */
 static int flush_free_buffers(struct muninn_store *store)
 {

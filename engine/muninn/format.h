@@ -63,9 +63,9 @@ struct record_header {
 	struct record_key key;
 	uint64_t sequence;
 	/*
-	 * It may absorb records with numbers from here on. As it is stored, not below what was put,
-	 * and equal to it when that is a multiple of RECORD_REACH_STEP not too far back. Above the
-	 * record's own number when it may absorb nothing.
+	 * It may absorb records with numbers from here on; none if this is above its own number.
+	 * What is stored may be later than what was put: they are equal if that was a multiple of
+	 * RECORD_REACH_STEP and not too far back.
 	 */
 	uint64_t epoch;
 	uint16_t length;
@@ -79,8 +79,9 @@ void record_header_encode(const struct record_header *header, uint64_t serial, c
 void record_header_decode(const uint8_t bytes[RECORD_HEADER_BYTES], struct record_header *header);
 
 /*
- * Whether the header's CRC fits segment, header and value. With the serial, what an earlier segment
- * left in the same memory does not fit, whatever of it comes back when the host loses power.
+ * Whether the header's CRC fits segment, header and value. Because of the serial, records that an
+ * earlier segment left in the same memory never fit, whatever of it a power loss of the host brings
+ * back.
  */
 bool record_is_intact(const uint8_t bytes[RECORD_HEADER_BYTES], uint64_t serial, const void *value);
 
@@ -186,8 +187,8 @@ enum {
 	ROOT_ROW_GROUP_AT = 0,   /* 4: number of the growing group */
 	ROOT_ROW_MEMBERS_AT = 4, /* 4: segments that have been added to it */
 	ROOT_ROW_LIVE_AT = 8,    /* 8: a bit for each of them that has not been merged */
-	ROOT_ROW_SERIAL_AT = 16, /* 8: of the older buffer: segments sealed later have this serial
-				    or a higher one */
+	ROOT_ROW_SERIAL_AT = 16, /* 8: of the older buffer; segments that are sealed later have this
+				    serial or a higher one */
 	ROOT_ROW_BYTES = 24,
 };
 
@@ -256,8 +257,8 @@ enum {
 };
 
 /*
- * 8: what the layers above keep beside the records, changed by one aligned store; outlives formats
- * of the store.
+ * 8: what the layers above keep beside the records. One aligned store changes it. Formats of the
+ * store leave it as it is.
  */
 #define NVRAM_MEMO_AT 256
 
@@ -265,7 +266,7 @@ static_assert(NVRAM_MEMO_AT >= STATE_KILLS_AHEAD_AT + 8 && NVRAM_MEMO_AT + 8 <= 
 	      "it reaches storage together with the state words");
 
 /*
- * The high half of a buffer's serial counts the formats of a device, so that none finds the
+ * The high half of a buffer's serial counts the formats of a device, so that no format finds the
  * segments of another.
  */
 #define SERIAL_FORMAT_STEP (UINT64_C(1) << 32)

@@ -53,9 +53,8 @@ static int check_options(const struct nand_geometry *nand, const struct muninn_g
 }
 
 /*
- * The ring of roots. Two roots fit, so that there is one while the next is written. Roots are a
- * small part of what is written, and the ring is as large a part of the device, or it would wear
- * out first.
+ * The ring of roots has space for two, so that there is always one while the next is written. It is
+ * as large a part of the device as roots are of what is written, or it would wear out first.
  */
 static void size_roots(struct muninn_geometry *geometry)
 {
@@ -100,9 +99,9 @@ static void place_in_nvram(struct muninn_geometry *geometry)
 }
 
 /*
- * Removing may put to any row, so it has at least a segment for each, since all may be full; from
- * then on nobody before it fills what was sealed for it (place.c). The rooms behind it put to
- * history's row alone.
+ * Removing may put to any row, and all rows may be full. So its room has at least a segment for
+ * each row; from then on nobody above it fills what was sealed for it (place.c). The rooms below it
+ * put to history's row alone.
  */
 static void size_rooms(struct muninn_geometry *geometry)
 {
@@ -123,7 +122,7 @@ static void derive_sizes(struct muninn_geometry *geometry)
 		(uint32_t)align_up(DIRECTORY_SEGMENTS_AT + 4 * geometry->image_segments_max, 16);
 	geometry->directory_entries = geometry->segments / GROUP_SPARSE + geometry->rows + 1;
 	size_roots(geometry);
-	/* Every row's group may become complete before anything else does. */
+	/* All rows' groups may become complete at the same time. */
 	geometry->reserve_metadata = (uint32_t)divide_up((uint64_t)geometry->rows * image_pages,
 							 geometry->segment_pages) +
 				     1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Writing the image of a full group to flash, at once or a few pages at a time, after which it is a
- * complete group of its row's index.
+ * Writes the image of a row's full group to flash, at once or a few pages at a time. Then it is a
+ * complete group.
  */
 #include "engine/muninn/image.h"
 
@@ -77,8 +77,8 @@ static int program_image_page(struct muninn_store *store, const struct image_wri
 }
 
 /*
- * Finds a place for the image, whose segments count as used from now on. What a place that failed
- * holds stays out of use.
+ * Finds a place for the image, and counts its segments as used. A place that failed stays out of
+ * use.
  */
 static int place_image(struct muninn_store *store, struct image_writing *writing)
 {
@@ -168,8 +168,8 @@ static void tell_unstable(int result)
 }
 
 /*
- * Begins the next group of a row. That is made stable at once: otherwise a failure of the host
- * could bring back the beginning of the one before, although that is complete, has been merged
+ * Begins the next group of a row, and makes that stable at once. Otherwise a failure of the host
+ * could bring back the beginning of the group before, although that is complete, has been merged
  * away, or has been followed by others.
  */
 static void begin_next_group(struct muninn_store *store, uint32_t number)

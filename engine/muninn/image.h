@@ -7,9 +7,9 @@
 
 /*
  * Writes a row's growing group, which must be full, to flash, and begins the next one. Takes the
- * pages that it programs off *pages; where these are too few for a group of history's row, the next
- * call goes on. Sets *completed when any group has been completed, which a root is to say, also
- * when it fails then. -ENOSPC, -EIO.
+ * pages that it programs off *pages. If these are too few for a group of history's row, the next
+ * call goes on. Sets *completed if any group is complete now, so that a root has to be written; on
+ * errors too. -ENOSPC, -EIO.
  */
 int image_complete_group(struct muninn_store *store, uint32_t row, uint32_t *pages,
 			 bool *completed);

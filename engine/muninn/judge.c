@@ -9,7 +9,8 @@
 #include "engine/records/need.h"
 
 enum {
-	LIST_FROM = 4, /* a key with so many records in a segment is looked through once for all */
+	LIST_FROM = 4, /* with so many searches for a key in a segment its records are listed once
+			  for all */
 };
 
 /* A record that is judged. */
@@ -41,7 +42,7 @@ static bool is_of(const struct merge_find *find, const struct record_key *key,
 	       find->key.partition == key->partition && find->key.class == key->class;
 }
 
-/* Finds what a reader finds, as far as it is not older than the record. -ENOENT: nothing. */
+/* Finds what a reader finds. -ENOENT: nothing that is as new as the record. */
 static int search(struct judged *judged, const struct visibility *visibility,
 		  struct merge_find *find)
 {
@@ -104,8 +105,8 @@ static bool is_listed(const struct merge_list *list, const struct record_key *ke
 }
 
 /*
- * Lists the records of a key that many searches have been made for in the segment that is counted.
- * False: it is not listed.
+ * Lists the records of a key if many searches have been made for it in the segment that is counted.
+ * False: they are not listed.
  */
 static bool list_key(struct merge_run *run, const struct record_key *key, uint64_t bound)
 {
@@ -129,7 +130,7 @@ static bool list_key(struct merge_run *run, const struct record_key *key, uint64
 	return false;
 }
 
-/* Finds in the list what `search` would. False: that is not in it. */
+/* Finds in the list what `search` would find. False: it is not there. */
 static bool find_in_list(struct judged *judged, const struct visibility *visibility,
 			 struct merge_find *find)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Search: the newest record of a key, or its newest few, from the newest place to the oldest. All
- * look-ups visit the same pages; they differ in what they do with one, and in when they have
+ * Looks up the newest record of a key, or its newest few, from the newest place to the oldest. All
+ * look-ups visit the same pages. They differ in what they take from a page, and in when they have
  * enough.
  */
 #include "engine/muninn/lookup.h"
@@ -42,9 +42,9 @@ static struct record_info describe(const struct record_header *header)
 }
 
 /*
- * Takes over the newest record of the page when it is newer than what was found before. A record's
- * place says how old it is, so the first one found is the newest; except that of a RECORD_MOVED
- * one, with which the search goes on.
+ * Takes the newest record of the page if it is newer than what was found before. A place tells how
+ * old its records are, so the first record found is the newest. Only a RECORD_MOVED one does not
+ * end the search.
  */
 static int take_newest(struct lookup *lookup, const struct page_view *page)
 {
@@ -63,7 +63,7 @@ static int take_newest(struct lookup *lookup, const struct page_view *page)
 	lookup->found = 1;
 	*lookup->info = describe(&header);
 	/*
-	 * What is moved says nothing of other places, but only what is newer is still looked for.
+	 * A moved record says nothing about other places, but only newer ones are of interest now.
 	 */
 	lookup->after = max_u64(lookup->after, header.sequence - 1);
 	uint32_t copied = header.length < lookup->capacity ? header.length : lookup->capacity;
@@ -94,9 +94,9 @@ static void insert_found(struct lookup *lookup, const struct record_header *head
 }
 
 /*
- * Adds the records of the key in the page to the list. When the list is full, a record that is not
- * newer than its last one, and has not been moved, ends the search: what is in older places is
- * older than it.
+ * Adds the records of the key in the page to the list. The search ends when the list is full and
+ * the page has a record that was not moved and is no newer than the last one of the list: older
+ * places hold only older records.
  */
 static int take_several(struct lookup *lookup, const struct page_view *page)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Search; each with the merge that it is made for, which counts its reads; NULL: none. */
+/* Look-ups. `run`: the merge that one is made for, which counts its reads; NULL: none. */
 #ifndef MUNINN_ENGINE_MUNINN_LOOKUP_H
 #define MUNINN_ENGINE_MUNINN_LOOKUP_H
 
@@ -11,16 +11,16 @@ int lookup_get(struct muninn_store *store, const struct record_key *key,
 	       uint32_t capacity, struct record_info *info);
 
 /*
- * The same, of those with sequence numbers from `since` on; of what is older something may be
- * found, or not.
+ * The same, for a caller who wants only sequence numbers from `since` on. It may find an older
+ * record, or none, where there are only older ones.
  */
 int lookup_get_since(struct muninn_store *store, const struct record_key *key,
 		     const struct visibility *visibility, uint64_t since, struct merge_run *run,
 		     void *value, uint32_t capacity, struct record_info *info);
 
 /*
- * Whether a tombstone ends anything: another record of its key as old as it or older, of its own
- * command too, hidden or not. 1, 0, or the error of the search.
+ * Whether a tombstone ends anything: whether its key has another record as old as it or older, of
+ * its own command too, hidden or not. 1, 0, or the error of the search.
  */
 int lookup_has_older(struct muninn_store *store, const struct record_key *key, uint64_t sequence,
 		     struct merge_run *run);

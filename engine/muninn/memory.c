@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Heap memory by what it holds. What the allocator gave is counted, not what was asked of it, so
- * that nothing is hidden in its rounding, and the sum can be compared with what the allocator says
- * itself.
+ * Counts heap memory by what it holds: what the allocator gave, not what was asked of it. So its
+ * rounding is included, and the sum can be compared with what the allocator says itself.
  */
 #include "engine/muninn/memory.h"
 

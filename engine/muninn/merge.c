@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Reclaiming segments. One step takes a few sealed segments, puts again what is still needed of
- * them, takes them out of their rows' indices and frees them.
+ * Merges: reclaims segments. One step takes a few sealed segments, puts again the records in them
+ * that are still needed, takes the segments out of their rows' indices and frees them.
  *
- * A moved record keeps its sequence number, so it counts at once and both copies are the same
- * record; a crash leaves at worst both. A record that is not the newest of its key, hidden ones
- * counted, is marked as moved: its new place is newer than it is, and a search that meets it goes
- * on (lookup.c).
+ * A moved record keeps its sequence number, so it counts at once. Both copies are the same record;
+ * a crash may leave both. If newer records of its key exist, hidden ones too, the moved one is
+ * marked: its new place is newer than it is, and a search that meets it goes on (lookup.c).
  */
 #include "engine/muninn/merge.h"
 
@@ -94,8 +93,8 @@ static bool is_chosen(const struct victim *batch, uint32_t count, uint32_t segme
 }
 
 /*
- * Whether a step takes another segment. One alone, which is of one row, always comes to its end;
- * with more the last may not, for nothing.
+ * Whether a step takes another segment. The first one can always be finished: its records are all
+ * of one row. A further one may run out of space, after work for nothing.
  */
 static bool may_go_on(const struct merge_run *run)
 {
@@ -144,8 +143,8 @@ static uint32_t move_batch(struct merge_run *run, uint32_t wanted, struct victim
 }
 
 /*
- * Whoever waits for a merge shall not wait for long. Where so many reads were not enough to find
- * out about a single segment, the next merge may do more.
+ * Limits the reads of one merge, since somebody may wait for it. If they were not enough to judge a
+ * single segment, the next merge may read more.
  */
 static uint64_t reads_allowed(const struct muninn_store *store)
 {
@@ -180,7 +179,7 @@ int merge_segments(struct muninn_store *store, const struct record_keep *keep,
 	uint32_t count =
 		move_batch(run, (uint32_t)min_u64(wanted, MERGE_SEGMENTS_MAX), batch, &result);
 
-	/* So that commands that must not take long find space behind what was moved. */
+	/* Commands that must not take long shall not find the buffers full of what was moved. */
 	seal_catch_up(store, UINT32_MAX);
 	merge->segments_taken += store->space.taken - taken;
 	merge->pages_read += run->reads;
@@ -188,8 +187,8 @@ int merge_segments(struct muninn_store *store, const struct record_keep *keep,
 	if (count == 0)
 		return result;
 	/*
-	 * On stable storage, what was moved comes before the end of its old place, and that before
-	 * the segments can be written again.
+	 * The order on stable storage: what was moved, then that its old segments are out, then
+	 * whatever is written to these.
 	 */
 	roots_expect_kills(store);
 	result = flush_all(store);

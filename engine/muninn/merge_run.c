@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * A run of a merge: memory for it, which lasts as long as the store, since a merge must not need
- * any; and the pages that it has read.
+ * The memory of a merge, and the pages that it has read. The memory lasts as long as the store, so
+ * that a merge on a host that is short of memory does not fail.
  */
 #include "engine/muninn/merge_run.h"
 

@@ -18,14 +18,11 @@ struct merge_find {
 
 #define MERGE_FINDS 256
 
-/*
- * All records of a key with numbers from `from` to `to`, newest first, as a search that sees
- * everything meets them.
- */
+/* All records of a key with numbers from `from` to `to`, hidden ones too, newest first. */
 struct merge_list {
 	struct record_key key;
 	uint64_t from, to; /* 0, 0: nothing is listed */
-	uint32_t searches; /* that have been made for the key in that range, one for each record */
+	uint32_t searches; /* made for the key in that range so far */
 	uint32_t count;
 	struct merge_listed {
 		uint64_t sequence;
@@ -41,12 +38,12 @@ struct merge_page {
 
 #define MERGE_PAGES 256
 
-/* One call of merge_segments. Its memory is that of the store, since a merge must not need any. */
+/* One call of merge_segments. The store keeps its memory, so that a merge need not get any. */
 struct merge_run {
 	struct muninn_store *store;
 	const struct record_keep *keep;
 	struct record_merge *merge; /* what is wanted, and the results */
-	/* Pages that have been read, and with how many the run looks for no more. */
+	/* Pages that have been read, and that may be. */
 	uint64_t reads, reads_max;
 	struct merge_page
 		pages[MERGE_PAGES]; /* read last, each at its number modulo that many ... */
@@ -62,11 +59,11 @@ struct merge_run {
 int merge_run_create(struct muninn_store *store);
 void merge_run_destroy(struct muninn_store *store);
 
-/* Bytes of that memory: what grows with the segments; what does not. */
+/* Bytes of that memory: the part that grows with the segments, and the rest. */
 uint64_t merge_run_segment_bytes(const struct muninn_store *store);
 uint64_t merge_run_scratch_bytes(const struct muninn_store *store);
 
-/* A segment is taken out of the store: nothing is estimated of it any more. */
+/* Forgets what was estimated of a segment that is taken out. */
 void merge_run_forget(struct muninn_store *store, uint32_t segment);
 
 /* Begins a run: nothing is known of what is found, and `reads_max` pages may be read. */
@@ -74,8 +71,9 @@ void merge_run_begin(struct merge_run *run, const struct record_keep *keep,
 		     struct record_merge *merge, uint64_t reads_max);
 
 /*
- * Reads a page of records, which the run may have already. The view is of the run's memory and
- * holds until the next call. The flash's errors; -EBADMSG: it is none.
+ * Gets a page of records, from the pages that the run has read or from flash. The view points into
+ * the run's memory and holds until the next call. Errors of the flash; -EBADMSG: not a page of
+ * records.
  */
 int merge_run_read_page(struct merge_run *run, uint64_t page, struct page_view *view);
 

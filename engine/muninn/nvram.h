@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Stores that other stores to NVRAM must not pass: everything written before one of these is in
- * NVRAM when it is. The region is memory of the page cache, which survives the process, so compiler
- * order (release) is what counts.
+ * Stores to NVRAM that commit: everything written before one of these is in NVRAM when it is. The
+ * region is memory of the page cache, which survives the process, so the compiler's order (release)
+ * is what counts.
  */
 #ifndef MUNINN_ENGINE_MUNINN_NVRAM_H
 #define MUNINN_ENGINE_MUNINN_NVRAM_H

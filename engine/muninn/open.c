@@ -48,8 +48,8 @@ static void begin_rows(struct muninn_store *store)
 }
 
 /*
- * Numbers that no earlier format of this device has used, so that what is left of it on flash is
- * known to be old.
+ * Begins with numbers that no earlier format of this device has used. So what an earlier one left
+ * on flash is known to be old.
  */
 static void begin_numbers(struct muninn_store *store)
 {
@@ -259,8 +259,8 @@ static int step_void(struct muninn_store *store, struct error_text *error)
 }
 
 /*
- * Aborted numbers are in no segment, and of what a merge took out before it was cut short the
- * segments are free: the flash alone would not tell.
+ * The flash alone does not tell which numbers were aborted, nor which segments a merge that was cut
+ * short had freed.
  */
 static int step_root(struct muninn_store *store, struct error_text *error)
 {
@@ -344,7 +344,7 @@ static int open_once(struct nand *nand, const struct record_options *records,
 	return 0;
 }
 
-/* The NVRAM is not usable: says whether the flash would do without. */
+/* The NVRAM is not usable: says whether the device could be opened without it. */
 static int refuse(struct nand *nand, int result, struct error_text *error)
 {
 	struct error_text reason = *error;

@@ -133,7 +133,8 @@ static int muninn_get(struct record_store *base, const struct record_key *key, u
 }
 
 /*
- * Piece by piece: pages of one group mostly follow one another, but each is found by its own key.
+ * One after the other: each piece has to be looked up by its own key, although their pages mostly
+ * follow one another.
  */
 static void muninn_get_run(struct record_store *base, const struct record_key *key, uint32_t count,
 			   uint64_t bound, uint8_t *values, uint32_t capacity,
@@ -192,8 +193,8 @@ static int muninn_sync_memo(struct record_store *base)
 }
 
 /*
- * The mark leaves space for every row to be sealed before ordinary puts are refused; `little`: it
- * is where removing is refused.
+ * The mark at which merging begins. It leaves space to seal every row before ordinary puts are
+ * refused; with `little`, before removing is.
  */
 static uint32_t muninn_shortage(struct record_store *base, bool little)
 {

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * After the host itself has failed. Its page cache is gone, so each page of the NVRAM is as of its
- * last sync or somewhat newer, and no two of them need fit together. What the last flush promised
- * is there all the same, since what it rests on was synced before it was changed. So the store
- * falls back to the committed number of that flush: everything newer is cut off the buffers, and in
- * sealed segments it is aborted as one range.
+ * What to do after the host itself has failed. The page cache is gone: each page of the NVRAM is as
+ * of its last sync or somewhat newer, and no two pages need fit together. What the last flush
+ * promised is there all the same, because what it rests on was synced before it changed. So the
+ * store falls back to the committed number of that flush. It cuts everything newer off the buffers,
+ * and aborts it in sealed segments, as one range.
  *
- * That the host has failed shows by its boot ID, which is another one than when the store was last
- * opened.
+ * The boot ID shows that the host has failed: it differs from the one at the last opening.
  */
 #include "engine/muninn/outage.h"
 
@@ -23,8 +22,10 @@
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
 
 enum {
-	/* More than can have been used since the last sync: slots of that time must not count for a
-	   new buffer. */
+	/*
+	 * More serials than can have been used since the last sync, so that no slot of that time
+	 * counts for a new buffer.
+	 */
 	SERIALS_LEFT_OUT = 1 << 24,
 };
 
@@ -117,8 +118,7 @@ int outage_finish(struct muninn_store *store, struct error_text *error)
 			 "flush; %llu commands or fewer after it are gone",
 			 (unsigned long long)(store->fallen_from - flushed));
 	}
-	/* Nobody knows what of the growing groups is stable: they are not since they were attached.
-	 */
+	/* The growing groups count as not synced since they were attached. */
 	for (uint32_t number = 0; number < store->geometry.rows; number++)
 		store->rows[number].unsynced = true;
 	result = flush_all(store);

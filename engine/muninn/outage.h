@@ -13,10 +13,10 @@ void outage_look(struct muninn_store *store, const struct record_options *record
 /* Notes this boot in NVRAM. */
 void outage_note_boot(struct muninn_store *store);
 
-/* Sets `committed` back to the last flush, before the buffers are recovered. Tables are loaded. */
+/* Sets `committed` back to the last flush. Between loading the index and recovering the buffers. */
 void outage_fall_back(struct muninn_store *store);
 
-/* Aborts what came after the last flush, and makes the store that is left stable. */
+/* Aborts what came after the last flush, and makes what remains stable. */
 int outage_finish(struct muninn_store *store, struct error_text *error);
 
 #endif

@@ -10,7 +10,7 @@
 #include "engine/muninn/seal.h"
 #include "engine/records/rooms.h"
 
-/* The older buffer is sealed, then the newer one, or one taken beside it. */
+/* At worst the older buffer is sealed, then the newer one, and a second one is taken. */
 enum { PLACE_ATTEMPTS = 4 };
 
 /* Whether a row may be sealed now. */

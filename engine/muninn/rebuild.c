@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * A device whose NVRAM is lost: what NVRAM says of the flash is made again from the newest root and
- * from the segments sealed since, which say row and serial in every page. One page is read of every
- * segment that has been written, and all pages of those that are in no complete group. What was in
- * the row buffers is gone.
+ * Recovers a device whose NVRAM is lost. The newest root tells what NVRAM said when it was written.
+ * Segments that were sealed since tell their row and serial in every page. This reads one page of
+ * every segment that has been written, and all pages of those that are in no complete group. What
+ * was in the row buffers is gone.
  */
 #include "engine/muninn/rebuild.h"
 
@@ -302,8 +302,8 @@ static int step_growing_groups(struct rebuild *rebuild, struct error_text *error
 /* ---- the end ---- */
 
 /*
- * The last command is taken for interrupted when it was under way at the last seal; lost ones had
- * higher numbers.
+ * The last command counts as interrupted if it was under way at the last seal. Commands that are
+ * lost had higher numbers.
  */
 static int step_sequence(struct rebuild *rebuild, struct error_text *error)
 {
@@ -321,7 +321,7 @@ static int step_sequence(struct rebuild *rebuild, struct error_text *error)
 		return error_set(error, -EINVAL,
 				 "%d interrupted commands are on record, the most that can be",
 				 MUNINN_ABORTED_MAX);
-	/* Numbers that lost commands had are not used again, as after a failure of the host. */
+	/* The numbers of lost commands are not used again, as after a failure of the host. */
 	aborted_note(store, end);
 	return 0;
 }

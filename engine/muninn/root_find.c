@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Finding the newest root on a device of which nothing else is known.
+ * Finds the newest root on a device about which nothing else is known.
  *
- * The first page of a segment of the ring is the first of a root, which holds the device's static
- * header, and with it where the ring's segments are. In each of them pages are in the order of
- * their serials, so the last ones tell where to look; how far a segment is programmed is known
- * without reading. A root that is not whole is passed over for the one before it.
+ * The first page of a segment of the ring begins a root. A root holds the device's static header,
+ * and so tells where the other segments of the ring are. Within each of them pages are in the order
+ * of their serials: the last ones tell where to look. How far a segment is programmed is known
+ * without a read. A root that is not whole is passed over for the one before it.
  */
 #include "engine/muninn/root_find.h"
 
@@ -17,7 +17,7 @@
 #include "engine/records/space.h"
 
 /*
- * A segment of the ring: pages that have not been looked at, the last of which is `spare` when
+ * Pages of a segment of the ring that have not been looked at. `spare` is that of the last one, if
  * `known`.
  */
 struct cursor {
@@ -45,7 +45,9 @@ static bool read_page(struct search *search, uint64_t page, uint8_t *data, struc
 	       spare->kind == PAGE_KIND_ROOT;
 }
 
-/* Takes the geometry from the page when it begins a segment of the ring that it describes. */
+/*
+ * Takes the geometry from a page that begins a root, in a segment of the ring that this describes.
+ */
 static bool read_geometry(struct search *search, uint64_t page)
 {
 	struct muninn_geometry *geometry = &search->found->geometry;
@@ -115,10 +117,7 @@ static struct cursor *newest(struct search *search)
 	return best;
 }
 
-/*
- * Reads all pages with the serial of the cursor, and passes them. The bytes, or NULL when some are
- * missing.
- */
+/* Reads all pages with the serial that is wanted, and passes them. NULL: some are missing. */
 static uint8_t *gather(struct search *search, const struct page_spare *wanted)
 {
 	const struct muninn_geometry *geometry = &search->found->geometry;

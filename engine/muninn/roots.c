@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Roots: the part of NVRAM that says what is where on flash, kept on flash too, for the case that
- * NVRAM is lost.
+ * Writes roots: copies on flash of what NVRAM says of the flash, for the case that NVRAM is lost.
  *
- * The first segments of the device are a ring that roots are appended to. A root is written when a
- * group is complete, when the store is emptied or closed, when a command is aborted that had sealed
- * a segment, and when the store is opened after a merge that was cut short. When segments have been
- * merged away, a page with a list of all such since the last root follows it. What was sealed since
- * is found by the pages themselves.
+ * Roots are appended to a ring, the first segments of the device. A root is written when a group is
+ * complete, when the store is emptied or closed, when a command is aborted that had sealed a
+ * segment, and when the store is opened after a merge that was cut short. After a merge a page
+ * follows the root, with a list of all segments that were merged away since it. Segments that were
+ * sealed since are found by what their own pages say.
  *
- * A root that does not fit the rest of a segment begins in the next one, and the ring has space for
- * two of the largest: the last root is not erased before the next one is complete.
+ * A root that does not fit the rest of a segment begins in the next one. The ring has space for two
+ * of the largest, so the last root is not erased before the next one is complete.
  */
 #include "engine/muninn/roots.h"
 
@@ -30,8 +29,8 @@ static uint32_t ring_segment(const struct muninn_store *store)
 }
 
 /*
- * NVRAM is not behind the flash by more than a list of kills: roots that it does not know of are a
- * sign of an older NVRAM.
+ * NVRAM may be behind the flash by a list of kills, not by more: a root that it does not know of
+ * shows that it is an older one.
  */
 static int set_state(struct muninn_store *store, uint32_t at, uint64_t value)
 {
@@ -78,7 +77,7 @@ static int program_part(struct muninn_store *store, const uint8_t *bytes, uint32
 	return nand_program(store->nand, NAND_CAUSE_METADATA, &io, 1);
 }
 
-/* A block that a program or an erase failed of takes no more, though it may not be full. */
+/* A block whose program or erase failed takes no more pages, though it may not be full. */
 static bool has_bad_block(const struct muninn_store *store, uint32_t segment)
 {
 	const struct muninn_geometry *geometry = &store->geometry;
@@ -94,7 +93,7 @@ static bool has_bad_block(const struct muninn_store *store, uint32_t segment)
 	return false;
 }
 
-/* Where a root or list goes. -ENOSPC: it would begin a segment and is not `whole`. */
+/* Finds where a root or list goes. -ENOSPC: only a `whole` one, a root, may begin a segment. */
 static int begin_append(struct muninn_store *store, const uint8_t *bytes, bool whole,
 			struct root_writing *writing)
 {
@@ -116,9 +115,7 @@ static int begin_append(struct muninn_store *store, const uint8_t *bytes, bool w
 	return end == geometry->segment_pages && !whole ? -ENOSPC : 0;
 }
 
-/*
- * Programs at most *budget pages, which are taken off; when that was the last one, all are stable.
- */
+/* Programs at most *budget pages, and takes them off. Makes all stable behind the last one. */
 static int append_some(struct muninn_store *store, const uint8_t *bytes,
 		       struct root_writing *writing, uint32_t *budget)
 {
@@ -146,9 +143,7 @@ static int append_some(struct muninn_store *store, const uint8_t *bytes,
 	return nand_sync(store->nand, 0, geometry->root_segments * geometry->segment_blocks);
 }
 
-/*
- * A page that can't be programmed ends its segment's use; the whole is tried again in the next one.
- */
+/* Where a page can't be programmed, tries all of it again in the next segment. */
 static int append_somewhere(struct muninn_store *store, const uint8_t *bytes,
 			    struct root_writing *writing, uint32_t *budget)
 {
@@ -262,10 +257,7 @@ int roots_begin(struct muninn_store *store)
 	uint64_t serial;
 	int result;
 
-	/*
-	 * Each is complete before the next one begins: the ring has space for the last one and one
-	 * more.
-	 */
+	/* Ends the root before this one first: the ring has space for two. */
 	roots_go_on(store, &all);
 	serial = state_read(store, STATE_ROOT_SERIAL_AT);
 	result = set_state(store, STATE_ROOT_SERIAL_AT, serial + 1);

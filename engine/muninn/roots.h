@@ -6,31 +6,31 @@
 #include "engine/muninn/store.h"
 
 /*
- * Appends a root to the ring: what NVRAM says of the flash. What fails is logged: the store works
- * without. -EIO, -EFBIG (interrupted commands without end).
+ * Appends a root to the ring. Errors are logged, and the store works without it. -EIO, -EFBIG (too
+ * many interrupted commands).
  */
 int roots_write(struct muninn_store *store);
 
 /*
- * The same in parts: makes the root; appends at most *pages pages of it, which are taken off.
- * Without one on its way: 0.
+ * The same in parts. roots_begin makes the root; roots_go_on appends at most *pages pages of it,
+ * and takes them off. 0 if none is on its way.
  */
 int roots_begin(struct muninn_store *store);
 int roots_go_on(struct muninn_store *store, uint32_t *pages);
 
 /*
- * Before segments are taken out in NVRAM, and the flush that comes before that: should
- * roots_write_kills not be reached, opening writes a root. Otherwise these segments, free in NVRAM,
- * could be written again while the flash still says that they are in use.
+ * Call it before segments are taken out in NVRAM, and before the flush that precedes that. If
+ * roots_write_kills is not reached, opening writes a root. Otherwise these segments, which are free
+ * in NVRAM, could be written again while the flash says that they are in use.
  */
 void roots_expect_kills(struct muninn_store *store);
 
-/* Whether an earlier process, or a root that failed, left it at that. */
+/* Whether roots_expect_kills was called and nothing has been written since. */
 bool roots_lack_kills(const struct muninn_store *store);
 
 /*
- * Notes in the ring that segments have been merged away. Before they may be written again. Errors
- * as above.
+ * Notes in the ring that segments have been merged away. They may be written again only after that.
+ * Errors as above.
  */
 int roots_write_kills(struct muninn_store *store, const struct root_kill *kills, uint32_t count);
 
@@ -40,8 +40,8 @@ int roots_write_kills(struct muninn_store *store, const struct root_kill *kills,
 void roots_format(struct muninn_store *store, uint64_t serial);
 
 /*
- * Whether the flash has a newer root than NVRAM knows: one page is looked at. -EINVAL with a
- * sentence.
+ * Looks at one page, to see whether the flash has a root that NVRAM does not know. -EINVAL with a
+ * sentence: it has, so the NVRAM is an older one.
  */
 int roots_check(struct muninn_store *store, struct error_text *error);
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Which buffers a row has; in which of them what is put goes is place.c's.
+ * Which buffers a row has. place.c decides which of them a record goes to.
  *
- * History's row, which what snapshots and rollbacks put goes to, always finds a second buffer. As
- * soon as it has one nothing is put to the first, and this is programmed a few pages at a time
- * behind each command (seal_catch_up). So a snapshot never waits for a whole segment. It fills
- * slowly. So that not more of it than of other rows is lost with the NVRAM, it is sealed as it is
- * when these have sealed one segment each.
+ * History's row takes the records of snapshots and rollbacks, which must not wait until a whole
+ * segment is programmed. So it always finds a second buffer. As soon as it has one, nothing is put
+ * to the first, and this is programmed a few pages at a time behind each command (seal_catch_up).
+ * The row fills slowly. It is sealed half empty when the other rows have sealed one segment each,
+ * so that no more of it is lost with the NVRAM than of them.
  *
- * Which buffer is whose is in the buffers' areas in NVRAM. The older one of a row has the lower
- * serial. A buffer whose serial is not above that of the row's last segment has been sealed.
+ * The buffers' areas in NVRAM say whose they are. The older one of a row has the lower serial. A
+ * buffer whose serial is not above that of the row's last segment has been sealed.
  */
 #include "engine/muninn/row.h"
 

@@ -24,7 +24,7 @@ void row_start_buffer(struct muninn_store *store, uint32_t row);
 /* Begins a second, newer one beside it. There must be a free buffer. */
 void row_take_newer(struct muninn_store *store, uint32_t row);
 
-/* What follows when the row's (older) active segment has been sealed. */
+/* Ends the row's (older) buffer, whose segment has been sealed. */
 void row_end_buffer(struct muninn_store *store, uint32_t row);
 
 /* All buffers become no row's, and empty. */
@@ -36,7 +36,7 @@ void rows_release_buffers(struct muninn_store *store);
  */
 int rows_recover_buffers(struct muninn_store *store, struct error_text *error);
 
-/* The rows that have been put to are to be flushed; none is touched any more. */
+/* At the end of a transaction: its rows have to be flushed, and none is touched any more. */
 void rows_end_touched(struct muninn_store *store);
 
 /* Removes from a row's buffers what is newer than `last`. */
@@ -46,7 +46,7 @@ void row_cut(struct row *row, uint64_t last);
 uint64_t rows_buffered_bytes(const struct muninn_store *store);
 uint64_t rows_index_bytes(const struct muninn_store *store);
 
-/* Drops what is older than `before` from all buffers. It must not be needed any more. */
+/* Drops everything older than `before` from all buffers. */
 void rows_drop_void(struct muninn_store *store, uint64_t before);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* From a row's buffer to flash, and from the host's caches to its storage. */
+/* Seals a row's buffer: programs it to a segment, and adds that to the index. */
 #include "engine/muninn/seal.h"
 
 #include "common/log.h"
@@ -10,12 +10,12 @@
 #include "engine/records/rooms.h"
 
 /*
- * Of rows fewer than that history's row does not wait for one segment each, but for so many:
+ * On a device with few rows history's row waits for so many segments, not for one of each row:
  * segments that are programmed half empty shall be few.
  */
 enum { SEALED_BESIDE_HISTORY_MIN = 16 };
 
-/* What the index is told of the buffered segment, but where on flash it is. */
+/* All that the index is told of the buffered segment, except where on flash it is. */
 static struct sealed_segment gather_facts(const struct buffer *buffer)
 {
 	struct sealed_segment facts = sealed_segment_begin(0, buffer->serial);
@@ -28,7 +28,7 @@ static struct sealed_segment gather_facts(const struct buffer *buffer)
 	return facts;
 }
 
-/* What is programmed to the segment's page `page`. `spare_bytes` is used for it. */
+/* What is programmed to page `page` of the segment, with its spare area in `spare_bytes`. */
 static struct nand_page_io page_io(const struct muninn_store *store, uint32_t row,
 				   const struct sealing *sealing, uint32_t page,
 				   uint8_t *spare_bytes)
@@ -45,7 +45,7 @@ static struct nand_page_io page_io(const struct muninn_store *store, uint32_t ro
 	};
 	uint8_t *data = (uint8_t *)(uintptr_t)view.data;
 
-	/* What earlier segments left behind the records does not go to flash. */
+	/* What earlier segments left in the rest of the page does not go to flash. */
 	memset(data + view.used, 0, store->geometry.page_bytes - view.used);
 	if (view.large_header)
 		memcpy(spare.large_header, view.large_header, RECORD_HEADER_BYTES);
@@ -85,8 +85,8 @@ void seal_give_up(struct muninn_store *store, struct sealing *sealing)
 }
 
 /*
- * Programs at most *budget pages of the buffer, which are taken off, to a segment that it takes;
- * one that fails is given up for another one.
+ * Programs at most *budget pages of the buffer, and takes them off. Takes a free segment for them,
+ * and another one if that fails.
  */
 static int write_segment(struct muninn_store *store, uint32_t row, struct sealing *sealing,
 			 uint32_t *budget)
@@ -118,10 +118,10 @@ static int write_segment(struct muninn_store *store, uint32_t row, struct sealin
 }
 
 /*
- * The order in which things reach the host's storage, so that its power may fail at any moment and
- * what a flush promised is still found: the segment, then what the index says of it, then the word
- * that makes it count. Only then may the buffer be used again. Where nothing was promised only the
- * segment is synced: an index that is on storage never names pages that are not.
+ * The order in which things reach the host's storage: the segment, then what the index says of it,
+ * then the word that makes it count. Only then may the buffer be used again. So the host's power
+ * may fail at any moment, and what a flush promised is still found. Where nothing was promised only
+ * the segment is synced: an index on storage never names pages that are not there.
  */
 static int sync_segment(struct muninn_store *store, uint32_t segment)
 {
@@ -177,7 +177,7 @@ static int add_segment(struct muninn_store *store, struct row *row,
 	return 0;
 }
 
-/* Makes space for one more segment in the growing group. *budget may be used up before there is. */
+/* Makes space for one more segment in the growing group. *budget may be used up before that. */
 static int make_space(struct muninn_store *store, uint32_t number, uint32_t *budget)
 {
 	bool of_history = number == history_row(&store->geometry);
@@ -195,8 +195,7 @@ static int make_space(struct muninn_store *store, uint32_t number, uint32_t *bud
 			return result;
 	}
 	/*
-	 * Before what comes into the next group, so that no root lacks more than one group can
-	 * hold.
+	 * Before the next group gets a segment, so that no root lacks more than one group can hold.
 	 */
 	if (of_history)
 		roots_go_on(store, budget);
@@ -250,13 +249,13 @@ int seal_row(struct muninn_store *store, uint32_t number)
 
 	sealing_begin(&sealing);
 	result = seal(store, number, at, &budget);
-	/* A transaction that ends without it takes its records out of the buffer again. */
+	/* The transaction will abort, and take its records out of the buffer again. */
 	if (result && (!of_history || at->unfinished))
 		seal_give_up(store, at);
 	return result;
 }
 
-/* Whether history's row may fill up before its older buffer is sealed, should a step be small. */
+/* Whether history's row may fill up before small steps have sealed its older buffer. */
 static bool is_urgent(const struct row *row)
 {
 	const struct muninn_geometry *geometry = row->newer.geometry;
@@ -288,7 +287,7 @@ void seal_catch_up(struct muninn_store *store, uint32_t pages)
 		return;
 	if (pages > RECORD_CATCH_UP_FEW && is_urgent(row))
 		pages = UINT32_MAX;
-	/* Then those that must put something seal it, each from its own room. */
+	/* From here on only commands that put something seal it, each from its own room. */
 	if (store->history_sealing.segment == NO_SEGMENT &&
 	    !room_has_segment(store->geometry.room_kept, RECORD_ROOM_FREE, store->space.count))
 		return;

@@ -9,15 +9,15 @@
 void seal_give_up(struct muninn_store *store, struct sealing *sealing);
 
 /*
- * Programs a row's (older) active segment, adds it to the index and begins an empty one. Of
- * history's row it does what is left to do. -ENOSPC, -EIO.
+ * Programs a row's (older) active segment, adds it to the index and begins an empty one. If
+ * history's row has begun that already, goes on with it to the end. -ENOSPC, -EIO.
  */
 int seal_row(struct muninn_store *store, uint32_t row);
 
 /*
- * record_store_operations.catch_up: when history's row has a second buffer, or needs one, goes on
- * sealing the first, for which it programs at most `pages` pages. Outside transactions. What fails
- * is logged, and tried again by the next call.
+ * record_store_operations.catch_up. If history's row has a second buffer, or is due for one, goes
+ * on sealing the first with at most `pages` page programs. Outside transactions. Errors are logged,
+ * and the next call tries again.
  */
 void seal_catch_up(struct muninn_store *store, uint32_t pages);
 

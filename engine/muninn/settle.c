@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/*
- * After the commit of a format: takes out what it made void (void.c), once nothing leads back to
- * it.
- */
+/* Frees what a format made void (void.c), after its commit is stable and nothing leads back. */
 #include "engine/muninn/settle.h"
 
 #include <errno.h>

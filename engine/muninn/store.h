@@ -14,9 +14,8 @@
 #define NO_PAGE UINT64_MAX
 
 struct row {
-	struct buffer buffer; /* the active segment */
-	struct buffer newer;  /* a second one, for keys that have no place left in the first; `area`
-				 NULL: none */
+	struct buffer buffer;    /* the active segment */
+	struct buffer newer;     /* a second one of history's row; `area` NULL: none */
 	struct row_index *index; /* of its sealed segments */
 	bool touched;            /* by the running transaction: listed in the store */
 	bool unsynced;           /* changed since the last flush */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Reading and putting records, for everything above the store. Two things that only those above
- * know have hooks here: records that a key's partition has not got itself (struct
- * record_lineage), and what is to be known of each record that is put (struct record_writer).
+ * Reading and putting records, for everything above the store. It has two hooks for what only those
+ * above know: struct record_lineage finds records that a partition has not got itself, and struct
+ * record_writer is told of each record that is put.
  */
 #ifndef MUNINN_ENGINE_RECORDS_ACCESS_H
 #define MUNINN_ENGINE_RECORDS_ACCESS_H

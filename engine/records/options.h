@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Options that every record store takes. What only one kind of store takes is in that one's own. */
+/* Options that every record store takes. Each kind of store has its own beside them. */
 #ifndef MUNINN_ENGINE_RECORDS_OPTIONS_H
 #define MUNINN_ENGINE_RECORDS_OPTIONS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Shares out the hidden part of a device to the kinds of transactions. */
+/* Shares out what users don't get of a device to the kinds of transactions. */
 #include "engine/records/rooms.h"
 
 #include "common/bytes.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * How a store that keeps its records in segments shares out what users don't get of a full device
- * to the kinds of transactions (enum record_room): what each of them leaves free for those behind
- * it.
+ * For stores that keep their records in segments: shares out what users don't get of a full device
+ * to the kinds of transactions (enum record_room). Each room leaves some free segments to those
+ * below it.
  */
 #ifndef MUNINN_ENGINE_RECORDS_ROOMS_H
 #define MUNINN_ENGINE_RECORDS_ROOMS_H
@@ -10,10 +10,10 @@
 #include "engine/records/records.h"
 
 /*
- * Fills in how many free segments the puts of each room leave. `metadata`: those that no put may
- * take at all, since the store itself needs them. `hidden`: those that are to be hidden from users;
- * there are more when that is too few for all rooms. `removal_least`: so many removing must find,
- * as many as it may have to seal before it has removed anything.
+ * Fills in how many free segments the puts of each room leave. `metadata`: segments that no put may
+ * take, because the store itself needs them. `hidden`: segments that users don't get; more are
+ * hidden if that is too few for all rooms. `removal_least`: segments that removing must find, as
+ * many as it may have to seal before it has removed anything.
  */
 void rooms_share(uint32_t kept[RECORD_ROOMS], uint32_t metadata, uint32_t hidden,
 		 uint32_t removal_least);
@@ -26,8 +26,8 @@ static inline bool room_has_segment(const uint32_t kept[RECORD_ROOMS], enum reco
 }
 
 /*
- * Whether more than a room leaves has been taken already, by one behind it. What was sealed then
- * was sealed for that one: a put of this room that fills it would make it seal once more, until
+ * Whether a room below has taken segments that this one would leave. Those were sealed for the
+ * other room. A put of this room that filled them would make the other one seal again, until
  * nothing is left.
  */
 static inline bool room_is_overdrawn(const uint32_t kept[RECORD_ROOMS], enum record_room room,

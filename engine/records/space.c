@@ -9,8 +9,8 @@
 #include "common/log.h"
 
 /*
- * So many of the segments that were free longest are compared: enough to level, few enough to keep
- * the order of writing.
+ * Segments that were free longest and are compared: enough to level wear, few enough to keep the
+ * order of writing.
  */
 enum { CANDIDATES = 8 };
 
@@ -22,7 +22,7 @@ static void note_wear(struct space *space, uint32_t segment, uint32_t erasures)
 		space->wear_most = erasures;
 }
 
-/* A block whose record is damaged has begun its count again, or will. */
+/* A block with a damaged record begins its count again. */
 static void read_wear(struct space *space)
 {
 	uint32_t blocks = space->shape.segment_blocks;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * Free segments. A segment is a run of erase blocks that a store programs, and erases, as a whole.
- * Nothing is stored: which segments are in use the store finds out from what it reads at opening.
+ * Nothing is stored: at opening the store finds out which segments are in use.
  *
- * Wear: of the segments that were free longest the least worn is taken. That levels what is written
- * again and again. What lies still on a segment that is far behind the most worn one is named by
- * space_level, for the merge to move it.
+ * Wear: of the segments that were free longest the least worn one is taken. That levels the wear of
+ * what is written again and again. Data that never change may lie on a segment that is far less
+ * worn than others; space_level names it, so that a merge moves them.
  */
 #ifndef MUNINN_ENGINE_RECORDS_SPACE_H
 #define MUNINN_ENGINE_RECORDS_SPACE_H
@@ -65,15 +65,15 @@ int segment_erase(struct nand *nand, uint32_t segment_blocks, enum nand_cause ca
 void space_release(struct space *space, uint32_t segment);
 
 /*
- * The least worn of the segments for which `is_used`, when it is so far behind and enough was
- * written since the last one; otherwise NO_SEGMENT.
+ * The least worn of the segments for which `is_used`, if it is far enough behind and enough was
+ * written since the last one. NO_SEGMENT: there is none.
  */
 uint32_t space_level(struct space *space, bool (*is_used)(const void *context, uint32_t segment),
 		     const void *context);
 
 /*
- * A segment that was named but can't be moved is not named again before the most worn one is far
- * ahead of it once more.
+ * Tells that a segment that was named can't be moved. It is not named again before the most worn
+ * one is that far ahead of it once more.
  */
 void space_leave(struct space *space, uint32_t segment);
 
