@@ -11,6 +11,7 @@
 #include "common/log.h"
 #include "engine/history/calls.h"
 #include "engine/history/times.h"
+#include "engine/objects/flush_beside.h"
 #include "engine/objects/objects.h"
 #include "engine/sets/idset_node.h"
 
@@ -100,6 +101,7 @@ static void free_memory(struct engine *engine)
 		munmap(engine->written, WRITTEN_BYTES);
 	pthread_rwlock_destroy(&engine->turn);
 	pthread_mutex_destroy(&engine->flushing);
+	flush_beside_destroy(&engine->beside);
 	free(engine);
 }
 
@@ -235,6 +237,7 @@ int engine_open_on(struct record_store *store, const struct engine_options *opti
 		engine->page_bytes = record_bytes_max(store);
 		turn_init(&engine->turn);
 		pthread_mutex_init(&engine->flushing, NULL);
+		flush_beside_init(&engine->beside);
 		pthread_mutex_init(&engine->facts_mutex, NULL);
 		result = allocate(engine);
 		if (result)

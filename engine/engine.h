@@ -157,6 +157,13 @@ int engine_reformat(struct engine *engine);
  */
 int engine_flush(struct engine *engine);
 
+/*
+ * The same beside transactions that are under way, however long they take: a writing one flushes
+ * between two of its records what was committed before it. Access times stay in memory. Waits at
+ * most for reading transactions, and only if a writing one waits for those.
+ */
+int engine_flush_beside(struct engine *engine);
+
 /* ---- opened objects ---- */
 
 /* Objects that a transaction has open at once. */

@@ -28,6 +28,18 @@
 #define ENGINE_DIRTY_ONODES_MAX     64
 #define ENGINE_DIRTY_PARTITIONS_MAX 16
 
+/*
+ * A flush that does not wait for the writing transaction to end (flush_beside.c). One caller at a
+ * time waits for it.
+ */
+struct flush_beside {
+	pthread_mutex_t callers;
+	pthread_mutex_t mutex; /* of what follows */
+	pthread_cond_t served;
+	bool wanted; /* atomic: a writing transaction looks at it with each record */
+	int result;
+};
+
 /* Transactions that wait to be used. */
 struct txn_pool {
 	pthread_mutex_t mutex;
@@ -63,6 +75,7 @@ struct engine {
 	 */
 	pthread_mutex_t flushing;
 	uint64_t flushed; /* transactions that had been committed when the last flush began */
+	struct flush_beside beside;
 	struct lineage lineage;
 	uint64_t committed, committed_ms; /* the last transaction that put anything */
 	uint64_t numbered;                /* the last transaction since the engine was opened */

@@ -7,6 +7,7 @@
 
 #include "common/bytes.h"
 #include "common/log.h"
+#include "engine/objects/flush_beside.h"
 #include "engine/objects/lasting.h"
 #include "engine/objects/objects.h"
 
@@ -81,6 +82,7 @@ static void count_put(void *context, const struct record_key *key, uint64_t byte
 {
 	struct engine_txn *txn = context;
 
+	flush_beside_serve(txn->engine);
 	txn->put_bytes += bytes;
 	if (!key_is_timeless(key))
 		written_add(&txn->written, key->partition, bytes);

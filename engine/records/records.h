@@ -274,7 +274,10 @@ struct record_store_operations {
 	 */
 	void (*catch_up)(struct record_store *store, uint32_t pages);
 
-	/* Everything committed so far becomes stable on the host's storage. */
+	/*
+	 * Everything committed so far becomes stable on the host's storage; also inside a
+	 * transaction, beside reading ones.
+	 */
 	int (*flush)(struct record_store *store);
 
 	/* The next three are NULL in a store that cannot merge. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * The power of the flash fails at every operation of a load that seals segments, completes a table,
- * flushes and merges, and between the stores to NVRAM of every command; the page in flight is
- * absent, torn or garbage.
+ * flushes, inside transactions too, and merges, and between the stores to NVRAM of every command;
+ * the page in flight is absent, torn or garbage.
  *
  * With the NVRAM kept, which is what the store is made for, every committed transaction is there
  * and the one in flight is whole or absent. With the NVRAM lost, the store refuses to open. With
@@ -100,8 +100,21 @@ static void fill_value(uint8_t value[VALUE_BYTES], uint64_t transaction, uint32_
 	put_le64(value, transaction);
 }
 
+/* A flush between two puts of every fourth transaction promises what was committed before it. */
+static int flush_amid(struct load *load, struct record_store *store, uint64_t transaction,
+		      uint32_t put)
+{
+	int result;
+
+	if (transaction % 4 != 3 || put != PUTS / 2)
+		return 0;
+	result = store->operations->flush(store);
+	load->flushed = result ? load->flushed : load->committed;
+	return result;
+}
+
 /* 0, or the error that it was given up for. */
-static int run_transaction(struct nand *nand, const struct load *load, struct record_store *store,
+static int run_transaction(struct nand *nand, struct load *load, struct record_store *store,
 			   uint64_t transaction)
 {
 	uint8_t value[VALUE_BYTES];
@@ -114,6 +127,8 @@ static int run_transaction(struct nand *nand, const struct load *load, struct re
 		fill_value(value, transaction, key_number(transaction, put));
 		result = store->operations->put(store, &key, 1, put % 2 ? RECORD_ABSORB : 0, value,
 						sizeof(value), false);
+		if (result == 0)
+			result = flush_amid(load, store, transaction, put);
 		if (result == 0 && load->points)
 			result = nand_power_point(nand);
 	}
@@ -158,7 +173,7 @@ static uint32_t growing_segments(struct record_store *store)
 
 static void set_stage(struct load *load)
 {
-	const struct load quiet = { 0 };
+	struct load quiet = { 0 };
 	struct record_statistics statistics = { 0 };
 	struct error_text error = { "" };
 	struct record_store *store;
@@ -332,7 +347,7 @@ static void judge(struct load *load, struct record_store *store)
 /* Goes on with transactions, a merge and a crash: nothing that the cut left is in the way. */
 static void go_on(struct nand *nand, struct load *load, struct record_store *store, const char *cut)
 {
-	const struct load quiet = { 0 };
+	struct load quiet = { 0 };
 	uint64_t expected[KEYS], found, transaction;
 	bool wrong = false;
 

@@ -199,6 +199,90 @@ static void test_threads_commit_stably_side_by_side(void **state)
 	}
 }
 
+/* ---- flushes beside a transaction ---- */
+
+struct beside {
+	struct device *device;
+	pthread_t thread;
+	int result;
+	bool done; /* atomic */
+};
+
+static void *flush_beside(void *context)
+{
+	struct beside *beside = context;
+
+	beside->result = engine_flush_beside(beside->device->engine);
+	__atomic_store_n(&beside->done, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static bool is_done(const struct beside *beside)
+{
+	return __atomic_load_n(&beside->done, __ATOMIC_ACQUIRE);
+}
+
+/* The host fails: the engine comes back as of its last flush. */
+static void fail_host(struct device *device)
+{
+	static const uint8_t next_boot[16] = { 7 };
+	struct error_text error = { "" };
+
+	engine_abandon(device->engine);
+	device->options.records.boot_id = next_boot;
+	assert_int_equal(engine_open(device->nand, &device->options, &device->engine, &error), 0);
+}
+
+static void assert_object(struct device *device, uint64_t object, const char *data)
+{
+	struct engine_address address = { .partition = PARTITION, .object = object };
+	struct engine_txn *txn = NULL;
+	char found[8] = "";
+	uint64_t length = 0;
+
+	assert_int_equal(engine_begin(device->engine, ENGINE_READ, &txn), 0);
+	assert_int_equal(engine_read(txn, address, 0, found, 4, &length), 0);
+	assert_int_equal(length, strlen(data));
+	assert_memory_equal(found, data, length);
+	engine_abort(txn);
+}
+
+static void test_a_flush_does_not_wait_for_the_end_of_a_long_command(void **state)
+{
+	struct device *device = *state;
+	struct engine_address other = { .partition = PARTITION, .object = FIRST + 1 };
+	struct beside beside = { .device = device };
+	struct engine_txn *txn = NULL;
+
+	begin_commit(device->engine, FIRST, false);
+	assert_int_equal(engine_begin(device->engine, ENGINE_WRITE, &txn), 0);
+	assert_int_equal(pthread_create(&beside.thread, NULL, flush_beside, &beside), 0);
+	for (uint64_t n = 0; !is_done(&beside); n++)
+		assert_int_equal(engine_write(txn, other, n % 16 * 512, "page", 4), 0);
+	assert_int_equal(beside.result, 0);
+	pthread_join(beside.thread, NULL);
+	/* The transaction has not ended, and is not part of what was flushed. */
+	fail_host(device);
+	assert_object(device, FIRST, "data");
+	assert_object(device, FIRST + 1, "");
+}
+
+static void test_a_flush_goes_on_beside_readers_and_alone(void **state)
+{
+	struct device *device = *state;
+	struct engine_txn *txn = NULL;
+
+	begin_commit(device->engine, FIRST, false);
+	assert_int_equal(engine_begin(device->engine, ENGINE_READ, &txn), 0);
+	assert_int_equal(engine_flush_beside(device->engine), 0);
+	engine_abort(txn);
+	begin_commit(device->engine, FIRST + 1, false);
+	assert_int_equal(engine_flush_beside(device->engine), 0);
+	fail_host(device);
+	assert_object(device, FIRST, "data");
+	assert_object(device, FIRST + 1, "data");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -214,6 +298,10 @@ int main(void)
 						setup_stable, teardown),
 		cmocka_unit_test_setup_teardown(test_threads_commit_stably_side_by_side, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(
+			test_a_flush_does_not_wait_for_the_end_of_a_long_command, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_flush_goes_on_beside_readers_and_alone,
+						setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
