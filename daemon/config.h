@@ -46,6 +46,7 @@ struct config {
 	char tgtd[PATH_MAX];
 	char module[PATH_MAX];
 	enum log_level log_level;
+	uint32_t stop_timeout; /* seconds that a stop waits for commands */
 
 	/* [target] */
 	char target_name[CONFIG_NAME_BYTES];

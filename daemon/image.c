@@ -183,6 +183,28 @@ static int look_at(const struct lun_config *lun, struct error_text *error)
 	return 0;
 }
 
+int image_make_stable(const struct lun_config *lun, struct error_text *error)
+{
+	struct engine_options options = lun->options.engine;
+	struct engine *engine;
+	struct nand *nand;
+	int result = nand_open_with(lun->image, &lun->options.nand, &nand, error), closed;
+
+	if (result)
+		return result;
+	/* That is for the start that the administrator wants it for. */
+	options.records.recover_without_nvram = false;
+	result = engine_open(nand, &options, &engine, error);
+	if (result) {
+		nand_abandon(nand);
+		return result;
+	}
+	result = engine_close(engine);
+	closed = nand_close(nand);
+	result = result ? result : closed;
+	return result ? error_set(error, result, "%s: %s", lun->image, strerror(-result)) : 0;
+}
+
 int image_prepare(const struct lun_config *lun, bool *created, struct error_text *error)
 {
 	struct image_names names;

@@ -17,4 +17,10 @@
  */
 int image_prepare(const struct lun_config *lun, bool *created, struct error_text *error);
 
+/*
+ * After an end of tgtd that did not close the unit: opens the device and closes it, so that all
+ * that was acknowledged is stable. -errno with a sentence.
+ */
+int image_make_stable(const struct lun_config *lun, struct error_text *error);
+
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Starts and stops a configured tgtd by a table of steps. */
+/* Starts a configured tgtd by a table of steps, and serves. */
 #include "daemon/server.h"
 
 #include <arpa/inet.h>
@@ -23,7 +23,9 @@
 #define LOCK_FILE      "muninnd.lock"
 #define TGTD_LOCK_FILE "tgtd.lock"
 #define READY_MS       30000
-#define STOP_MS        30000
+#define PREDECESSOR_MS 30000 /* how long the tgtd of an earlier muninnd may take to end */
+#define ANSWER_MS      60000
+#define OPEN_MS        300000 /* opening a unit, or making its device stable before */
 #define RETRY_MS       20
 
 /* ---- steps of the start ---- */
@@ -90,7 +92,7 @@ static int lock_run_dir(struct server *server, struct error_text *error)
 				 : 0;
 	if (!result)
 		result = lock_file(TGTD_LOCK_FILE, 0, &server->tgtd_lock_fd);
-	for (int waited_ms = 0; result == -EWOULDBLOCK && waited_ms < STOP_MS;
+	for (int waited_ms = 0; result == -EWOULDBLOCK && waited_ms < PREDECESSOR_MS;
 	     waited_ms += RETRY_MS) {
 		poll(NULL, 0, RETRY_MS);
 		result = flock(server->tgtd_lock_fd, LOCK_EX | LOCK_NB) ? -errno : 0;
@@ -165,6 +167,7 @@ static int start_tgtd(struct server *server, struct error_text *error)
 		.module = strcmp(config->module, CONFIG_MODULE_INSTALLED) ? config->module : NULL,
 		.portal = server->portal,
 		.log_level = config->log_level,
+		.answer_ms = ANSWER_MS,
 	};
 
 	if (!options.module && access(config->module, R_OK))
@@ -219,18 +222,20 @@ static int offer_large_transfers(struct server *server, struct error_text *error
 
 static int create_luns(struct server *server, struct error_text *error)
 {
-	for (unsigned int i = 0; i < server->config->lun_count; i++) {
+	int answer_ms = server->tgtd.answer_ms, result = 0;
+
+	server->tgtd.answer_ms = OPEN_MS;
+	server->units_open = true;
+	for (unsigned int i = 0; !result && i < server->config->lun_count; i++) {
 		const struct lun_config *lun = &server->config->luns[i];
 		char options[LUN_OPTIONS_TEXT_BYTES];
-		int result;
 
 		lun_options_write(&lun->options, options);
 		result = tgt_lun_create(&server->tgtd, lun->number, lun->type, lun->image, options,
 					error);
-		if (result)
-			return result;
 	}
-	return 0;
+	server->tgtd.answer_ms = answer_ms;
+	return result;
 }
 
 static int require_account(struct server *server, struct error_text *error)
@@ -333,62 +338,6 @@ int server_run(struct server *server, struct error_text *error)
 		return SERVER_STOP_WANTED;
 	tgtd_reap(&server->tgtd, error);
 	return -ECHILD;
-}
-
-/* Commands that are under way end first; their initiators are gone. */
-static int delete_target(struct server *server, struct error_text *error)
-{
-	int result = tgt_connections_close(&server->tgtd, error);
-
-	for (int waited_ms = 0; !result && waited_ms < STOP_MS; waited_ms += RETRY_MS) {
-		result = tgt_target_delete(&server->tgtd, error);
-		if (result != TGT_BUSY)
-			return result;
-		if (tgtd_wait(&server->tgtd, -1, RETRY_MS) == TGTD_ENDED)
-			return -ESRCH;
-		result = tgt_connections_close(&server->tgtd, error);
-	}
-	if (!result)
-		error_set(error, 0, "commands did not end within %d s", STOP_MS / 1000);
-	return result ? result : TGT_BUSY;
-}
-
-static int stop_tgtd(struct server *server, struct error_text *error)
-{
-	int result = 0;
-
-	if (server->target_exists) {
-		result = tgt_portal_close(&server->tgtd, server->portal, error);
-		if (!result)
-			result = delete_target(server, error);
-	}
-	if (!result)
-		result = tgt_shutdown(&server->tgtd, error);
-	if (!result) {
-		enum tgtd_event event = tgtd_wait(&server->tgtd, -1, STOP_MS);
-
-		if (event == TGTD_TIMEOUT)
-			return error_set(error, -ETIMEDOUT, "tgtd did not end within %d s",
-					 STOP_MS / 1000);
-		return tgtd_reap(&server->tgtd, error) ? 0 : -ECHILD;
-	}
-	if (result == -ESRCH)
-		tgtd_reap(&server->tgtd, error);
-	return result > 0 ? -EBUSY : result;
-}
-
-int server_stop(struct server *server, struct error_text *error)
-{
-	int result = server->tgtd.pid > 0 ? stop_tgtd(server, error) : 0;
-
-	tgtd_kill(&server->tgtd);
-	if (server->tgtd_lock_fd >= 0)
-		close(server->tgtd_lock_fd);
-	if (server->lock_fd >= 0)
-		close(server->lock_fd);
-	server->tgtd_lock_fd = -1;
-	server->lock_fd = -1;
-	return result;
 }
 
 void server_url(const struct server *server, unsigned int lun, char *url, size_t bytes)

@@ -16,6 +16,7 @@ struct server {
 	int lock_fd;      /* of the run directory */
 	int tgtd_lock_fd; /* of the run directory, which tgtd inherits */
 	bool target_exists;
+	bool units_open; /* by tgtd, which has not closed them in good order */
 	struct tgtd tgtd;
 	char portal[96]; /* ADDRESS:PORT as tgtd and URLs have it */
 };
@@ -37,8 +38,9 @@ int server_start(struct server *server, const struct config *config, int signal_
 int server_run(struct server *server, struct error_text *error);
 
 /*
- * Ends all sessions, makes the units stable, closes them, and ends tgtd. -errno with a sentence if
- * that went wrong; tgtd is gone in any case.
+ * Ends all sessions, makes the units stable, waits for commands, closes the units, and ends tgtd
+ * (stop.c). -errno with a sentence if that went wrong. tgtd is gone in any case, and what was
+ * acknowledged is stable unless the host could not store it, which is logged.
  */
 int server_stop(struct server *server, struct error_text *error);
 

@@ -10,9 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "daemon/clock.h"
 
 #include "scsi.h"
 #include "tgtadm.h"
@@ -51,13 +53,17 @@ static const char *tgtd_reason(uint32_t code)
 
 /* ---- one request ---- */
 
-static int connect_control(void)
+/* `timeout_ms`: how long it may take to connect and to send, each. */
+static int connect_control(int timeout_ms)
 {
+	const struct timeval limit = { .tv_sec = timeout_ms / 1000,
+				       .tv_usec = timeout_ms % 1000 * 1000 };
 	struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = TGTD_SOCKET_FILE };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
 		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
 	if (connect(fd, (struct sockaddr *)&address, sizeof(address))) {
 		int result = -errno;
 
@@ -67,16 +73,20 @@ static int connect_control(void)
 	return fd;
 }
 
-/* Receives exactly `bytes`, and relays tgtd's messages meanwhile. */
-static int receive(struct tgtd *tgtd, int fd, void *to, size_t bytes)
+/*
+ * Receives exactly `bytes`, and relays tgtd's messages meanwhile. -ETIMEDOUT after the deadline.
+ */
+static int receive(struct tgtd *tgtd, int fd, int64_t deadline_ms, void *to, size_t bytes)
 {
 	size_t done = 0;
 
 	while (done < bytes) {
+		int64_t left_ms = deadline_ms - clock_ms();
+		enum tgtd_event event = tgtd_wait(tgtd, fd, left_ms > 0 ? (int)left_ms : 0);
 		ssize_t got;
 
-		if (tgtd_wait(tgtd, fd, -1) == TGTD_ENDED)
-			return -ESRCH;
+		if (event != TGTD_FD_READY)
+			return event == TGTD_ENDED ? -ESRCH : -ETIMEDOUT;
 		got = recv(fd, (char *)to + done, bytes - done, 0);
 		if (got == 0)
 			return -ECONNRESET;
@@ -91,6 +101,7 @@ static int receive(struct tgtd *tgtd, int fd, void *to, size_t bytes)
 static int exchange(struct tgtd *tgtd, int fd, struct tgtadm_req *request, const char *parameters,
 		    uint32_t *code, char **answer)
 {
+	int64_t deadline_ms = clock_ms() + tgtd->answer_ms;
 	char message[PARAMETER_BYTES_MAX];
 	size_t bytes = *parameters ? strlen(parameters) + 1 : 0;
 	struct tgtadm_rsp response;
@@ -102,7 +113,7 @@ static int exchange(struct tgtd *tgtd, int fd, struct tgtadm_req *request, const
 	memcpy(message + sizeof(*request), parameters, bytes);
 	if (send(fd, message, request->len, MSG_NOSIGNAL) != (ssize_t)request->len)
 		return -errno;
-	result = receive(tgtd, fd, &response, sizeof(response));
+	result = receive(tgtd, fd, deadline_ms, &response, sizeof(response));
 	if (result)
 		return result;
 	*code = response.err;
@@ -112,7 +123,7 @@ static int exchange(struct tgtd *tgtd, int fd, struct tgtadm_req *request, const
 	text = calloc(1, bytes + 1);
 	if (!text)
 		return -ENOMEM;
-	result = receive(tgtd, fd, text, bytes);
+	result = receive(tgtd, fd, deadline_ms, text, bytes);
 	if (!result && answer)
 		*answer = text;
 	else
@@ -133,13 +144,16 @@ static int request_answer(struct tgtd *tgtd, struct tgtadm_req *request, const c
 	strcpy(request->lld, "iscsi");
 	if (strlen(parameters) + 1 > PARAMETER_BYTES_MAX - sizeof(*request))
 		return error_set(error, -E2BIG, "%s: the parameters are too long for tgtd", what);
-	fd = connect_control();
+	fd = connect_control(tgtd->answer_ms);
 	if (fd < 0)
 		return error_set(error, fd, "%s: tgtd's control socket: %s", what, strerror(-fd));
 	result = exchange(tgtd, fd, request, parameters, &code, answer);
 	close(fd);
 	if (result == -ESRCH)
 		return error_set(error, result, "%s: tgtd has ended", what);
+	if (result == -ETIMEDOUT)
+		return error_set(error, result, "%s: tgtd does not answer within %d s", what,
+				 tgtd->answer_ms / 1000);
 	if (result)
 		return error_set(error, result, "%s: tgtd does not answer: %s", what,
 				 strerror(-result));
@@ -161,20 +175,12 @@ static int request_done(struct tgtd *tgtd, struct tgtadm_req *request, const cha
 
 /* ---- readiness, portals ---- */
 
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 int tgt_wait_ready(struct tgtd *tgtd, int timeout_ms, struct error_text *error)
 {
-	int64_t deadline = now_ms() + timeout_ms;
+	int64_t deadline = clock_ms() + timeout_ms;
 
-	while (now_ms() < deadline) {
-		int fd = connect_control();
+	while (clock_ms() < deadline) {
+		int fd = connect_control(timeout_ms);
 		struct tgtadm_req request = { .mode = MODE_LLD, .op = OP_SHOW, .tid = -1 };
 
 		if (fd >= 0) {
@@ -248,6 +254,33 @@ int tgt_lun_create(struct tgtd *tgtd, unsigned int number, const struct unit_typ
 		 type->backing_store, options);
 	snprintf(what, sizeof(what), "LUN %u", number);
 	return request_done(tgtd, &request, parameters, what, error);
+}
+
+/* What the module answers itself: daemon/module/control.h. */
+static int ask_lun(struct tgtd *tgtd, unsigned int number, const char *word,
+		   struct error_text *error)
+{
+	struct tgtadm_req request = {
+		.mode = MODE_DEVICE,
+		.op = OP_UPDATE,
+		.tid = TGT_TARGET_ID,
+		.lun = number,
+	};
+	char parameters[64], what[64];
+
+	snprintf(parameters, sizeof(parameters), "muninn=%s", word);
+	snprintf(what, sizeof(what), "LUN %u, %s", number, word);
+	return request_done(tgtd, &request, parameters, what, error);
+}
+
+int tgt_lun_flush(struct tgtd *tgtd, unsigned int number, struct error_text *error)
+{
+	return ask_lun(tgtd, number, "flush", error);
+}
+
+int tgt_lun_is_idle(struct tgtd *tgtd, unsigned int number, struct error_text *error)
+{
+	return ask_lun(tgtd, number, "idle", error);
 }
 
 static int allow(struct tgtd *tgtd, const char *kind, const char *who, struct error_text *error)

@@ -4,7 +4,8 @@
  * process list.
  *
  * All return 0; TGT_REFUSED (tgtd said no) or TGT_BUSY (commands are active: try again) with a
- * sentence; or a negative errno with a sentence when tgtd did not answer (-ESRCH: it has ended).
+ * sentence; or a negative errno with a sentence when tgtd did not answer (-ESRCH: it has ended;
+ * -ETIMEDOUT: not within tgtd.answer_ms).
  */
 #ifndef MUNINN_DAEMON_TGT_CONTROL_H
 #define MUNINN_DAEMON_TGT_CONTROL_H
@@ -39,6 +40,15 @@ int tgt_target_offer(struct tgtd *tgtd, const char *parameter, struct error_text
 /* Adds a logical unit. No comma in `image` and `options`. */
 int tgt_lun_create(struct tgtd *tgtd, unsigned int number, const struct unit_type *type,
 		   const char *image, const char *options, struct error_text *error);
+
+/*
+ * Makes what the unit has acknowledged stable, beside its commands. TGT_BUSY: this is under way, or
+ * has just begun; call again.
+ */
+int tgt_lun_flush(struct tgtd *tgtd, unsigned int number, struct error_text *error);
+
+/* TGT_BUSY: commands of the unit are under way. */
+int tgt_lun_is_idle(struct tgtd *tgtd, unsigned int number, struct error_text *error);
 
 /* Before one of these, no initiator may log in to the target. */
 int tgt_allow_address(struct tgtd *tgtd, const char *address, struct error_text *error);

@@ -28,7 +28,7 @@ static bool is_noise(const char *line)
 	static const char *const noise[] = {
 		"iser_ib_init(",       "work_timer_start(", "bs_init(",
 		"can't adjust ",       "device_mgmt(",      "conn_close_admin(",
-		"Forcing release of ",
+		"Forcing release of ", "_event_modify(",
 	};
 
 	for (size_t i = 0; i < sizeof(noise) / sizeof(noise[0]); i++)
@@ -147,6 +147,7 @@ int tgtd_start(const struct tgtd_options *options, struct tgtd *tgtd, struct err
 	memset(tgtd, 0, sizeof(*tgtd));
 	tgtd->pid_fd = -1;
 	tgtd->log_fd = -1;
+	tgtd->answer_ms = options->answer_ms;
 	if (access(options->program, X_OK))
 		return error_set(error, -errno, "%s: %s; install the package tgt", options->program,
 				 strerror(errno));

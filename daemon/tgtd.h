@@ -23,6 +23,7 @@ struct tgtd {
 	pid_t pid; /* 0 = not running */
 	int pid_fd;
 	int log_fd;      /* its stderr */
+	int answer_ms;   /* how long it may take to answer a request */
 	char line[1024]; /* unfinished line of it */
 	size_t line_bytes;
 	char last_words[1024]; /* its last line that tells of trouble; "" = none */
@@ -34,6 +35,7 @@ struct tgtd_options {
 			       installed one */
 	const char *portal; /* ADDRESS:PORT, IPv6 in brackets */
 	enum log_level log_level;
+	int answer_ms; /* as in struct tgtd */
 };
 
 /*

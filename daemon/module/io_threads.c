@@ -593,6 +593,16 @@ int io_threads_perform(struct io_threads *threads, struct scsi_cmd *cmd,
 	return status;
 }
 
+bool io_threads_are_idle(struct io_threads *threads)
+{
+	bool idle;
+
+	pthread_mutex_lock(&threads->lock);
+	idle = order_is_empty(&threads->order);
+	pthread_mutex_unlock(&threads->lock);
+	return idle;
+}
+
 void io_threads_stop(struct io_threads *threads)
 {
 	drain(threads);

@@ -74,6 +74,9 @@ typedef void task_found(void *context, uint64_t nexus);
 uint32_t io_threads_choose(struct io_threads *threads, const struct task_choice *choice, bool abort,
 			   task_found *found, void *found_context);
 
+/* Whether no command is under way. */
+bool io_threads_are_idle(struct io_threads *threads);
+
 /* Executes and completes everything that has arrived, then ends the threads. Main thread. */
 void io_threads_stop(struct io_threads *threads);
 

@@ -35,6 +35,7 @@ int unit_attach(struct scsi_lu *lu, const struct unit_kind *kind, const char *bs
 	if (lun_options_parse(bsopts, &unit->options, &reason))
 		return error_set(error, -EINVAL, "bsopts: %s", reason.text);
 	unit_watch_arrivals(unit, lu);
+	control_attach(unit, lu);
 	return 0;
 }
 
@@ -73,6 +74,7 @@ int unit_close(struct unit *unit)
 
 	if (!device)
 		return 0;
+	control_end(unit);
 	io_threads_stop(unit->threads);
 	unit->threads = NULL;
 	unit->kind->close(unit);

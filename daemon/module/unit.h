@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "daemon/module/control.h"
 #include "daemon/module/device.h"
 #include "daemon/module/io_threads.h"
 #include "daemon/module/options.h"
@@ -71,6 +72,7 @@ struct unit {
 	struct device *device;      /* NULL: no image is open */
 	struct io_threads *threads; /* NULL: as above */
 	void *state;                /* the kind's */
+	struct control control;
 	/* tgtd's own functions that ours replace: of the unit, and by operation code. */
 	int (*stock_perform)(int tid, struct scsi_cmd *cmd);
 	int (*stock_operations[NR_SCSI_OPCODES])(int host_no, struct scsi_cmd *cmd);

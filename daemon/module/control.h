@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * What muninnd asks of a unit over tgtd's control socket. It sends them as tgtd's request to
+ * configure a unit, with parameters `muninn=WORD`. The answer comes at once, from tgtd's main
+ * thread: TGTADM_LUN_ACTIVE says "not yet, ask again".
+ *
+ *   flush   what was acknowledged becomes stable, also beside long commands
+ *   idle    no command is under way
+ */
+#ifndef MUNINN_DAEMON_MODULE_CONTROL_H
+#define MUNINN_DAEMON_MODULE_CONTROL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "list.h"
+#include "scsi.h"
+#include "tgtd.h"
+
+struct unit;
+
+/* What a unit keeps for it. */
+struct control {
+	/* tgtd's own, for other parameters. */
+	tgtadm_err (*stock_config)(struct scsi_lu *lu, char *params);
+	pthread_t flusher;
+	bool flushing; /* there is a flusher */
+	bool flushed;  /* atomic: it has ended, with `result` */
+	int result;
+};
+
+/* Puts its function in the place of tgtd's. */
+void control_attach(struct unit *unit, struct scsi_lu *lu);
+
+/* Before the unit's device is closed: nobody uses it when this returns. */
+void control_end(struct unit *unit);
+
+#endif

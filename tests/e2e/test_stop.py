@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
+"""A stop while commands are under way that take longer than it waits: nothing that was acknowledged is lost, also when
+the host fails right behind it."""
+
+import time
+import unittest
+
+import osd
+from harness import IQN, LIMIT_SECONDS, E2ETest, noise
+from osd import Command, Osd
+from tasks import Session
+
+P = 0x10000
+O = 0x10000
+LARGE = O + 1  # nearly all of it is on the flash, as rows are small
+LARGE_DATA = noise(1 << 21, 1)
+CONFIG = """
+[daemon]
+stop_timeout = {seconds}
+[nand]
+channels = 1
+dies_per_channel = 1
+[engine]
+rows = 1
+segment_pages = 64
+[lun 1]
+type = osd
+size = 256M
+"""
+# Where the NVRAM file has the host's boot ID, by which an outage shows (docs/format.md).
+BOOT_ID_AT = 4096 + 96
+
+
+def host_fails(daemon):
+    """For the next start the host has failed since: what was not flushed is gone."""
+    with open(daemon.image() + ".nvram", "r+b") as file:
+        file.seek(BOOT_ID_AT)
+        file.write(noise(16, 1))
+
+
+class Stopping(E2ETest):
+    def login(self, daemon):
+        session = Session(daemon.port, IQN)
+        self.addCleanup(session.close)
+        return session
+
+    def wait_for_line(self, daemon, text):
+        limit = time.monotonic() + LIMIT_SECONDS
+        while not any(text in line for line in daemon.errors):
+            self.assertLess(time.monotonic(), limit, daemon.errors)
+            time.sleep(0.02)
+
+    def prepared(self, seconds, timing):
+        """A daemon whose flash is slow, with something acknowledged that no flush knows of; and a session."""
+        daemon = self.daemon(config=CONFIG.format(seconds=seconds)).start()
+        session = self.login(daemon)
+        device = Osd(session)
+        device.create_partition(P)
+        device.store(P, LARGE, LARGE_DATA)
+        device.store(P, O, b"before")
+        device.must(osd.FLUSH_OSD, scope=2)
+        device.write(P, O, 0, b"acknowledged")
+        self.ctl("nand", "timing", daemon.image(), f"none,mode=real,{timing},channels=1,dies=1")
+        self.wait_for_line(daemon, "timing of the emulated flash")
+        return daemon, session
+
+    def assert_acknowledged(self, daemon):
+        host_fails(daemon)
+        daemon.start()
+        self.assertEqual(Osd(self.login(daemon)).read(P, O, 0, 12), b"acknowledged")
+
+    def test_a_command_that_takes_too_long_is_ended_and_what_was_acknowledged_is_stable(self):
+        daemon, session = self.prepared(1, "read=1s")
+        Command(osd.READ, P, LARGE, length=len(LARGE_DATA)).submit(session)
+        session.until_answered()
+        self.assertEqual(daemon.stop(), 1)
+        errors = "\n".join(daemon.errors)
+        self.assertRegex(errors, r"LUN 1: waiting for commands under way, at most 1 s \(stop_timeout\)")
+        self.assertIn("commands did not end within 1 s (stop_timeout)", errors)
+        self.assertIn("what was acknowledged is stable now", errors)
+        self.assert_acknowledged(daemon)
+
+    def test_what_was_acknowledged_is_stable_before_a_long_writing_command_ends(self):
+        daemon, session = self.prepared(1000, "program=100ms")
+        writing = Command(osd.WRITE, P, LARGE, data=noise(1 << 21, 2)).submit(session)
+        while writing.immediate + writing.unsolicited + sum(length for _, length in writing.r2ts) < 1 << 21:
+            session.step()
+        session.until_answered()
+        daemon.process.terminate()
+        self.wait_for_line(daemon, "waiting for commands under way")
+        daemon.kill()
+        self.assert_acknowledged(daemon)
+        self.assertTrue(Osd(self.login(daemon)).read(P, LARGE, 0, len(LARGE_DATA)) == LARGE_DATA)
+
+
+if __name__ == "__main__":
+    unittest.main()
