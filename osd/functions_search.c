@@ -120,8 +120,8 @@ static bool add_match(struct search *search, uint64_t offset, uint64_t length)
 }
 
 /*
- * Goes on to the first place where a match can begin that ends behind the hole at search->offset.
- * *done: there is such a place.
+ * If there is a hole at search->offset, goes on to the first place where a match can begin that
+ * ends behind it. *done: there was one.
  */
 static int skip_hole(struct search *search, bool *done)
 {
