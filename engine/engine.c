@@ -20,7 +20,7 @@
 #define DEFAULT_VERSION_CACHE_ENTRIES 16384
 #define DEFAULT_HISTORY_INTERVAL_MS   1000
 #define PARTITION_CACHE_ENTRIES       256
-/* Below these a transaction would not find room for what it works on. */
+/* Below these a transaction would not have space for what it works on. */
 #define ONODE_CACHE_ENTRIES_MIN   (2 * ENGINE_DIRTY_ONODES_MAX)
 #define DIRECTORY_CACHE_NODES_MIN 128
 /*
@@ -186,8 +186,8 @@ static void take_in_found(struct engine *engine)
 	result = times_note_found(engine, statistics.committed_sequence);
 	if (result)
 		log_line(LOG_LEVEL_ERROR,
-			 "when the newest data was written can't be noted (error %d); versions "
-			 "and moments may lack it until more is written",
+			 "the time of the newest data can't be recorded (error %d); versions and "
+			 "moments may lack that data until more is written",
 			 -result);
 }
 

@@ -227,7 +227,7 @@ int engine_diff_progress(struct engine_txn *txn, uint64_t partition, struct engi
 /* ---- what is kept ---- */
 
 enum engine_retention_kind {
-	ENGINE_RETAIN_SNAPSHOTS, /* all of history while there is room, the oldest goes first;
+	ENGINE_RETAIN_SNAPSHOTS, /* all of history while there is space, the oldest goes first;
 				    versions stay */
 	ENGINE_RETAIN_ALL,
 	/*

@@ -23,10 +23,7 @@ static int stand_on(struct engine_txn *txn, struct partition *source, uint64_t b
 
 /* ---- making ---- */
 
-/*
- * When the contents of a moment came about. 0: the table of times has ended since, with the history
- * around the moment.
- */
+/* When the contents of a moment came about. 0: not known, the table of times begins later. */
 static int time_of_bound(struct engine *engine, const struct partition *root, uint64_t bound,
 			 uint64_t *ms)
 {
@@ -109,10 +106,7 @@ static int make_clone(struct engine_txn *txn, struct cloning *cloning, uint64_t 
 	return result;
 }
 
-/*
- * Learns when the contents of the clone came about. A version tells it longer than the table of
- * times.
- */
+/* Learns when the contents of the clone came about. Versions know it longer than the table. */
 static int learn_time(struct engine_txn *txn, struct cloning *cloning, struct engine_moment moment)
 {
 	struct engine *engine = txn->engine;

@@ -261,7 +261,7 @@ void hidden_free(struct hidden *hidden)
  * A partition, and the objects of a partition together, have as many as are still free, and
  * ENGINE_HIDDEN_OWN in any case: so nobody takes all, and no other's take these.
  */
-static bool has_room(const struct hidden *hidden, const struct hidden_interval *interval)
+static bool has_space(const struct hidden *hidden, const struct hidden_interval *interval)
 {
 	uint32_t free = ENGINE_HIDDEN_MAX - (uint32_t)min_u64(hidden->count, ENGINE_HIDDEN_MAX);
 	uint32_t own;
@@ -282,7 +282,7 @@ int hidden_add(struct engine_txn *txn, struct hidden_interval interval)
 {
 	struct hidden *hidden = &txn->engine->past->hidden;
 
-	if (!has_room(hidden, &interval)) {
+	if (!has_space(hidden, &interval)) {
 		hidden->is_short = true;
 		return -EFBIG;
 	}

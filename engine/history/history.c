@@ -148,7 +148,7 @@ int history_read(struct record_store *store, uint16_t index, struct history *his
 		return result == -ENOENT ? 0 : result;
 	if (info.length && record[0] != HISTORY_FORMAT)
 		log_line(LOG_LEVEL_ERROR,
-			 "what is recorded of history has format %u; this program reads %u only",
+			 "the history on record has format %u; this program reads format %u only",
 			 record[0], HISTORY_FORMAT);
 	return history_decode(history, index, record, info.length);
 }
@@ -272,7 +272,7 @@ int history_horizon(struct engine *engine, const struct history *history,
 	if (history == device) {
 		limit = max_u64(limit, device->device.lossy_removed);
 		/*
-		 * Those that give up for room have all that is newer than this, whatever else they
+		 * Those that give up for space have all that is newer than this, whatever else they
 		 * keep.
 		 */
 		if (device->device.lossy)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * What is known about the history of a partition, or of the whole device: the versions that are
- * kept, what else is, and how far back it reaches. Kept in a record of its own that no rollback
- * hides. Byte layout in docs/objects.md.
+ * The history of a partition, or of the whole device: which versions and other moments are kept,
+ * and how far back they reach. Each has a record of its own, which no rollback hides. Byte layout
+ * in docs/objects.md.
  */
 #ifndef MUNINN_ENGINE_HISTORY_HISTORY_H
 #define MUNINN_ENGINE_HISTORY_HISTORY_H
@@ -20,37 +20,36 @@
 
 /* What only the whole device has. */
 struct device_history {
-	/* Under ENGINE_RETAIN_SNAPSHOTS what is older than this may have been reclaimed. */
-	uint64_t reclaimed;
-	uint64_t judged_ms;       /* when ages were last compared with what policies say */
-	uint64_t inherited_floor; /* of those without a policy of their own */
+	/* Bounds before which moments are given up or not kept: see history_horizon. */
+	uint64_t reclaimed;       /* where the kind is ENGINE_RETAIN_SNAPSHOTS */
+	uint64_t lossy_removed;   /* of the device, what lossy partitions gave up that are gone */
+	uint64_t inherited_floor; /* of partitions without a policy of their own */
+	uint64_t intervals_floor; /* of the device's intervals */
+	uint64_t left_since;      /* from here on partitions may be left out; 0: none ever was */
+	uint64_t judged_ms;       /* up to when ages count */
+	uint64_t locked_until_ms; /* the latest lock of any partition */
 	uint32_t hidden_chunks;   /* of the table of hidden intervals */
-	uint32_t lossy;           /* partitions with a policy of their own that gives history up */
-	uint32_t particular; /* partitions with a policy of their own, also those that are gone */
-	uint32_t clones;     /* that were ever made */
-	uint64_t lossy_removed;   /* no moment of the device before it: what lossy ones gave up that
-				     are gone */
-	uint64_t locked_until_ms; /* the latest of any partition */
-	/* The table of times: see times.h. */
+	uint32_t lossy;           /* partitions whose own policy gives history up */
+	uint32_t particular;      /* partitions with a policy of their own, removed ones too */
+	uint32_t clones;          /* ever made */
+	/* The table of times, and its last entry: see times.h. */
 	uint32_t times, times_first;
-	uint64_t slot_sequence, slot_ms, slot_bytes; /* its last entry */
-	uint64_t last_version_bytes; /* what had ever been put when the last version was made */
-	uint64_t time_epoch_sequence, time_epoch_ms; /* where the present one began */
-	uint64_t intervals_floor; /* no moment of the device's intervals before it */
-	uint64_t left_since;      /* no partition was left out of moments before it; 0: none ever */
+	uint64_t slot_sequence, slot_ms, slot_bytes;
+	uint64_t time_epoch_sequence, time_epoch_ms; /* where the present time epoch began */
+	uint64_t last_version_bytes; /* engine.put_bytes when the last version was made */
 };
 
 struct history {
-	uint64_t created_sequence; /* of the partition that it is about */
-	uint32_t next_version;     /* the number that the next version gets if no kept one has it */
+	uint64_t created_sequence; /* of its partition */
+	uint32_t next_version;     /* the number of the next version, if no kept one has it */
 	bool particular;           /* has a policy of its own; otherwise the device's counts */
 	bool is_clone;             /* the partition began as a clone */
 	struct engine_retention retention;
 	uint64_t written_bytes; /* put since the last version; see written.h */
-	uint64_t floor;         /* no moment before this one can be reached, but kept versions */
+	uint64_t floor;         /* a bound: only versions are kept of what is older */
 	/*
-	 * Moments of the device from the one on, up to before the other, do not show it; until 0:
-	 * it goes on; from 0: all do. See left_out.h.
+	 * The device's moments do not show it from the one bound on, up to before the other. From
+	 * 0: all show it; until 0: the stretch goes on. See left_out.h.
 	 */
 	uint64_t left_from, left_until;
 	struct idset_header versions;
@@ -58,7 +57,7 @@ struct history {
 	struct device_history device; /* of the root */
 };
 
-/* What holds for a partition, or with index 0 for the device, about which nothing is recorded. */
+/* The history of a new partition; with index 0, of a new device. */
 struct history history_new(uint16_t index, uint64_t created_sequence);
 
 /*
@@ -69,19 +68,13 @@ uint32_t history_encode(const struct history *history, uint16_t index, uint8_t *
 /* -EBADMSG. */
 int history_decode(struct history *history, uint16_t index, const uint8_t *from, uint32_t length);
 
-/*
- * Reads the history of an index, whoever it belongs to. Nothing is recorded: history_new with no
- * partition.
- */
+/* Reads the history of an index, whoever owns it. None is on record: history_new(index, 0). */
 int history_read(struct record_store *store, uint16_t index, struct history *history);
 
-/*
- * The same for an owner that was created at `created_sequence`; that of another one counts as none.
- */
+/* The same for the owner that was created at `created_sequence`: another one's counts as none. */
 int history_load(struct engine *engine, uint16_t index, uint64_t created_sequence,
 		 struct history *history);
 
-/* Puts it. */
 int history_put(const struct record_writer *writer, uint16_t index, const struct history *history);
 
 /* The policy that holds for a partition (or the root). */
@@ -92,10 +85,7 @@ const struct engine_retention *history_policy(const struct history *history,
 struct idset history_versions(struct engine *engine, struct partition *partition);
 struct idset history_clones(struct engine *engine, struct partition *partition);
 
-/*
- * The indices that are taken: each from the creation of its owner until nothing shows that one any
- * more (standing.h), whether it is there now or not.
- */
+/* The indices that are taken. Each is its owner's as long as anything shows it: see standing.h. */
 struct idset history_indices(struct engine *engine, struct partition *root);
 
 /* Elements of the set of versions, and of clones: bound and version number, or index. */
@@ -112,54 +102,50 @@ int history_next_kept(const struct idset *set, uint64_t sequence, uint64_t *boun
 		      uint32_t *number);
 
 /*
- * From when on every moment of a partition (or of the device) can be reached: a bound. `device` =
- * the root's.
+ * The bound from which on every moment of a partition (or of the device) can be reached. `device`:
+ * the root's history.
  */
 int history_horizon(struct engine *engine, const struct history *history,
 		    const struct history *device, uint64_t *horizon);
 
-/* Before which number the device has no moments at all but versions: none of intervals either. */
+/* The oldest bound at which the device may have moments other than versions. */
 int history_device_oldest(struct engine *engine, const struct history *device, uint64_t *oldest);
 
 /*
- * Whether a current partition, or the root, was there at `bound`: it may have been gone for a while
- * until a rollback of the device brought it back. -ENOENT: it was not, or not yet. -EIO, -EBADMSG.
+ * Whether a current partition, or the root, was there at `bound`. It may have been gone for a while
+ * until a rollback of the device brought it back. 0, -ENOENT, -EIO, -EBADMSG.
  */
 int history_was_there(struct engine *engine, const struct partition *partition, uint64_t bound);
 
 /*
- * Whether `bound` is kept in a partition (or in the root: in the whole device) by a version, or
- * because a clone stands on it, however old it is. 0 or -ENOENT.
+ * Whether a version keeps `bound` in a partition (in the root: in the whole device), or a clone
+ * that stands on it, however old it is. 0 or -ENOENT.
  */
 int history_keeps(struct engine *engine, struct partition *partition, uint64_t bound);
 
-/*
- * Whether `bound` can be reached in a partition (or in the root: in the whole device): it is not
- * before the horizon, or it is kept. 0 or -ENOENT.
- */
+/* The same, or whether `bound` is not before the horizon, or ends a kept interval. */
 int history_reaches(struct engine *engine, struct partition *partition, uint64_t bound);
 
 /* *shows becomes true if a set of versions or clones has a bound from `from` to `to`. */
 int history_set_shows(const struct idset *set, uint64_t from, uint64_t to, bool *shows);
 
 /*
- * *shows becomes true if a moment from `from` to `to` can be reached in a partition by itself, or
- * in the root: of the device.
+ * *shows becomes true if a partition itself (or with the root, the device) has a moment from `from`
+ * to `to` that can be reached.
  */
 int history_shows(struct engine *engine, struct partition *partition, uint64_t from, uint64_t to,
 		  bool *shows);
 
 /*
- * From which bound on moments of a policy's intervals are kept, of a partition (or of the device);
- * RECORD_NEWEST: none are. What is older was kept by another policy, or by none, so it may be there
- * in part only.
+ * The bound from which on a policy keeps moments of intervals, of a partition (or of the device).
+ * Older moments were under another policy, or none, so parts of them may be gone.
  */
 uint64_t history_intervals_since(const struct history *history, const struct history *device);
 
 /*
- * Lowers *lowest to the first bound >= `sequence` that a policy keeps as the moment of an interval,
- * if that is lower. Only what still can be reached counts: a record that is needed later may be
- * superseded, or lack its onode, at a moment that is gone.
+ * Lowers *lowest to the first bound >= `sequence` that a policy keeps for an interval, if that is
+ * lower. Bounds that can't be reached any more do not count: at one of these a needed record may be
+ * superseded, or lack its onode.
  */
 int history_lower_by_interval(struct engine *engine, const struct history *history,
 			      const struct history *device, uint64_t sequence, uint64_t *lowest);
@@ -167,10 +153,7 @@ int history_lower_by_interval(struct engine *engine, const struct history *histo
 /* Whether a policy keeps nothing but the present and versions. */
 bool history_keeps_nothing(const struct engine_retention *policy);
 
-/*
- * The moment that a policy with intervals keeps at or before `ms`, as a time; 0: none, at the
- * judged time `now_ms`.
- */
+/* The time that a policy keeps for the interval of `ms`, as of `now_ms`; 0: none any more. */
 uint64_t history_interval_before(const struct engine_retention *policy, uint64_t now_ms,
 				 uint64_t ms);
 

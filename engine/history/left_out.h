@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Partitions that are left out of the device's moments: from the slot in which the policy of a
- * partition becomes "none" until another policy follows, moments of the device do not show it.
- * Those of before do. A rollback of the device leaves a partition as it is that its moment does not
- * show: there with its present contents, or gone. A partition has one such stretch: when its policy
- * becomes "none" again, the stretch goes on from where the first one began, as long as the device
- * has moments from before its end. Byte layout in docs/objects.md.
+ * Partitions that moments of the device leave out. A partition is left out from the slot in which
+ * its policy becomes "none" until it gets another one; earlier moments show it. A rollback of the
+ * device to a moment that does not show a partition leaves that one as it is now, there or gone.
+ *
+ * A partition has one such stretch. When its policy becomes "none" again while the device has
+ * moments from before the stretch's end, the stretch goes on from where it began. Byte layout in
+ * docs/objects.md.
  */
 #ifndef MUNINN_ENGINE_HISTORY_LEFT_OUT_H
 #define MUNINN_ENGINE_HISTORY_LEFT_OUT_H
 
 #include "engine/history/past.h"
 
-/*
- * The first bound not before `bound` at which moments of the device show a partition.
- * RECORD_NEWEST: there is none yet.
- */
+/* The first bound >= `bound` at which the device shows a partition; RECORD_NEWEST: none yet. */
 uint64_t left_out_pass(const struct history *history, uint64_t bound);
 
 /*
@@ -44,8 +42,7 @@ int left_out_follow(struct engine_txn *txn, struct partition *root, struct parti
  */
 int left_out_check(struct engine *engine, uint64_t id, uint64_t bound);
 
-/* An element of the table of partitions, or nothing is left of what it was, and its index is free.
- */
+/* An element of the table of partitions; is_nothing: what it was is gone, its index is free. */
 struct left_out_element {
 	uint64_t element;
 	bool is_nothing;
@@ -63,8 +60,7 @@ void left_out_free(struct left_out *found);
 
 /*
  * Leaves them as they are, in the transaction that has rolled back the device. `root`: as of the
- * rollback, pinned; its history is
- * marked by the caller. -ENOSPC, ...
+ * rollback, pinned; the caller marks its history. -ENOSPC, ...
  */
 int left_out_keep(struct engine_txn *txn, struct partition *root, const struct left_out *found);
 

@@ -6,9 +6,9 @@
 #include "engine/history/past.h"
 
 /*
- * Whether a policy keeps every moment as long as `now_ms` says. A lock keeps all that the policy
- * does not limit: with the kind `snapshots` and no keep_all_ms it is as `all` until it ends, or any
- * write could make room of what is locked.
+ * Whether a policy keeps every moment at `now_ms`. A lock keeps all that the policy does not limit:
+ * until it ends, the kind `snapshots` without keep_all_ms counts as `all`, since otherwise any
+ * write could give up what is locked.
  */
 bool locks_keep_all(const struct engine_retention *policy, uint64_t now_ms);
 
@@ -21,10 +21,7 @@ bool locks_keeps_less(const struct engine_retention *now, const struct engine_re
  */
 int locks_check_rollback(struct engine_txn *txn, uint64_t bound);
 
-/*
- * Whether nothing is locked. -EPERM: the retention of the device, or of a partition, is, or that of
- * one can't be read.
- */
+/* -EPERM: the retention of the device or of a partition is locked, or can't be read. */
 int locks_check_all(struct engine_txn *txn);
 
 #endif

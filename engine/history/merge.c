@@ -112,9 +112,9 @@ static bool has_gained(const struct record_merge *merge)
 static void warn(struct engine *engine, int result)
 {
 	if (result && result != engine->past->warned_merge)
-		log_line(LOG_LEVEL_WARNING, "merge: error %d; %s", -result,
-			 result == -ENOSPC ? "no space to move what is needed"
-					   : "a segment stays as it is");
+		log_line(LOG_LEVEL_WARNING, "merging frees nothing (error %d): %s", -result,
+			 result == -ENOSPC ? "there is no space to move what is still needed"
+					   : "a segment can't be read or moved, and stays");
 	engine->past->warned_merge = result;
 }
 

@@ -73,7 +73,7 @@ static void context_end(struct keep_context *context)
 
 /* ---- owners ---- */
 
-/* What it is about is kept as its own history says, also while it is gone: it may come back. */
+/* A removed partition may come back, so its own history says what is kept. */
 static int find_owner(struct keep_context *context, uint16_t index)
 {
 	struct engine *engine = context->engine;
@@ -102,10 +102,7 @@ static bool learn_owner(struct keep_context *context, uint16_t index)
 	return !context->owner.failed;
 }
 
-/*
- * Whether a record is of the owner of its index. Otherwise it is of an earlier one, and nothing
- * shows that any more.
- */
+/* Whether a record is of its index's owner. Nothing shows those of earlier owners any more. */
 static bool is_of_owner(const struct keep_context *context, uint64_t sequence)
 {
 	const struct partition *owner = context->owner.source.partition;
@@ -126,7 +123,7 @@ static int lower(const struct idset *set, uint64_t sequence, uint64_t *lowest)
 	return result;
 }
 
-/* The first bound >= `sequence` that the device keeps as one of many, and shows the owner at. */
+/* The first bound >= `sequence` that is not before the device's horizon, and shows the owner. */
 static uint64_t next_of_device(const struct keep_context *context, uint64_t sequence)
 {
 	uint64_t bound = max_u64(sequence, context->device_horizon);
@@ -136,7 +133,7 @@ static uint64_t next_of_device(const struct keep_context *context, uint64_t sequ
 		       : bound;
 }
 
-/* The first of the moments that are kept at intervals, of the device and of who has the index. */
+/* Lowers *lowest to the first moment of an interval, of the device or of the index's owner. */
 static int lower_by_interval(const struct keep_context *context, uint64_t sequence,
 			     uint64_t *lowest)
 {
@@ -153,10 +150,7 @@ static int lower_by_interval(const struct keep_context *context, uint64_t sequen
 	return history_lower_by_interval(context->engine, owner->history, device, sequence, lowest);
 }
 
-/*
- * The lowest bound >= `sequence` that is kept of an index: by the device, which can show more than
- * an owner that kept nothing later, or by the owner, from `horizon` on.
- */
+/* The lowest bound >= `sequence` that the device or, from `horizon` on, the owner keeps. */
 static int lowest_kept(struct keep_context *context, uint64_t sequence, uint64_t horizon,
 		       uint64_t *lowest)
 {
@@ -198,7 +192,7 @@ static int lowest_bound(struct keep_context *context, uint16_t index, uint64_t s
 	return result;
 }
 
-/* Inserts into an ascending list without doubles. False: there is no room. */
+/* Inserts into an ascending list without doubles. False: it is full. */
 static bool add_bound(uint64_t *bounds, uint32_t *count, uint64_t bound)
 {
 	uint32_t at = 0;
@@ -216,8 +210,8 @@ static bool add_bound(uint64_t *bounds, uint32_t *count, uint64_t bound)
 }
 
 /*
- * A rollback to a number not before the record's may bring it back: it is looked for at the first
- * moment from then on. Those of one scope are in order, so many have the same one.
+ * A rollback to behind a record brings it back, so the first moment from the rollback on needs it.
+ * The rollbacks of a scope are in order, so many have the same first moment.
  */
 static int add_rollbacks_of(struct keep_context *context, uint16_t partition, uint64_t identifier,
 			    uint64_t sequence, uint64_t horizon, uint64_t *bounds, uint32_t *count)
@@ -347,9 +341,7 @@ static bool object_reaches(const struct onode *onode, uint32_t piece, uint64_t s
 		return false;
 	if (piece >= ENGINE_PIECES_MAX)
 		return sequence >= onode->head.created_sequence;
-	/*
-	 * One that came back after it had been removed has data from before it was created again.
-	 */
+	/* An object that came back after its removal has data from before it was created again. */
 	extent = extents_find(&onode->extents, piece);
 	return extent && sequence >= extent->min_sequence;
 }
@@ -363,10 +355,7 @@ static bool is_reachable(void *context_, const struct record_key *key,
 	if (key->partition == RECORD_ROOT_INDEX || context->failed ||
 	    !learn_owner(context, key->partition))
 		return true;
-	/*
-	 * Were the newest history of an index dropped, an older one, of an earlier owner, would be
-	 * the newest.
-	 */
+	/* Without the newest history of an index, an earlier owner's would be the newest. */
 	if (key->identifier == RECORD_ID_HISTORY)
 		return true;
 	if (!is_of_owner(context, info->sequence))

@@ -109,10 +109,7 @@ int moment_resolve(struct engine_txn *txn, struct partition *partition, struct e
 	if (result)
 		return result;
 	result = resolve_with(txn, partition, root->history, moment, bound);
-	/*
-	 * Bound 0: before anything was ever written. An empty device is not what a wrong year
-	 * should lead to.
-	 */
+	/* Bound 0 is before anything was written. A wrong year must not lead to an empty device. */
 	if (!result && (*bound < partition->created_sequence || *bound == 0))
 		result = -ENOENT;
 	/* A moment of another partition of its ID, or of none, is no moment of this one. */
@@ -147,10 +144,7 @@ int moment_resolve_object(struct engine_txn *txn, struct partition *partition,
 	}
 	if (moment.kind != ENGINE_AT_SEQUENCE)
 		return moment_resolve(txn, partition, moment, bound);
-	/*
-	 * Before it was made it had no objects, and to be without them is not what a wrong number
-	 * should lead to.
-	 */
+	/* A wrong number must not lead to before its objects were there. */
 	if (moment.value < partition->created_sequence)
 		return -ENOENT;
 	/* The present can be reached even if all up to the end of its slot has been given up. */
@@ -247,9 +241,9 @@ int moment_of_version(struct engine_txn *txn, uint64_t id, uint32_t version, uin
 }
 
 /*
- * As of when a view of one number shows directories, when the moment before it is none of its
- * partition: that one was made behind it, or was gone. What it had when a rollback of the device
- * brought it back is exactly as it was.
+ * Sets the bound as of which a view of one number shows directories. That is the moment before the
+ * number, unless the partition was not there then: made later, or gone until a rollback of the
+ * device brought it back, with just the directories that it shows now.
  */
 static int find_directories(struct engine *engine, const struct partition *partition,
 			    struct view *view)
@@ -267,8 +261,8 @@ static int find_directories(struct engine *engine, const struct partition *parti
 }
 
 /*
- * A sequence number may lie between the moments of partitions. Objects are shown exactly as then,
- * directories as of the moment before it, or not at all when their partition was made behind that.
+ * A sequence number may lie between two moments. A view of it shows objects exactly as then, and
+ * directories as of the moment before.
  */
 static int resolve_view(struct engine_txn *txn, struct engine_moment moment, struct view *view)
 {

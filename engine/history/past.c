@@ -71,8 +71,8 @@ int past_learn(struct engine *engine)
 	if (engine->committed > SEQUENCES_WARNED_AT)
 		log_line(LOG_LEVEL_WARNING,
 			 "%" PRIu64
-			 " %% of the moments that the device can tell apart are used up; "
-			 "begin a new one with a copy of it before none are left",
+			 " %% of the device's sequence numbers are used; copy its objects to a new "
+			 "device before none are left",
 			 engine->committed / (RECORD_NEWEST / 100));
 	engine->put_bytes = device.device.slot_bytes;
 	engine->slot_over = true;

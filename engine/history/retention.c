@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Keeps the policies of retention, and gives up the oldest history for room. */
+/* Keeps the policies of retention, and gives up the oldest history for space. */
 #include "engine/history/retention.h"
 
 #include <assert.h>
@@ -41,8 +41,8 @@ static int loss_of(const struct history *history)
 }
 
 /*
- * Notes from when on the device has moments, before lossy partitions stop to count as such: what
- * they gave up does not come back.
+ * A lossy partition is about to count no more. What it gave up does not come back, so the device's
+ * horizon of now stays.
  */
 static int note_loss(struct engine_txn *txn, struct partition *root)
 {
@@ -55,7 +55,7 @@ static int note_loss(struct engine_txn *txn, struct partition *root)
 	return result;
 }
 
-/* Takes a partition that is there into the sums of the root, or out of them. */
+/* Adds a partition to the root's sums, or with by = -1 takes it out. */
 static void count_policy(struct partition *root, const struct history *history, int by)
 {
 	struct device_history *device = &root->history->device;
@@ -121,10 +121,10 @@ static void change_policy_of_device(struct engine_txn *txn,
 }
 
 /*
- * From which moment on a new policy can promise every one: none that the old one may have given up.
- * Under one that keeps nothing, records of a slot took the place of earlier ones, and those that
- * are there still give way to later ones. So the new policy begins a slot, or, in a transaction
- * that has done something already, behind this one.
+ * The bound from which on a new policy can promise every moment. What the old one may have given up
+ * stays given up. A policy that keeps nothing lets records of one slot absorb those of another; so
+ * the policy that follows it begins with a new slot: this transaction's, or the next one if this
+ * transaction has done something already.
  */
 static int floor_of_new(struct engine_txn *txn, const struct partition *root,
 			const struct partition *partition, const struct engine_retention *wanted,
@@ -145,7 +145,7 @@ static int floor_of_new(struct engine_txn *txn, const struct partition *root,
 	return result == -EINVAL || result == -EOVERFLOW ? 0 : result;
 }
 
-/* Takes a policy over. `horizon`: what the old one may have given up, no new one brings back. */
+/* Takes a policy over. `horizon`: what is older the old one may have given up. */
 static int take_policy(struct engine_txn *txn, struct partition *root, struct partition *partition,
 		       const struct engine_retention *retention, uint64_t horizon)
 {
@@ -156,10 +156,7 @@ static int take_policy(struct engine_txn *txn, struct partition *root, struct pa
 
 	if (is_lossy(history))
 		result = note_loss(txn, root);
-	/*
-	 * Of a moment of the new intervals those have nothing that went by policies of their own,
-	 * and gave it up.
-	 */
+	/* Partitions with policies of their own may have given up moments of the new intervals. */
 	if (!result && partition == root && retention->keep_interval_ms)
 		result = history_horizon(txn->engine, history, history, &of_device);
 	if (result)
@@ -203,8 +200,8 @@ static int set_policy(struct engine_txn *txn, struct partition *root, struct par
 	    root->history->retention.locked_until_ms > txn->time_ms)
 		return -EPERM;
 	/*
-	 * There and back again it begins a slot each time, so that is done with the room that any
-	 * number of rollbacks has, too.
+	 * Going there and back begins a slot each time, and can be done any number of times. So it
+	 * has just the room that rollbacks have.
 	 */
 	if (administrator)
 		txn_raise_room(txn, RECORD_ROOM_UPKEEP);
@@ -336,8 +333,8 @@ static int note_judged(struct engine_txn *txn, struct partition *root, void *con
 }
 
 /*
- * Whether a slot has passed since. What is noted is a record: noting it at each step, a merge would
- * never run out of work.
+ * Whether a slot has passed since. Judging puts a record: if each step of a merge did it, merging
+ * would never run out of work.
  */
 static bool is_due(const struct engine *engine, uint64_t judged_ms)
 {

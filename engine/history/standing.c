@@ -17,10 +17,9 @@ enum {
 /* ---- owners of indices ---- */
 
 /*
- * Who has an index and is there; NULL: nobody. Of an index that was given free, which has no
- * history, the state can tell of a partition that is there under another index, or not at all,
- * since its intervals are gone. Otherwise -EBADMSG: the state says that somebody is there, the
- * table of partitions does not.
+ * The partition that is there under an index; NULL: none. An index that was given free has no
+ * history. Its intervals are gone too, so an old state may show a partition that is not there, or
+ * is under another index by now. With a history, such a state is -EBADMSG.
  */
 static int owner_of(struct engine *engine, uint16_t index, struct partition **owner)
 {
@@ -94,9 +93,9 @@ static bool is_wanted(const struct standing *standing, const struct partition *s
 }
 
 /*
- * Whether anything shows the partition that was created at `created_sequence` at a moment from
- * `from` to `to`. Moments of its own a partition that is gone has again when it comes back; they
- * keep what it stood on, but not its own index.
+ * Whether a moment from `from` to `to` shows the partition that was created at `created_sequence`.
+ * A removed partition that comes back has its own moments again; these keep what it stood on, but
+ * not its index.
  */
 static int anything_shows(const struct standing *standing, uint64_t created_sequence, uint64_t from,
 			  uint64_t to, bool *shows)
@@ -114,8 +113,8 @@ static int anything_shows(const struct standing *standing, uint64_t created_sequ
 }
 
 /*
- * Whether readers from `begin` to `end`, between two rollbacks, find what is looked for at a moment
- * that can be reached. Goes back from state to state: each tells since when it has been so.
+ * Whether a moment from `begin` to `end`, between two rollbacks, shows what is looked for. Goes
+ * back from state to state; each tells since when it has been so.
  */
 static int line_shows(const struct standing *standing, uint64_t begin, uint64_t end,
 		      uint32_t *states, bool *shows)
@@ -143,8 +142,8 @@ static int line_shows(const struct standing *standing, uint64_t begin, uint64_t 
 }
 
 /*
- * Goes back from rollback to rollback, those of the partition too: what one hides may be all that
- * is left of the states that moments before it show.
+ * Goes back from rollback to rollback, of the device and of the partition: moments before one may
+ * show states that it hides from later readers.
  */
 static int is_shown(const struct standing *standing, uint32_t *states, bool *shows)
 {
@@ -379,10 +378,7 @@ static int next_source(struct engine *engine, struct partition *root, uint16_t *
 	return 0;
 }
 
-/*
- * One step of a round: a source, or a part of its bounds. One that can't be looked at is passed
- * over until the next round.
- */
+/* One step of a round: a source, or some of its bounds. What fails waits for the next round. */
 static int review_some(struct engine *engine, uint32_t *states, bool *over)
 {
 	struct found found = { 0 };
@@ -404,8 +400,8 @@ static int review_some(struct engine *engine, uint32_t *states, bool *over)
 	if (!result && (found.count || found.index_is_free))
 		result = engine_aside(engine, give_free, &found);
 	/*
-	 * Its next owner begins with nothing hidden. Not before it is free: without its intervals
-	 * an older state may be found, as if somebody were there again.
+	 * The next owner of the index begins with nothing hidden. This comes after the index is
+	 * free: without its intervals an old state may show a partition there again.
 	 */
 	if (!result && found.index_is_free)
 		result = hidden_drop_partition(engine, index);
@@ -445,9 +441,7 @@ static bool may_give_up(const struct engine *engine, const struct source *source
 	       history_policy(history, device)->locked_until_ms <= engine_time_now(engine);
 }
 
-/*
- * From here on it keeps what one under the device's policy does, but nothing that it has not kept.
- */
+/* From here on the device's policy counts for it; what it has not kept does not come back. */
 static int keep_as_device_does(struct engine_txn *txn, struct partition *root, void *context)
 {
 	uint16_t index = *(const uint16_t *)context;
@@ -541,7 +535,10 @@ void standing_review(struct engine *engine)
 	     step++)
 		result = review_some(engine, &states, &over);
 	if (result && result != engine->past->warned_review) {
-		log_line(LOG_LEVEL_WARNING, "what is gone stays for now: error %d", -result);
+		log_line(LOG_LEVEL_WARNING,
+			 "can't tell what removed partitions and clones still need (error %d); "
+			 "their space stays in use for now",
+			 -result);
 		engine->past->warned_review = result;
 	}
 	engine->past->review.failed |= result != 0;

@@ -12,8 +12,8 @@
 /* ---- what is kept ---- */
 
 /*
- * What a policy promises goes by ages, and those change: what it may have given up by the wrong
- * clock does not come back. Moments of intervals count from there on.
+ * A policy promises by ages, which the new time epoch changes. What it may have given up by the
+ * wrong clock does not come back, so its horizon of now becomes its floor, of intervals too.
  */
 static int raise_floor(struct engine_txn *txn, const struct partition *root, uint16_t index)
 {

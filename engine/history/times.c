@@ -334,11 +334,11 @@ static void watch_clock(struct engine *engine, uint64_t now_ms)
 		format_time(now_ms, now);
 		format_time(engine->committed_ms, last);
 		log_line(LOG_LEVEL_WARNING,
-			 "the clock says %s, but the last command is on record as of %s: the clock "
-			 "was ahead then, or is behind now. Commands count as of %s until the "
-			 "clock has passed it. If the clock is wrong now, set it; if it is right, "
-			 "`muninnctl time-epoch` on this host begins times anew",
-			 now, last, last);
+			 "the clock says %s, but the last command is on record as of %s. Commands "
+			 "get that time until the clock has passed it. If the clock is wrong, set "
+			 "it. If it is right, begin a new time epoch with `muninnctl time-epoch` "
+			 "on this host",
+			 now, last);
 	}
 	engine->past->clock_behind = behind;
 }
@@ -350,7 +350,7 @@ int times_note(struct engine_txn *txn)
 	int result;
 
 	/*
-	 * What is noted for merging may be noted every second on a device without room, and must
+	 * What is noted for merging may be noted every second on a full device, and must
 	 * not grow by it.
 	 */
 	if (txn->is_aside || (txn->put_bytes == 0 && engine->partitions.dirty_entries == 0))

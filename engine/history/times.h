@@ -49,8 +49,8 @@ int times_boundary_of(struct engine *engine, const struct history *device, uint6
 		      uint64_t *bound);
 
 /*
- * When the slot that ends at `bound` was over, and the last time before something followed.
- * -ENOENT: before the table.
+ * The slot that ends at `bound` was the newest state from *ms to *last_ms. -ENOENT: before the
+ * table.
  */
 int times_of_boundary(struct engine *engine, const struct history *device, uint64_t bound,
 		      uint64_t *ms, uint64_t *last_ms);
@@ -65,8 +65,8 @@ int times_first_boundary(struct engine *engine, const struct history *device, ui
 int times_of(struct engine *engine, const struct history *device, uint64_t sequence, uint64_t *ms);
 
 /*
- * The first end of a slot behind `sequence` at which `bytes` more than at `sequence` had been put;
- * the end of the present slot when that is not so yet.
+ * The first end of a slot behind `sequence` by which `bytes` more had been put than at `sequence`;
+ * the end of the present slot if so much has not been put yet.
  */
 int times_boundary_after(struct engine *engine, const struct history *device, uint64_t sequence,
 			 uint64_t bytes, uint64_t *bound);
@@ -79,9 +79,9 @@ int times_put_since(struct engine *engine, const struct history *device, uint64_
 int times_note(struct engine_txn *txn);
 
 /*
- * After a recovery without NVRAM: what was found up to the number `committed` may be newer than the
- * table of times, which lies elsewhere. When it was is not known; it counts as of now. Puts a
- * record unless the table goes so far. -ENOSPC, -EIO, -EBADMSG.
+ * After a recovery without NVRAM: what was found, up to the number `committed`, may be newer than
+ * the table of times. Its time is not known and counts as now. Puts a record unless the table goes
+ * so far. -ENOSPC, -EIO, -EBADMSG.
  */
 int times_note_found(struct engine *engine, uint64_t committed);
 

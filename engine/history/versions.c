@@ -67,10 +67,7 @@ int version_read(struct engine *engine, struct partition *partition, uint32_t nu
 		result = version_decode(record, bytes, info.length);
 	if (result)
 		return result;
-	/*
-	 * An earlier partition of this index, or this one before it was gone for a while, may have
-	 * left the record.
-	 */
+	/* An earlier owner of the index may have left the record, or this one before it went. */
 	result = idset_contains(&versions, history_element(record->sequence, number));
 	return result < 0 ? result : result ? 0 : -ENOENT;
 }
@@ -205,8 +202,8 @@ static int search_free(const struct idset *versions, uint32_t first, uint32_t la
 }
 
 /*
- * Chooses the number of a new version: the one behind the last given, so that one that was dropped
- * is given again as late as possible. -EFBIG: kept versions have all of them.
+ * Chooses the number of a new version: the one behind the last given, so that the number of a
+ * dropped one comes again as late as possible. -EFBIG: kept versions have all of them.
  */
 static int choose_number(struct engine *engine, struct partition *partition, uint32_t *number)
 {
@@ -423,8 +420,8 @@ int versions_before(struct engine *engine, struct partition *partition, uint64_t
 }
 
 /*
- * Between two rollbacks of the device a partition can go, but not come back: finds the first number
- * from `first` on, up to that of the next rollback, from which on versions do not have it.
+ * Between two rollbacks of the device a partition can go, but not come back. Finds the number from
+ * which on versions do not have it, between `first` and the next rollback at `next`.
  */
 static int find_gap(struct engine *engine, const struct partition *partition,
 		    const struct idset *versions, uint64_t first, uint64_t next, uint64_t *gap)
@@ -473,7 +470,7 @@ int versions_missed(struct engine *engine, struct partition *root,
 
 /* ---- dropping ---- */
 
-/* Carries what was written for a version that goes over to the next one, or to the one to come. */
+/* A version goes: the next one, or the one to come, counts what was written for it. */
 static int hand_over(struct engine_txn *txn, struct partition *partition, uint64_t bound,
 		     uint64_t written_bytes)
 {

@@ -437,7 +437,7 @@ static int touch_object(struct target *object)
 /*
  * Whether the object can have one more membership, or may change the one that it has as `number`.
  */
-static int check_room(struct target *object, bool replaces)
+static int check_space(struct target *object, bool replaces)
 {
 	uint32_t stored, live;
 	int result = replaces ? 0 : count_memberships(object, &stored, &live);
@@ -465,7 +465,7 @@ static int change_to(struct target *object, uint32_t number, const uint8_t *befo
 	result = idset_contains(&members, id);
 	if (result)
 		return result < 0 ? result : -EEXIST;
-	result = check_room(object, before != NULL);
+	result = check_space(object, before != NULL);
 	if (!result)
 		result = touch_object(object);
 	if (!result && live)

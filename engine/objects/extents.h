@@ -46,10 +46,10 @@ struct extents {
 
 void extents_free(struct extents *extents);
 
-/* Room for `more` further extents, so that as many calls below cannot fail. -ENOMEM. */
+/* Space for `more` further extents, so that as many calls below cannot fail. -ENOMEM. */
 int extents_reserve(struct extents *extents, uint32_t more);
 
-/* Makes a list what another one is. Needs room for all of the other one's. */
+/* Makes a list what another one is. Needs space for all of the other one's. */
 void extents_copy(struct extents *extents, const struct extents *from);
 
 /* The extent that holds `piece`, or NULL. */
@@ -59,13 +59,13 @@ const struct extent *extents_find(const struct extents *extents, uint32_t piece)
 uint32_t extents_next_piece(const struct extents *extents, uint64_t piece);
 
 /*
- * Notes that `piece` was put by transaction `now` (> void_sequence). Needs room for one extent.
+ * Notes that `piece` was put by transaction `now` (> void_sequence). Needs space for one extent.
  * Extents that touch become one where the rules above allow it.
  */
 void extents_add(struct extents *extents, uint32_t piece, uint64_t void_sequence);
 
 /*
- * Makes pieces first..end - 1 a hole. Needs room for one extent. The caller raises the object's
+ * Makes pieces first..end - 1 a hole. Needs space for one extent. The caller raises the object's
  * void sequence.
  */
 void extents_remove(struct extents *extents, uint64_t first, uint64_t end);

@@ -273,11 +273,11 @@ int target_change(struct target *target);
 /* The modification itself, behind target_touch. */
 void target_modified(struct target *target);
 
-/* What target_touch does when there is room: takes noted access times in and marks the onode. */
+/* The second half of target_touch: takes noted access times in and marks the onode. */
 void target_mark(struct target *target);
 
 /*
- * Makes room for one more changed onode. -ENOSPC, -EIO: of another one that had to be put for it.
+ * Puts changed onodes until there may be one more. -ENOSPC, -EIO: of one that was put.
  */
 int onodes_limit_dirty(struct engine_txn *txn);
 

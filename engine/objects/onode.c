@@ -210,16 +210,16 @@ int onode_load(struct record_store *store, uint16_t partition, uint64_t identifi
 /* ---- writing ---- */
 
 /* Chooses what is spilled: the longer part first, the other one only if it still does not fit. */
-static uint8_t choose_spilling(const struct onode *onode, uint32_t room)
+static uint8_t choose_spilling(const struct onode *onode, uint32_t space)
 {
 	uint32_t extents = onode->extents.count * EXTENT_BYTES;
 	uint32_t attributes = onode->attributes.length;
 
-	if ((uint64_t)extents + attributes <= room)
+	if ((uint64_t)extents + attributes <= space)
 		return 0;
 	if (extents > attributes)
-		return ONODE_EXTENTS_SPILLED | (attributes > room ? ONODE_ATTRIBUTES_SPILLED : 0);
-	return ONODE_ATTRIBUTES_SPILLED | (extents > room ? ONODE_EXTENTS_SPILLED : 0);
+		return ONODE_EXTENTS_SPILLED | (attributes > space ? ONODE_ATTRIBUTES_SPILLED : 0);
+	return ONODE_ATTRIBUTES_SPILLED | (extents > space ? ONODE_EXTENTS_SPILLED : 0);
 }
 
 /*

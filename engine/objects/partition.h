@@ -126,11 +126,11 @@ struct idset partition_set(struct engine *engine, struct partition *partition, i
 			   uint64_t bound);
 
 /*
- * Makes room for one more changed state. -ENOSPC, -EIO: of another one that had to be put for it.
+ * Puts changed states until there may be one more. -ENOSPC, -EIO: of one that was put.
  */
 int partitions_limit_dirty(struct engine_txn *txn);
 
-/* The pinned state is about to be changed; there is room. */
+/* The pinned state is about to be changed, behind partitions_limit_dirty. */
 void partition_mark(struct engine_txn *txn, struct partition *partition);
 
 /* The same for what is known of its history. */

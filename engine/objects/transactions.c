@@ -231,7 +231,8 @@ static void note_formatted(struct engine *engine)
 	result = engine->history->learn(engine);
 	if (result)
 		log_line(LOG_LEVEL_ERROR,
-			 "what was just formatted can't be read (error %d); open the unit again",
+			 "the unit can't read what it has just formatted (error %d); start the "
+			 "service again",
 			 -result);
 }
 

@@ -10,7 +10,7 @@
 
 static_assert(WRITTEN_PARTS > ENGINE_DIRTY_ONODES_MAX, "partitions of access times, and the root");
 
-/* The place of an index, made if there is room; WRITTEN_PARTS: there is none. */
+/* The place of an index, made if there is space; WRITTEN_PARTS: there is none. */
 static uint32_t place_of(struct written_parts *parts, uint16_t index)
 {
 	uint32_t at = 0;
