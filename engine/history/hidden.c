@@ -188,14 +188,22 @@ static void insert(struct hidden *hidden, const struct hidden_interval *interval
 	hidden->count++;
 }
 
-/* Takes out one of the list, which is on record no more. */
-static void take_out(struct hidden *hidden, const struct hidden_interval *interval)
+/* Takes out some, in the order of the list, which are on record no more. */
+static void take_out(struct hidden *hidden, const struct hidden_interval *dropped, uint32_t count)
 {
-	uint32_t at = position(hidden, interval->partition, interval->identifier, interval->at) - 1;
+	uint32_t from, kept;
 
-	hidden->lengths[interval->chunk] -= hidden_bytes(interval);
-	hidden->count--;
-	memmove(&hidden->list[at], &hidden->list[at + 1], (hidden->count - at) * sizeof(*interval));
+	from = kept = position(hidden, dropped->partition, dropped->identifier, dropped->at) - 1;
+	for (uint32_t taken = 0; taken < count; from++)
+		if (compare(&hidden->list[from], &dropped[taken]) != 0) {
+			hidden->list[kept++] = hidden->list[from];
+		} else {
+			hidden->lengths[dropped[taken].chunk] -= hidden_bytes(&dropped[taken]);
+			taken++;
+		}
+	memmove(&hidden->list[kept], &hidden->list[from],
+		(hidden->count - from) * sizeof(*dropped));
+	hidden->count -= count;
 }
 
 void hidden_undo(struct hidden *hidden, uint64_t at)
@@ -365,12 +373,10 @@ int hidden_drop(struct engine *engine, const struct hidden_interval *dropped, ui
 	struct dropping dropping = { .list = dropped, .count = count };
 	int result = count ? engine_aside(engine, drop, &dropping) : 0;
 
-	if (result)
+	if (result || !count)
 		return result;
-	for (uint32_t at = 0; at < count; at++)
-		take_out(&engine->past->hidden, &dropped[at]);
-	if (count)
-		engine->past->hidden.is_short = false;
+	take_out(&engine->past->hidden, dropped, count);
+	engine->past->hidden.is_short = false;
 	return 0;
 }
 

@@ -93,8 +93,8 @@ void hidden_undo(struct hidden *hidden, uint64_t at);
 int hidden_follow(struct engine_txn *txn);
 
 /*
- * Drops some of which nobody can tell that they are gone, in a transaction of their own. Errors
- * leave all as it was.
+ * Drops some, in the order of the list, of which nobody can tell that they are gone, in a
+ * transaction of their own. Errors leave all as it was.
  */
 int hidden_drop(struct engine *engine, const struct hidden_interval *dropped, uint32_t count);
 

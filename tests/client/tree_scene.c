@@ -18,20 +18,29 @@
 
 #include <cmocka.h>
 
+#include "common/bytes.h"
+#include "engine/muninn/hash.h"
+
 /* ---- files ---- */
 
 void scene_write_file(const char *folder, const char *name, size_t length, unsigned seed)
 {
 	char path[512];
+	uint64_t random = seed;
+	uint8_t *bytes = malloc(length + sizeof(random));
 	FILE *file;
 
+	assert_non_null(bytes);
+	for (size_t i = 0; i < length; i += sizeof(random)) {
+		random += UINT64_C(0x9e3779b97f4a7c15);
+		put_le64(bytes + i, hash_mix(random));
+	}
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
 	file = fopen(path, "w");
 	assert_non_null(file);
-	srand(seed);
-	for (size_t i = 0; i < length; i++)
-		fputc(rand(), file);
+	assert_int_equal(fwrite(bytes, 1, length, file), length);
 	assert_int_equal(fclose(file), 0);
+	free(bytes);
 }
 
 void scene_make_directory(const char *folder, const char *name)
@@ -111,17 +120,19 @@ void scene_make_tree(const struct scene *scene)
 
 static bool same_content(const char *left, const char *right)
 {
+	static uint8_t of_a[1 << 16], of_b[1 << 16];
 	FILE *a = fopen(left, "r"), *b = fopen(right, "r");
-	int c = 0, d = 0;
+	size_t got;
+	bool same;
 
 	assert_true(a && b);
-	while (c == d && c != EOF) {
-		c = fgetc(a);
-		d = fgetc(b);
-	}
+	do {
+		got = fread(of_a, 1, sizeof(of_a), a);
+		same = fread(of_b, 1, sizeof(of_b), b) == got && memcmp(of_a, of_b, got) == 0;
+	} while (same && got);
 	fclose(a);
 	fclose(b);
-	return c == d;
+	return same;
 }
 
 static void compare_entry(const char *left, const char *right, const struct stat *a)

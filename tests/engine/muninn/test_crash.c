@@ -13,10 +13,10 @@
 
 #include <cmocka.h>
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/bytes.h"
@@ -29,6 +29,7 @@ enum {
 	VALUE_BYTES = 200,
 	ROUNDS = 20,
 	TRANSACTIONS_PER_ROUND_MAX = 400,
+	US_TO_LIVE_MAX = 3000, /* a few transactions */
 	FREE_MIN = 420
 };
 
@@ -95,7 +96,20 @@ static void merge_when_low(struct record_store *store)
 		result = store->operations->merge(store, &keep, &merge);
 }
 
-static _Noreturn void child(const char *path, uint64_t next, volatile uint64_t *committed)
+/* Kills this process in so many microseconds, wherever it is then. */
+static void be_killed_in(uint32_t us)
+{
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL };
+	const struct itimerspec time = { .it_value.tv_nsec = us * 1000L };
+	timer_t timer;
+
+	if (timer_create(CLOCK_MONOTONIC, &event, &timer) || timer_settime(timer, 0, &time, NULL))
+		_exit(3);
+}
+
+/* Commits until it is killed, a while after transaction `target`. */
+static _Noreturn void child(const char *path, uint64_t next, volatile uint64_t *committed,
+			    uint64_t target)
 {
 	struct error_text error;
 	struct record_store *store = NULL;
@@ -108,6 +122,8 @@ static _Noreturn void child(const char *path, uint64_t next, volatile uint64_t *
 			_exit(2);
 		merge_when_low(store);
 		__atomic_store_n(committed, next, __ATOMIC_SEQ_CST);
+		if (next == target)
+			be_killed_in(1 + (uint32_t)(hash_mix(target) % US_TO_LIVE_MAX));
 	}
 }
 
@@ -145,18 +161,18 @@ static bool is_applied(struct record_store *store, uint64_t transaction)
 	return found_transaction(store, key_number(transaction, 0)) == transaction;
 }
 
-static void kill_child_after(pid_t pid, const volatile uint64_t *committed, uint64_t target)
+static void run_child(const char *path, uint64_t next, volatile uint64_t *committed,
+		      uint64_t target)
 {
+	pid_t pid = fork();
 	int status;
 
-	while (__atomic_load_n(committed, __ATOMIC_SEQ_CST) < target) {
-		if (waitpid(pid, &status, WNOHANG) == pid)
-			fail_msg("the child ended by itself: status %d", status);
-		sched_yield();
-	}
-	kill(pid, SIGKILL);
+	assert_true(pid >= 0);
+	if (pid == 0)
+		child(path, next, committed, target);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFSIGNALED(status));
+	if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
+		fail_msg("the child ended by itself: status %d", status);
 }
 
 static void kill_and_recover(int rounds)
@@ -184,13 +200,9 @@ static void kill_and_recover(int rounds)
 
 	for (int round = 0; round < rounds; round++) {
 		uint64_t target = last + 1 + hash_mix(seed++) % TRANSACTIONS_PER_ROUND_MAX;
-		*committed = last;
-		pid_t pid = fork();
 
-		assert_true(pid >= 0);
-		if (pid == 0)
-			child(path, last + 1, committed);
-		kill_child_after(pid, committed, target);
+		*committed = last;
+		run_child(path, last + 1, committed, target);
 		for (; last < *committed; last++)
 			apply(expected, last + 1);
 		if (nand_open(path, &nand, &error) ||

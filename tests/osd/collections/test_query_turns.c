@@ -17,10 +17,11 @@
 #include "common/bytes.h"
 #include "engine/history/past.h"
 #include "engine/objects/objects.h"
+#include "osd/execute.h"
 #include "tests/osd/unit.h"
 
-/* Members FIRST … of collection LINEAR; several turns of a search. */
-enum { MANY = 6000, HEAD = 12, ROUNDS = 30 };
+/* Members FIRST … of collection LINEAR; several turns of a search, which lists so many at once. */
+enum { MANY = 750, AT_ONCE = 32, HEAD = 12, ROUNDS = 30 };
 #define LINEAR UINT64_C(0x20000)
 #define FIRST  UINT64_C(0x20001)
 #define PAGE   0x10000u
@@ -32,6 +33,8 @@ static int set_up(void **state)
 
 	unit_set_up(state);
 	unit = *state;
+	unit->device->portions.candidates = AT_ONCE;
+	assert_true(MANY > 2 * AT_ONCE * unit->device->portions.turn);
 	unit_create_partition(unit, P);
 	call_run(unit, &call);
 	expect_good(unit);
