@@ -88,7 +88,7 @@ BENCH_OBJ := $(BENCH_SRC:%.c=$(OBJ)/%.o)
 MODULE_OBJ := $(MODULE_SRC:%.c=$(OBJ)/%.o)
 # What muninnd's main program and the unit tests link.
 DAEMON_PARTS := $(patsubst %.c,$(OBJ)/%.o,$(filter-out daemon/muninnd.c,$(DAEMON_SRC)) \
-	$(filter-out daemon/module/bs_muninn.c daemon/module/identity.c,$(MODULE_SRC)))
+	$(filter-out daemon/module/bs_muninn.c daemon/module/identity.c daemon/module/stream.c,$(MODULE_SRC)))
 
 # Each tests/FOLDER/test_*.c is a program. Others of its folder and of the one above are its
 # helpers.
@@ -169,7 +169,7 @@ TGT_NAME := $(BUILD)/tgt-$(lastword $(subst :, ,$(TGT_VERSION)))
 TGT_DIR := $(or $(TGT_SRC),$(TGT_NAME))
 TGT_IDENTITY := $(BUILD)/generated/tgt_identity.h
 TGT_USERS := $(MODULE_OBJ) $(OBJ)/daemon/tgt_control.o \
-	$(patsubst %,$(OBJ)/tests/daemon/%.o,test_io_threads test_unit test_osd_unit)
+	$(patsubst %,$(OBJ)/tests/daemon/%.o,test_io_threads test_requests test_unit test_osd_unit)
 
 $(TGT_USERS): CPPFLAGS += -isystem $(TGT_DIR)/usr -isystem $(BUILD)/generated
 $(TGT_USERS): $(TGT_DIR)/usr/tgtd.h $(TGT_IDENTITY)

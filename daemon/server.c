@@ -164,13 +164,13 @@ static int start_tgtd(struct server *server, struct error_text *error)
 	const struct config *config = server->config;
 	struct tgtd_options options = {
 		.program = config->tgtd,
-		.module = strcmp(config->module, CONFIG_MODULE_INSTALLED) ? config->module : NULL,
+		.module = config->module,
 		.portal = server->portal,
 		.log_level = config->log_level,
 		.answer_ms = ANSWER_MS,
 	};
 
-	if (!options.module && access(config->module, R_OK))
+	if (access(config->module, R_OK))
 		return error_set(error, -errno, "module %s: %s; run make install", config->module,
 				 strerror(errno));
 	return tgtd_start(&options, &server->tgtd, error);

@@ -83,8 +83,6 @@ static void relay_rest(struct tgtd *tgtd)
  */
 static int link_module(const char *module, struct error_text *error)
 {
-	if (access(module, R_OK))
-		return error_set(error, -errno, "module %s: %s", module, strerror(errno));
 	if (unlink(MODULE_LINK) && errno != ENOENT)
 		return error_set(error, -errno, "%s in the run directory: %s", MODULE_LINK,
 				 strerror(errno));
@@ -104,11 +102,9 @@ static void set_environment(const struct tgtd_options *options)
 	setenv("MUNINN_LOG_LEVEL", levels[options->log_level], 1);
 	/* tgtd would announce itself to systemd before it has a target. */
 	unsetenv("NOTIFY_SOCKET");
-	if (options->module) {
-		snprintf(preload, sizeof(preload), "%s%s./" MODULE_LINK, before ? before : "",
-			 before ? ":" : "");
-		setenv("LD_PRELOAD", preload, 1);
-	}
+	snprintf(preload, sizeof(preload), "%s%s./" MODULE_LINK, before ? before : "",
+		 before ? ":" : "");
+	setenv("LD_PRELOAD", preload, 1);
 }
 
 /* In the child. Returns only by failing. */
@@ -151,7 +147,7 @@ int tgtd_start(const struct tgtd_options *options, struct tgtd *tgtd, struct err
 	if (access(options->program, X_OK))
 		return error_set(error, -errno, "%s: %s; install the package tgt", options->program,
 				 strerror(errno));
-	result = options->module ? link_module(options->module, error) : 0;
+	result = link_module(options->module, error);
 	if (result)
 		return result;
 	if (pipe2(log_pipe, O_CLOEXEC))

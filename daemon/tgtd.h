@@ -31,8 +31,7 @@ struct tgtd {
 
 struct tgtd_options {
 	const char *program;
-	const char *module; /* preloaded, so that it need not be installed; NULL: tgtd loads the
-			       installed one */
+	const char *module; /* preloaded: it need not be installed, and stands before libc */
 	const char *portal; /* ADDRESS:PORT, IPv6 in brackets */
 	enum log_level log_level;
 	int answer_ms; /* as in struct tgtd */

@@ -4,6 +4,7 @@
  * tgtd from holding commands back, and give each command to the unit's order of tasks.
  */
 #include "daemon/module/nexus.h"
+#include "daemon/module/requests.h"
 #include "daemon/module/unit.h"
 
 /* Needs the others before it. */
@@ -93,6 +94,7 @@ static void watch_first_unit(struct target *target)
 	if (list_empty(&target->device_list))
 		return;
 	first = list_first_entry(&target->device_list, struct scsi_lu, device_siblings);
+	requests_watch(first);
 	if (first->cmd_perform == target_cmd_perform)
 		first->cmd_perform = arrive_at_first;
 }
@@ -108,6 +110,7 @@ static bool is_on_threads(const struct unit_kind *kind, size_t operation)
 void unit_watch_arrivals(struct unit *unit, struct scsi_lu *lu)
 {
 	watch_first_unit(lu->tgt);
+	requests_watch(lu);
 	unit->stock_perform = lu->cmd_perform;
 	lu->cmd_perform = arrive;
 	for (size_t i = 0; i < NR_SCSI_OPCODES; i++) {

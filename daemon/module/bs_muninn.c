@@ -130,6 +130,9 @@ void register_bs_module(void)
 		log_line(LOG_LEVEL_ERROR, "%s", error.text);
 		return;
 	}
+	/* tgtd loads what it was preloaded with, too, where that is installed. */
+	if (get_backingstore_template(unit_types[0].backing_store) == &templates[0])
+		return;
 	if (get_backingstore_template(unit_types[0].backing_store)) {
 		log_line(LOG_LEVEL_INFO, "a backing store %s is loaded already; using that one",
 			 unit_types[0].backing_store);

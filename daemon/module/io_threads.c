@@ -19,12 +19,13 @@
 
 #include "daemon/module/nexus.h"
 
+#include "daemon/module/requests.h"
+
 #include "list.h"
 #include "scsi.h"
 #include "tgtd.h"
 
 /* Need the others before them. */
-#include "driver.h"
 #include "target.h"
 
 /* One thread, and what it does. */
@@ -36,12 +37,6 @@ struct io_thread {
 	uint64_t awaited;         /* under lock: the threads (bits) that it waits for at its end */
 	struct mgmt_req
 		*request; /* under lock: an initiator's request to abort `running`, as last seen */
-};
-
-/* A request to abort a command, which another request has replaced in the command. */
-struct superseded {
-	struct mgmt_req *request;
-	int driver; /* its number among tgtd's */
 };
 
 /* Where a command is executed: `kind` of its task. */
@@ -61,9 +56,7 @@ struct io_threads {
 	struct order order;     /* under lock: of all commands that have not ended */
 	struct list_head due;   /* under lock: commands of the main thread whose turn has come */
 	struct list_head done;  /* under lock: ended commands, of which tgtd is to be told */
-	struct superseded superseded[IO_THREADS_MAX]; /* under lock: to be answered */
-	unsigned int superseded_count;                /* under lock */
-	bool stopping;                                /* under lock */
+	bool stopping;          /* under lock */
 
 	unsigned int count; /* threads that run */
 	struct io_thread threads[];
@@ -155,26 +148,6 @@ static void release_waiting(struct io_thread *thread)
 	pthread_cond_broadcast(&io->changed);
 }
 
-/*
- * Under lock. tgtd notes one request in a command. A second one (an initiator resets the unit
- * because ABORT TASK takes too long) replaces the first, which tgtd would never answer, nor would
- * it let that connection end.
- */
-static void look_at_request(struct io_thread *thread)
-{
-	struct io_threads *io = thread->io;
-	struct mgmt_req *request = __atomic_load_n(&thread->running->mreq, __ATOMIC_ACQUIRE);
-
-	if (request == thread->request)
-		return;
-	if (thread->request && io->superseded_count < IO_THREADS_MAX)
-		io->superseded[io->superseded_count++] = (struct superseded){
-			thread->request,
-			thread->running->c_target->lid,
-		};
-	thread->request = request;
-}
-
 static void run(struct io_thread *thread, struct order_task *task)
 {
 	struct io_threads *io = thread->io;
@@ -193,8 +166,6 @@ static void run(struct io_thread *thread, struct order_task *task)
 	 */
 	while (thread->awaited != 0)
 		pthread_cond_wait(&io->changed, &io->lock);
-	look_at_request(thread);
-	thread->request = NULL;
 	thread->running = NULL;
 	thread->aborts = false;
 	release_waiting(thread);
@@ -333,24 +304,8 @@ static void say_that_it_was_aborted(struct scsi_cmd *cmd)
 		cmd->mreq->function = ABORT_TASK_SET;
 }
 
-/*
- * Does what tgtd does at the end of a request's command, but says that the function was rejected.
- */
-static void answer_superseded(const struct superseded *superseded)
-{
-	struct mgmt_req *request = superseded->request;
-
-	if (--request->busy > 0)
-		return;
-	request->result = -ECANCELED;
-	tgt_drivers[superseded->driver]->mgmt_end_notify(request);
-	free(request);
-}
-
 static void complete(struct io_threads *io)
 {
-	struct superseded superseded[IO_THREADS_MAX];
-	unsigned int superseded_count;
 	struct list_head due, done;
 
 	INIT_LIST_HEAD(&due);
@@ -358,12 +313,7 @@ static void complete(struct io_threads *io)
 	pthread_mutex_lock(&io->lock);
 	list_splice_init(&io->due, &due);
 	list_splice_init(&io->done, &done);
-	superseded_count = io->superseded_count;
-	memcpy(superseded, io->superseded, superseded_count * sizeof(superseded[0]));
-	io->superseded_count = 0;
 	pthread_mutex_unlock(&io->lock);
-	for (unsigned int i = 0; i < superseded_count; i++)
-		answer_superseded(&superseded[i]);
 	while (!list_empty(&due)) {
 		struct scsi_cmd *cmd = list_first_entry(&due, struct scsi_cmd, bs_list);
 
@@ -426,14 +376,12 @@ static void on_timer(int fd, int events, void *data)
 		expirations = 0;
 	pthread_mutex_lock(&io->lock);
 	wake_if(io, order_visit(&io->order, take_out_aborted, io));
-	for (unsigned int i = 0; i < io->count; i++)
-		if (io->threads[i].running)
-			look_at_request(&io->threads[i]);
 	idle = order_is_empty(&io->order);
 	pthread_mutex_unlock(&io->lock);
 	io->timer_runs = false;
 	if (!idle)
 		set_timer(io);
+	requests_look();
 	complete(io);
 }
 

@@ -75,20 +75,7 @@ void target_cmd_io_done(struct scsi_cmd *cmd, int result)
 	last_result = result;
 }
 
-static struct mgmt_req answered; /* the last one, as tgtd's driver was given it */
-static unsigned int answers;
-
-static int answer(struct mgmt_req *request)
-{
-	assert_true(pthread_equal(pthread_self(), main_thread));
-	answered = *request;
-	answers++;
-	return 0;
-}
-
-static struct tgt_driver driver = { .mgmt_end_notify = answer };
-struct tgt_driver *tgt_drivers[] = { NULL, &driver, NULL };
-static struct target target = { .lid = 1 };
+struct tgt_driver *tgt_drivers[] = { NULL };
 
 /* One turn of tgtd's event loop. */
 static void turn(void)
@@ -380,55 +367,6 @@ static void test_a_command_that_is_aborted_when_it_has_begun_does_not_exist_any_
 	io_threads_stop(threads);
 }
 
-static struct mgmt_req *request_of(uint64_t id, int busy)
-{
-	struct mgmt_req *request = calloc(1, sizeof(*request));
-
-	*request = (struct mgmt_req){ .mid = id, .function = ABORT_TASK, .busy = busy };
-	return request;
-}
-
-/* As tgtd does it: the request that was there before is lost to it. */
-static void request_abort(unsigned int number, struct mgmt_req *request)
-{
-	__atomic_store_n(&commands[number].mreq, request, __ATOMIC_RELEASE);
-}
-
-static void test_a_request_that_another_takes_the_place_of_is_answered(void **state)
-{
-	struct mgmt_req *waits_for_more = request_of(2, 2), *last = request_of(4, 1);
-
-	(void)state;
-	answers = 0;
-	commands[0].c_target = &target;
-	start_in_order(1, ORDER_SIMPLE);
-	request_abort(0, request_of(1, 1));
-	tick();
-	tick();
-	assert_int_equal(answers, 0);
-	request_abort(0, waits_for_more);
-	tick();
-	assert_int_equal(answers, 1);
-	assert_int_equal(answered.mid, 1);
-	assert_int_equal(answered.result, -ECANCELED);
-	/* tgtd answers it when its other command ends. */
-	request_abort(0, request_of(3, 1));
-	tick();
-	assert_int_equal(answers, 1);
-	assert_int_equal(waits_for_more->busy, 1);
-	/* Also between the last look and the end; the last one is tgtd's to answer. */
-	request_abort(0, last);
-	atomic_store(&may_execute, true);
-	turn();
-	assert_int_equal(answers, 2);
-	assert_int_equal(answered.mid, 3);
-	assert_int_equal(completed, 1);
-	assert_int_equal(last->busy, 1);
-	io_threads_stop(threads);
-	free(waits_for_more);
-	free(last);
-}
-
 /* ---- commands of the main thread ---- */
 
 static void test_what_the_main_thread_performs_is_performed_at_once_in_its_turn(void **state)
@@ -710,7 +648,6 @@ int main(void)
 		prepared(test_an_aborted_command_that_has_not_begun_is_not_executed),
 		prepared(test_an_aborted_command_does_not_wait_for_its_turn),
 		prepared(test_a_command_that_is_aborted_when_it_has_begun_does_not_exist_any_more),
-		prepared(test_a_request_that_another_takes_the_place_of_is_answered),
 		prepared(test_what_the_main_thread_performs_is_performed_at_once_in_its_turn),
 		prepared(test_what_the_main_thread_performs_waits_for_its_turn),
 		prepared(test_a_stop_performs_what_waits_for_its_turn),

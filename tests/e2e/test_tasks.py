@@ -2,6 +2,7 @@
 """Task management and lost connections, with commands in the module's hands: each command completes exactly once, and the
 unit works on."""
 
+import os
 import random
 import time
 import unittest
@@ -445,6 +446,25 @@ class HeldTasks(E2ETest):
         self.assertEqual(reading.status, GOOD)
         # tgtd by itself answers the first one never, and keeps its session.
         session.close()
+        self.assertEqual(daemon.stop(), 0, daemon.errors)
+
+    def test_requests_that_come_together_leave_nothing_behind(self):
+        """tgtd forgets a request when another one for the same command comes: its session and socket would stay."""
+        daemon = self.slow_daemon(threads=4)
+        folder = f"/proc/{daemon.tgtd_pid}/fd"
+        before = len(os.listdir(folder))
+        for _ in range(3):
+            session, _, reading = self.held(4, SIMPLE, daemon)
+            for _ in range(20):
+                session.request(ABORT_TASK, session.tag_of(reading))
+            session.request(LOGICAL_UNIT_RESET)
+            self.assertEqual([session.next_response() for _ in range(20)], [FUNCTION_REJECTED] * 20)
+            self.assertEqual(session.next_response(), FUNCTION_COMPLETE)
+            session.close()
+        limit = time.monotonic() + LIMIT_SECONDS
+        while len(os.listdir(folder)) > before:
+            self.assertLess(time.monotonic(), limit, "sockets stay open")
+            time.sleep(0.1)
         self.assertEqual(daemon.stop(), 0, daemon.errors)
 
     def test_a_reset_ends_what_has_not_begun_of_all_sessions(self):
