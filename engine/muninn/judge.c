@@ -121,6 +121,7 @@ static bool list_key(struct merge_run *run, const struct record_key *key, uint64
 		list->from = run->from;
 		list->to = run->to;
 		list->searches = list->count = 0;
+		memset(list->answers, 0, sizeof(list->answers));
 	}
 	if (++list->searches != LIST_FROM)
 		return false;
@@ -130,36 +131,58 @@ static bool list_key(struct merge_run *run, const struct record_key *key, uint64
 	return false;
 }
 
-/* Finds in the list what `search` would find. False: it is not there. */
-static bool find_in_list(struct judged *judged, const struct visibility *visibility,
-			 struct merge_find *find)
+/* The first that is not newer than the bound, visible or not. */
+static uint32_t first_within(const struct merge_list *list, uint64_t bound)
 {
-	const struct merge_list *list = &judged->run->list;
-	const struct record_key *key = &judged->header->key;
-	uint32_t low = 0, high;
+	uint32_t low = 0, high = list->count;
 
-	if (judged->roughly || !list_key(judged->run, key, visibility->bound))
-		return false;
-	/* The first that is not newer than the bound. */
-	for (high = list->count; low < high;) {
+	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 
-		if (list->records[middle].sequence > visibility->bound)
+		if (list->records[middle].sequence > bound)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	for (; low < list->count; low++) {
-		const struct merge_listed *listed = &list->records[low];
+	return low;
+}
 
-		if (!record_is_visible(visibility, key, listed->sequence))
-			continue;
-		*find = (struct merge_find){ .sequence = listed->sequence,
-					     .length = listed->length,
-					     .crc = listed->crc };
-		return true;
-	}
-	return false;
+/* Which of the list a reader finds; list->count: none. */
+static uint32_t first_visible(struct merge_list *list, const struct visibility *visibility)
+{
+	bool timeline = visibility->timeline != NULL;
+	uint64_t hash = hash_mix(visibility->bound ^ (uint64_t)timeline << 63);
+	struct merge_list_answer *answer = &list->answers[hash % MERGE_LIST_ANSWERS];
+	uint32_t at;
+
+	if (answer->bound == visibility->bound && answer->timeline == timeline)
+		return answer->at;
+	at = first_within(list, visibility->bound);
+	while (at < list->count &&
+	       !record_is_visible(visibility, &list->key, list->records[at].sequence))
+		at++;
+	*answer = (struct merge_list_answer){ .bound = visibility->bound,
+					      .timeline = timeline,
+					      .at = at };
+	return at;
+}
+
+/* Finds in the list what `search` would find. False: it is not there. */
+static bool find_in_list(struct judged *judged, const struct visibility *visibility,
+			 struct merge_find *find)
+{
+	struct merge_list *list = &judged->run->list;
+	uint32_t at;
+
+	if (judged->roughly || !list_key(judged->run, &judged->header->key, visibility->bound))
+		return false;
+	at = first_visible(list, visibility);
+	if (at == list->count)
+		return false;
+	*find = (struct merge_find){ .sequence = list->records[at].sequence,
+				     .length = list->records[at].length,
+				     .crc = list->records[at].crc };
+	return true;
 }
 
 /* ---- whether a record is found ---- */

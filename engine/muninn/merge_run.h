@@ -19,6 +19,8 @@ struct merge_find {
 #define MERGE_FINDS 256
 
 /* All records of a key with numbers from `from` to `to`, hidden ones too, newest first. */
+#define MERGE_LIST_ANSWERS 64
+
 struct merge_list {
 	struct record_key key;
 	uint64_t from, to; /* 0, 0: nothing is listed */
@@ -28,6 +30,12 @@ struct merge_list {
 		uint64_t sequence;
 		uint32_t length, crc; /* of its value */
 	} records[MERGE_LISTED];
+	/* Which of them readers find, so that hidden ones are passed over once for each bound. */
+	struct merge_list_answer {
+		uint64_t bound; /* 0: nothing is noted here */
+		bool timeline;  /* as in struct merge_find */
+		uint32_t at;    /* `count`: none of them */
+	} answers[MERGE_LIST_ANSWERS];
 };
 
 /* A page that a merge has read. */

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* What judging the records of one key in a segment costs, when a rollback hides many of them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+#include <errno.h>
+
+#include "engine/open.h"
+#include "engine/options.h"
+
+enum {
+	SEGMENT_PAGES = 64,
+	VERSIONS = 800, /* of the key, nearly a segment */
+	GONE_BACK_TO = 400,
+	GONE_BACK_AT = 700,
+	ASKED_MAX = 16, /* for each version: whether something is hidden */
+};
+
+static const struct record_key hot = { .partition = 1, .identifier = 0x10000 };
+
+struct timeline {
+	uint64_t first; /* number of the first version */
+	uint64_t asked;
+};
+
+/* Versions GONE_BACK_TO to GONE_BACK_AT are hidden from those who look from there on. */
+static bool is_hidden(void *context, const struct record_key *key, uint64_t sequence,
+		      uint64_t bound)
+{
+	struct timeline *timeline = context;
+
+	(void)key;
+	timeline->asked++;
+	return bound >= timeline->first + GONE_BACK_AT &&
+	       sequence >= timeline->first + GONE_BACK_TO &&
+	       sequence <= timeline->first + GONE_BACK_AT;
+}
+
+/* What is kept: the state right after going back, and the present. */
+static uint32_t boundaries(void *context, const struct record_key *key,
+			   const struct record_info *info, uint64_t *bounds, uint32_t max)
+{
+	const struct timeline *timeline = context;
+
+	(void)key;
+	(void)max;
+	bounds[0] = timeline->first + GONE_BACK_AT;
+	return info->sequence <= bounds[0];
+}
+
+static uint64_t put(struct record_store *store, const struct record_key *key, unsigned flags)
+{
+	uint64_t value = 0, sequence = store->operations->begin(store, 0);
+
+	assert_int_equal(store->operations->put(store, key, sequence, flags, &value, sizeof(value),
+						RECORD_ROOM_WRITE),
+			 0);
+	store->operations->commit(store);
+	return sequence;
+}
+
+static struct record_statistics statistics_of(struct record_store *store)
+{
+	struct record_statistics statistics = { 0 };
+
+	store->operations->statistics(store, &statistics);
+	return statistics;
+}
+
+static void test_hidden_versions_are_passed_over_once_for_each_bound(void **state)
+{
+	const struct nand_geometry shape = {
+		.page_bytes = 512,
+		.spare_bytes = 64,
+		.pages_per_block = 16,
+		.blocks = 400,
+		.channels = 1,
+		.dies_per_channel = 1,
+	};
+	const struct engine_options options = {
+		.muninn.rows = 1,
+		.muninn.segment_pages = SEGMENT_PAGES,
+		.muninn.record_bytes = 64,
+		.muninn.bloom.hot_rows = BLOOM_HOT_ROWS_SPREAD,
+	};
+	struct timeline timeline = { 0 };
+	const struct record_timeline asked = { .context = &timeline, .is_hidden = is_hidden };
+	const struct record_keep keep = { .context = &timeline, .boundaries = boundaries };
+	struct record_merge merge = { .live_permille_max = 1000, .segments_wanted = 1 };
+	struct error_text error = { "" };
+	struct record_store *store;
+	struct record_info info;
+	struct nand *nand;
+	uint64_t nvram;
+
+	(void)state;
+	assert_int_equal(engine_nvram_bytes(&shape, &options, &nvram, &error), 0);
+	assert_int_equal(nand_open_memory(&shape, nvram, &nand, &error), 0);
+	assert_int_equal(engine_format(nand, &options, &error), 0);
+	assert_int_equal(engine_open_records(nand, &options, &store, &error), 0);
+	timeline.first = put(store, &hot, 0);
+	for (uint32_t n = 1; n < VERSIONS; n++)
+		put(store, &hot, 0);
+	store->operations->set_timeline(store, &asked);
+	/* Others fill the segment. */
+	for (uint32_t n = 1; statistics_of(store).segments_sealed == 0; n++)
+		put(store, &(struct record_key){ .partition = 1, .identifier = 0x10000 + n }, 0);
+	timeline.asked = 0;
+	assert_int_equal(store->operations->merge(store, &keep, &merge), 0);
+	assert_int_equal(merge.segments_freed, 1);
+	/* The last before the rollback is kept, for its bound, and the newest of each key. */
+	assert_true(merge.records_dropped >= VERSIONS - 3);
+	assert_in_range(timeline.asked, 1,
+			ASKED_MAX * (merge.records_dropped + merge.records_moved));
+	assert_int_equal(
+		store->operations->get(store, &hot, timeline.first + GONE_BACK_AT, NULL, 0, &info),
+		0);
+	assert_int_equal(info.sequence, timeline.first + GONE_BACK_TO - 1);
+	assert_int_equal(store->operations->close(store, false), 0);
+	assert_int_equal(nand_close(nand), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_hidden_versions_are_passed_over_once_for_each_bound),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
