@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * nand_read and nand_program where a back end has many pages under way: each call has one of the
- * device's own queues for its time, so that a call of many pages moves them together, and threads
- * do not wait for one another.
+ * nand_read and nand_program on back ends that have many pages under way. Each call takes one of
+ * the device's own queues while it runs. So its pages move together, and threads do not wait for
+ * one another.
  */
 #include <errno.h>
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Copies of page data into and out of a device's memory, which is larger than any cache.
+ * Copies page data into and out of a device's memory, which is larger than any cache.
  *
- * In: past the caches, as what is programmed is seldom read soon; a third faster than memcpy(3),
- * and what the caller has in the caches stays there. Out: with vector registers instead of the
- * string instructions that memcpy takes for this size, which start slowly (measured by
- * `muninn-bench nand`).
+ * In: past the caches, because what is programmed is seldom read soon. That is a third faster than
+ * memcpy(3), and leaves in the caches what the caller has there. Out: with vector registers. memcpy
+ * takes string instructions for this size, which start slowly (measured by `muninn-bench nand`).
  *
  * `bytes` is a multiple of 64. The device's side begins at a multiple of 64, the caller's anywhere.
  */

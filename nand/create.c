@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Creates images. Both superblocks say "creating" until all else is stable, so that a crash at any
- * point leaves something that nand_open knows for what it is.
+ * Creates images. Both superblocks say "creating" until all else is stable. So nand_open recognises
+ * what a crash leaves at any point.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The file back end: page data go past the host's page cache by direct I/O, many at once (queue.c);
- * the spare areas, a sixteenth as much, are mapped as in mmap.c, so a page costs one transfer. The
- * host keeps those that are in use in its page cache and takes their memory back when it needs it;
- * then the next look at one reads 4096 bytes, the spare areas of 16 neighbours.
+ * The file back end. Page data go past the host's page cache by direct I/O, many transfers at once
+ * (queue.c). The spare areas, a sixteenth as much, are mapped as in mmap.c, so a page costs one
+ * transfer. The host keeps those in use in its page cache and takes their memory back when it needs
+ * it. The next look at one then reads 4096 bytes, the spare areas of 16 neighbours.
  *
- * A process that dies waits for its transfers before it lets go of its files, the lock among them,
- * so none arrives late on a page that the next process has programmed.
+ * A process that dies waits for its transfers before it lets go of its files and the lock. So none
+ * arrives late on a page that the next process has programmed.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -106,9 +106,9 @@ bool nand_block_word_decode(uint64_t stored, uint32_t pages_per_block,
 			    struct nand_block_word *word);
 
 /*
- * The last NAND_SPARE_RESERVED bytes of a spare area. `erase_count` is that of the block when the
- * page was programmed: a page that a lost write-back left over from an earlier life of its block
- * gives itself away.
+ * The last NAND_SPARE_RESERVED bytes of a spare area. `erase_count` is the block's when the page
+ * was programmed. It gives away a page from an earlier life of its block, which a lost write-back
+ * can leave.
  */
 struct nand_page_check {
 	uint32_t data_crc; /* CRC-32C of the data area */

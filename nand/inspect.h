@@ -63,7 +63,7 @@ void nand_page_dump_free(struct nand_page_dump *dump);
 
 /*
  * The process that has the image open for writing; 0: none, or the host does not tell. Takes no
- * lock, so it is in nobody's way, and an answer of the past when it is given.
+ * lock, so it disturbs nobody, and the answer may be out of date when it arrives.
  */
 long nand_image_holder(const char *path);
 

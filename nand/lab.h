@@ -2,9 +2,9 @@
 /*
  * Where the paths of read, program and erase meet timing, faults and power cuts. Private to nand/.
  *
- * Everything is off until a nand_set_… or arm function was called; until then all that a path pays
- * is one load of nand->features. The state behind a feature is allocated when it is first wanted,
- * and stays until the handle is freed.
+ * Everything is off until a nand_set_ or arm function is called. Until then a path pays one load of
+ * nand->features. The state behind a feature is allocated when it is first wanted, and stays until
+ * the handle is freed.
  */
 #ifndef MUNINN_NAND_LAB_H
 #define MUNINN_NAND_LAB_H
@@ -31,11 +31,13 @@ void nand_feature_switch(struct nand *nand, enum nand_feature feature, bool on);
 /* ---- timing ---- */
 
 /*
- * One call of a user, with any number of pages; or one asynchronous request. `begin` when it is
- * submitted; `page` for each page or block in the order of submission (in virtual time: before
- * anything whose order is the host's); `end` waits until all of it is complete. An asynchronous
- * request ends when `completion_ns` is not later than nand_timed_now, and calls `end` then (in
- * virtual time: take the request with the least completion_ns, then `end`).
+ * The time of one call with any number of pages, or of one asynchronous request. `begin` is called
+ * when it is submitted; `page` for each page or block, in the order of submission (in virtual time:
+ * before anything whose order is the host's); `end` waits until all of it is complete.
+ *
+ * An asynchronous request is complete when `completion_ns` is not later than nand_timed_now, and
+ * calls `end` then. In virtual time: take the request with the least completion_ns, then call
+ * `end`.
  */
 struct nand_timed {
 	uint64_t arrival_ns;
@@ -114,7 +116,7 @@ void nand_faults_free(struct nand *nand);
 
 /*
  * Each is called when its operation is about to happen and nothing else can refuse it. 0: go on.
- * -EIO: the power is off, or it failed just now and has left of the operation what it leaves.
+ * -EIO: the power is off; or it fails now, and what is left of the operation is there.
  */
 int nand_power_read_slow(struct nand *nand, uint64_t page);
 int nand_power_program_slow(struct nand *nand, const struct nand_page_io *io,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Timing and faults of a device that another process has open: left beside its image as
- * IMAGE.timing and IMAGE.faults, and taken up by that process while it runs. They stay until they
- * are taken back, for later openings too.
+ * Timing and faults of a device that another process has open. They are left beside its image as
+ * IMAGE.timing and IMAGE.faults. That process takes them up while it runs, and so does each later
+ * one, until they are taken back.
  */
 #ifndef MUNINN_NAND_LIVE_H
 #define MUNINN_NAND_LIVE_H
@@ -36,8 +36,8 @@ struct nand_settings {
 };
 
 /*
- * Takes up what has changed since the last call; one stat for each setting when nothing has. A
- * setting that can't be read or applied is logged once and leaves the device as it is.
+ * Takes up what has changed since the last call; costs one stat for each setting if nothing has. A
+ * setting that can't be read or applied is logged once, and leaves the device as it is.
  */
 void nand_take_settings(struct nand *nand, struct nand_settings *settings);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * One process at a time on an image. flock(2) and not fcntl(2): it also keeps out a second open in
- * the same process, does not vanish when another descriptor of the file is closed, and still ends
- * with its holder.
+ * Lets one process at a time have an image. flock(2) and not fcntl(2): it also keeps out a second
+ * open in the same process, stays when another descriptor of the file is closed, and ends with its
+ * holder.
  */
 #include <errno.h>
 #include <stdio.h>

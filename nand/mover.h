@@ -66,8 +66,8 @@ int nand_uring_open(const struct nand_mover_options *options, struct nand_mover 
 int nand_io_threads_open(const struct nand_mover_options *options, struct nand_mover **mover);
 
 /*
- * preadv(2) or pwritev(2) of a transfer of which `done` bytes have been moved, until all have been,
- * as a short result is none yet. 0 or -errno; -EIO for the end of the file.
+ * preadv(2) or pwritev(2) of what is left of a transfer, of which `done` bytes have been moved.
+ * Goes on after short results. 0 or -errno; -EIO at the end of the file.
  */
 int nand_transfer_by_hand(int fd, struct nand_transfer *transfer, uint64_t done);
 

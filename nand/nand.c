@@ -32,8 +32,8 @@ void nand_set_violation_policy(struct nand *nand, enum nand_violation_policy pol
 /* ---- the block table ---- */
 
 /*
- * There is something to sync. After the stores that it speaks of; unconditional, as a load could
- * overtake them.
+ * Notes that there is something to sync. Comes after the stores that it is about. It stores
+ * unconditionally: a load that asks first could overtake them.
  */
 static void set_dirty(struct nand *nand)
 {
@@ -281,8 +281,8 @@ int nand_erase(struct nand *nand, enum nand_cause cause, uint32_t block)
 /* ---- stable storage ---- */
 
 /*
- * One at a time, so that a caller that finds nothing to do has waited for the sync that did it. A
- * failed sync stays failed: the host marks pages clean that it could not write, so a second one
+ * One sync at a time: a caller that finds nothing to do has waited for the sync that did it. A
+ * failed sync stays failed. The host marks pages clean that it could not write, so a second sync
  * would succeed without cause.
  */
 static int sync_image(struct nand *nand)

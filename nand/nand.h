@@ -106,11 +106,11 @@ int nand_create(const char *path, const struct nand_geometry *geometry, uint64_t
 int nand_create_nvram(const char *path, struct error_text *error);
 
 /*
- * Opens an image for one process at a time (lock; -EBUSY names the holder when it is known).
- * -ENOENT: no such image. -EINVAL: not an image, foreign byte order, other version, truncated,
- * corrupt, or an NVRAM file that is missing, of another image or of the wrong size; `error` says
- * which, and nothing is modified. One valid superblock copy of two is enough; the other is repaired
- * after a successful open.
+ * Opens an image, for one process at a time. -EBUSY: another one has it, and `error` names it if
+ * the host does. -ENOENT: no such image. -EINVAL: not an image, foreign byte order, another
+ * version, truncated, corrupt, or an NVRAM file that is missing, of another image or of the wrong
+ * size; `error` says which, and nothing is modified. One valid copy of the superblock is enough;
+ * opening repairs the other one at the end.
  */
 int nand_open(const char *path, struct nand **nand, struct error_text *error);
 
@@ -164,11 +164,10 @@ int nand_open_memory(const struct nand_geometry *geometry, uint64_t nvram_bytes,
 		     struct error_text *error);
 
 /*
- * What the headers back end is told about the contents of pages, to keep only what cannot be
- * computed again. Both functions run on any thread, several at a time, and depend on their
- * arguments alone. `data` is page_bytes long, `spare` nand_spare_usable(). Pages that do not come
- * back bit by bit are noticed when they are programmed, and kept whole; so a codec cannot do harm,
- * only waste memory.
+ * Tells the headers back end how to make the contents of pages again, so that it keeps only the
+ * rest. Both functions run on any thread, several at a time, and depend on their arguments alone.
+ * `data` is page_bytes long, `spare` nand_spare_usable(). A page that does not come back bit by bit
+ * is noticed when it is programmed, and kept whole. So a codec can't do harm, only waste memory.
  */
 struct nand_payload_codec {
 	void *context;
@@ -186,9 +185,9 @@ struct nand_payload_codec {
 };
 
 /*
- * A device in memory that keeps of each page what `codec` needs to make it again; NULL: keeps all
+ * A device in memory that keeps, for each page, what `codec` needs to make it again. NULL: it keeps
  * pages whole, and of the spare areas what is not zero. Unprogrammed pages take no memory, a block
- * of the geometry 16 bytes.
+ * takes 16 bytes.
  */
 int nand_open_headers(const struct nand_geometry *geometry, uint64_t nvram_bytes,
 		      const struct nand_payload_codec *codec, struct nand **nand,
@@ -229,7 +228,7 @@ int nand_program(struct nand *nand, enum nand_cause cause, const struct nand_pag
 
 /*
  * Erases a block. 0, -EPERM (bad block), -ERANGE, -EIO. Not ordered with anything on the host's
- * storage: what replaces the contents has to be stable before.
+ * storage: make what replaces the contents stable before.
  */
 int nand_erase(struct nand *nand, enum nand_cause cause, uint32_t block);
 
@@ -257,8 +256,8 @@ struct nand_queue_options {
 enum nand_request_kind { NAND_REQUEST_READ, NAND_REQUEST_PROGRAM };
 
 /*
- * The caller's, with all that it points to, and left alone by him from nand_submit until nand_reap
- * returns it.
+ * Belongs to the caller, with all that it points to. It must not change from nand_submit until
+ * nand_reap returns it.
  */
 struct nand_request {
 	enum nand_request_kind kind;
@@ -289,8 +288,8 @@ void *nand_queue_memory(struct nand_queue *queue);
  * Takes requests in order, as many as the queue still holds, and returns their number; 0: full,
  * reap first. What is wrong with a request becomes its result.
  *
- * Reads complete in any order. Programs of a queue complete in the order of submission: pages of a
- * block that were submitted one behind the other are in order for the rule of flash, and a page
+ * Reads complete in any order. Programs of a queue complete in the order of submission. So pages of
+ * a block that were submitted one behind the other are in order for the rule of flash; a page
  * counts as programmed when its request has completed, not before. If a program fails, later pages
  * of its block that were under way fail with -EIO. A block must not be erased, or programmed by
  * others, while programs of it are under way.
@@ -298,8 +297,8 @@ void *nand_queue_memory(struct nand_queue *queue);
 size_t nand_submit(struct nand_queue *queue, struct nand_request *const *requests, size_t count);
 
 /*
- * Returns up to `most` completed requests in `completed`, after waiting until there are `least` of
- * them or nothing is under way any more.
+ * Waits until `least` requests are complete or nothing is under way any more. Returns up to `most`
+ * of them in `completed`.
  */
 size_t nand_reap(struct nand_queue *queue, struct nand_request **completed, size_t most,
 		 size_t least);
@@ -318,14 +317,14 @@ int nand_sync(struct nand *nand, uint32_t first, uint32_t count);
 
 /*
  * The NVRAM region: as many bytes as the device was created with, ordinary memory, mapped from
- * IMAGE.nvram. Stores are stable against the end of this process at any instruction, in the order
- * in which they were made; stable against power loss of the host once a nand_nvram_sync that covers
- * them has returned. Until then the host may have stored any of the region's pages of memory, or
- * none. `bytes` may be NULL.
+ * IMAGE.nvram. Stores survive the end of this process at any instruction, in the order in which
+ * they were made. They survive a power loss of the host once a nand_nvram_sync that covers them has
+ * returned. Until then the host may have stored any of the region's pages of memory, or none.
+ * `bytes` may be NULL.
  *
- * nand_nvram_sync: 0, -ERANGE, or -EIO, after which nothing can be called stable until the image is
- * opened again. Callers at the same time share syncs of the host. A device in memory has nothing to
- * sync, and answers 0.
+ * nand_nvram_sync: 0, -ERANGE, or -EIO, after which nothing is stable until the image is opened
+ * again. Callers at the same time share syncs of the host. A device in memory has nothing to sync,
+ * and answers 0.
  */
 void *nand_nvram(struct nand *nand, uint64_t *bytes);
 int nand_nvram_sync(struct nand *nand, uint64_t offset, uint64_t length);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Making the NVRAM stable, several callers at a time: who comes while the host is writing joins the
- * group that goes next, and one sync of the range around all its requests serves it. Private to
+ * Makes the NVRAM stable for several callers at a time. Who comes while the host is writing joins
+ * the group that goes next; one sync of the range around all its requests serves it. Private to
  * nand/.
  */
 #ifndef MUNINN_NAND_NVRAM_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Opening: an image with its NVRAM file, or a device in memory. Everything is checked before
- * anything is mapped writable or repaired, so a file that is refused is as it was.
+ * Opens an image with its NVRAM file, or a device in memory. Checks everything before it maps
+ * anything writable or repairs it. So a file that is refused is as it was.
  */
 #include <errno.h>
 #include <fcntl.h>

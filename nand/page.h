@@ -2,9 +2,9 @@
 /*
  * What happens to one page in front of any back end: the rules of flash and the checksums.
  *
- * Each read and program has a beginning (may it be?) and an end (is it right? now it counts);
- * between them the back end moves the page, at once or while others are on the way too. Every path,
- * synchronous or not, goes through these.
+ * Each read and program has two halves. The first asks whether it may be; the second asks whether
+ * the result is right, and makes it count. Between them the back end moves the page, at once or
+ * while others are on the way too. Every path, synchronous or not, goes through both.
  *
  * Order of a program: data and spare area first, then, with release, the block's word. So the end
  * of the process at any instruction leaves a page whole or not programmed. Order of an erase: the
@@ -55,9 +55,9 @@ int nand_page_read_finish(struct nand *nand, const struct nand_page_io *io,
 			  const struct nand_page_way *way, uint8_t *spare);
 
 /*
- * May the page be programmed? Makes sure of the space for it. 0, -ERANGE, -EPERM or -EIO: also when
- * the program fails by an injected fault, or the power does; what they leave of the page has been
- * left then.
+ * May the page be programmed? Makes sure of the space for it. 0, -ERANGE, -EPERM or -EIO. -EIO also
+ * if an injected fault or a power cut makes the program fail; what that leaves of the page is there
+ * then.
  */
 int nand_page_program_begin(struct nand *nand, const struct nand_page_io *io,
 			    struct nand_page_way *way);

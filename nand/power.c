@@ -82,9 +82,9 @@ static void settle_nvram(struct nand *nand, struct power_state *power)
 }
 
 /*
- * Puts memory that nothing is stored from in the place of an image's NVRAM, with its contents, and
- * what is to be found into the file. mremap replaces the mapping in one step, so other threads
- * never see a gap.
+ * Replaces an image's mapped NVRAM by memory with the same contents that never reaches the file.
+ * Writes into the file what the cut leaves. mremap replaces the mapping in one step, so other
+ * threads never see a gap.
  */
 static int detach_nvram(struct nand *nand, const uint8_t *found)
 {

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The power of the device fails at a chosen operation. Operations are: a page programmed, a block
- * erased, an image sync or an NVRAM sync that a caller asked for, a nand_power_point, and if wanted
- * a page read. Operations that break a rule, or are out of range, do not count.
+ * Makes the power of the device fail at a chosen operation. Operations are: a page programmed, a
+ * block erased, an image sync or an NVRAM sync that a caller asked for, a nand_power_point, and if
+ * wanted a page read. Operations that break a rule, or are out of range, do not count.
  *
- * What is in flight when the power fails ends as the cut says. From then on every function that
- * would touch the device fails with -EIO, nand_close's sync too; what is stored to the NVRAM's
- * memory goes nowhere. The device has its power back after nand_power_on, or when the image is
- * opened again.
+ * The cut says how the operation in flight ends. From then on every function that would touch the
+ * device fails with -EIO, nand_close's sync too. What is stored to the NVRAM's memory goes nowhere.
+ * The power is back after nand_power_on, or when the image is opened again.
  *
- * Pages of asynchronous programs that were on their way to the host before the one in flight may
+ * Asynchronous programs may be on their way to the host before the one in flight. Their pages may
  * still be programmed, or be left torn.
  */
 #ifndef MUNINN_NAND_POWER_H

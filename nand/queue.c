@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Queues: many pages under way at once, with the rules and checks of page.c at both ends of each
+ * Queues: many pages under way at once. The rules and checks of page.c stand at both ends of each
  * page's way.
  *
  * A request takes a slot, and has it until it is complete. Where page data move at once anyway,
- * that is done in nand_submit; else request.c has them moved. With a model of time, a request whose
- * data have arrived is complete when the flash would be done with it; in virtual time requests
- * complete in that order alone.
+ * nand_submit moves them; else request.c has them moved. With a model of time, a request whose data
+ * have arrived is complete when the flash would be done with it; in virtual time requests complete
+ * in that order alone.
  */
 #include <assert.h>
 #include <errno.h>
@@ -218,8 +218,8 @@ static int map_slots(struct nand_queue *queue, struct error_text *error)
 }
 
 /*
- * What is made known to the kernel: the caller's region; of a queue without, for a caller's single
- * request, the copies.
+ * The memory that is registered with the kernel: the caller's region, or, in a queue without one,
+ * the copies.
  */
 static int open_mover(struct nand_queue *queue, struct error_text *error)
 {

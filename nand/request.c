@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The way of a request where pages move while the caller goes on: its pages set out one by one
- * until one may not; neighbours on flash share a transfer; when all that set out have arrived, they
+ * The way of a request where pages move while the caller goes on. Its pages set out one by one
+ * until one may not. Neighbours on flash share a transfer. When all that set out have arrived, they
  * are checked and counted.
  *
- * Programs end in the order in which they were submitted, whatever order their data arrive in: so a
- * block's pages become valid in order, and what counts as programmed never has a hole, also if the
- * process dies between.
+ * Programs end in the order of submission, whatever order their data arrive in. So a block's pages
+ * become valid in order, and what counts as programmed never has a hole, also if the process dies
+ * in between.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * A queue and the requests in it: what queue.c, which takes requests in and gives them back, and
- * request.c, which brings their pages to the mover and through the checks, share. Private to them.
+ * A queue and the requests in it: what queue.c and request.c share. queue.c takes requests in and
+ * gives them back; request.c brings their pages to the mover and through the checks. Private to
+ * them.
  */
 #ifndef MUNINN_NAND_REQUEST_H
 #define MUNINN_NAND_REQUEST_H

@@ -17,8 +17,8 @@
 #include "nand/space.h"
 
 /*
- * Page data that get their space together where it is kept: few calls, each of which waits for what
- * is under way.
+ * Images that keep the space of erased blocks get it for so many bytes of page data at a time: few
+ * calls, since each waits for what is under way.
  */
 #define SPACE_AHEAD_BYTES (UINT64_C(64) << 20)
 

@@ -13,9 +13,9 @@
 #include "nand/lab.h"
 
 /*
- * Transfers that a channel has been promised to and that are not over yet, in order, neighbours
- * merged. When there are more, the earliest gap is given up: results are then a little slower, and
- * still the same in every run.
+ * Transfers that are planned on a channel and not over yet, in order, neighbours merged. When there
+ * are more, the earliest gap is given up. Results are then a little slower, and still the same in
+ * every run.
  */
 #define RESERVATIONS_MAX 512
 
@@ -23,8 +23,8 @@
 #define CHANNELS_MAX 64
 
 /*
- * How long before its time a sleep ends, to be waited out awake: what sleeps were seen to be late
- * by, in these limits.
+ * Limits of how long before its time a sleep ends, so that the rest is waited out awake. Between
+ * them it is as long as sleeps were seen to be late.
  */
 #define AWAKE_NS_MIN 2000
 #define AWAKE_NS_MAX 200000
@@ -163,8 +163,8 @@ static uint64_t schedule(struct timing_state *state, enum nand_operation operati
 /* ---- waiting ---- */
 
 /*
- * Sleeps that end microseconds late by default would make short waits useless. For the calling
- * thread, once.
+ * Makes the calling thread's sleeps precise, once. By default they end microseconds late, which
+ * would make short waits useless.
  */
 static void want_precise_sleeps(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * A mover on io_uring(7): the file and the caller's memory are registered, so that the kernel
- * neither looks up the one nor pins the other for each transfer; what was started goes to the
- * kernel in one system call, which also waits.
+ * A mover on io_uring(7). The file and the caller's memory are registered, so that the kernel need
+ * not look up the one and pin the other for each transfer. One system call hands over what was
+ * started, and also waits.
  */
 #include <assert.h>
 #include <errno.h>

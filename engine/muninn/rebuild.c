@@ -355,13 +355,14 @@ static void say_what_is_lost(const struct rebuild *rebuild)
 	struct nand_counters counters;
 
 	nand_read_counters(rebuild->store->nand, &counters);
-	log_line(LOG_LEVEL_WARNING,
-		 "recovered without NVRAM: root %llu and %u segments sealed after it, up to "
-		 "sequence number %llu, %llu pages read; lost is what was only in NVRAM: records "
-		 "since the last seal of their row, and what merge had moved there",
-		 (unsigned long long)rebuild->found.header.serial, rebuild->since_count,
-		 (unsigned long long)rebuild->store->committed,
-		 (unsigned long long)counters.by_cause[NAND_CAUSE_RECOVERY].pages_read);
+	log_line(
+		LOG_LEVEL_WARNING,
+		"recovered without NVRAM: root %llu and %u segments sealed after it, up to "
+		"sequence number %llu, %llu pages read; everything that was only in NVRAM is lost: "
+		"records since the last seal of their row, and what a merge had moved there",
+		(unsigned long long)rebuild->found.header.serial, rebuild->since_count,
+		(unsigned long long)rebuild->store->committed,
+		(unsigned long long)counters.by_cause[NAND_CAUSE_RECOVERY].pages_read);
 	if (rebuild->pages_damaged || rebuild->segments_left_out)
 		log_line(LOG_LEVEL_ERROR,
 			 "recovered without NVRAM: %llu damaged pages and %llu "

@@ -294,7 +294,8 @@ void seal_catch_up(struct muninn_store *store, uint32_t pages)
 	result = seal(store, number, &store->history_sealing, &pages);
 	if (result && result != store->history_error_logged)
 		log_line(LOG_LEVEL_WARNING,
-			 "what is noted about history can't be written to flash yet (error %d)",
+			 "records of snapshots and rollbacks can't be written to flash yet (error "
+			 "%d)",
 			 -result);
 	store->history_error_logged = result;
 }
