@@ -45,7 +45,7 @@ static int state_write(struct onode *onode, const struct collection_state *state
 				    sizeof(value));
 }
 
-static_assert(RECORD_MEMBERS_PIECE + ((uint64_t)IDSET_NODES_MAX << IDSET_SLOT_BITS) <=
+static_assert(RECORD_MEMBERS_PIECE + ((uint64_t)IDSET_NODES_MAX << IDSET_PART_BITS) <=
 		      RECORD_ONODE_PIECE,
 	      "the nodes of a collection end before its onode");
 

@@ -8,8 +8,8 @@
 
 #include "common/bytes.h"
 
-static_assert(IDSET_OPERATIONS_MAX / IDSET_OPERATIONS_PER_SLOT < 1 << IDSET_SLOT_BITS,
-	      "all operations fit in the slots");
+static_assert(IDSET_OPERATIONS_MAX / IDSET_OPERATIONS_PER_PART < 1 << IDSET_PART_BITS,
+	      "all operations fit in the parts");
 
 /* What an inner node keeps in memory of each child, beside its key. */
 #define CHILD_BYTES (sizeof(uint64_t) + sizeof(uint32_t))
@@ -141,11 +141,11 @@ bool idset_node_log(struct idset_node *node, enum idset_operation_kind kind, uin
 
 /* ---- records ---- */
 
-static struct record_key key_of(const struct record_key *first, uint32_t number, uint32_t slot)
+static struct record_key key_of(const struct record_key *first, uint32_t number, uint32_t part)
 {
 	struct record_key key = *first;
 
-	key.piece += number << IDSET_SLOT_BITS | slot;
+	key.piece += number << IDSET_PART_BITS | part;
 	return key;
 }
 
@@ -205,16 +205,16 @@ static int apply(struct idset_node *node, struct idset_operation operation)
 	return idset_node_log(node, operation.kind, operation.id) ? 0 : -EBADMSG;
 }
 
-/* Applies the operations of one slot's record. */
-static int apply_slot(struct idset_node *node, const uint8_t *from, uint32_t length)
+/* Applies the operations of one part's record. */
+static int apply_part(struct idset_node *node, const uint8_t *from, uint32_t length)
 {
-	uint32_t count = (length - IDSET_SLOT_HEAD_BYTES) / IDSET_OPERATION_BYTES;
+	uint32_t count = (length - IDSET_PART_HEAD_BYTES) / IDSET_OPERATION_BYTES;
 	int result = 0;
 
-	if (count == 0 || count > IDSET_OPERATIONS_PER_SLOT ||
-	    length != IDSET_SLOT_HEAD_BYTES + count * IDSET_OPERATION_BYTES)
+	if (count == 0 || count > IDSET_OPERATIONS_PER_PART ||
+	    length != IDSET_PART_HEAD_BYTES + count * IDSET_OPERATION_BYTES)
 		return -EBADMSG;
-	from += IDSET_SLOT_HEAD_BYTES;
+	from += IDSET_PART_HEAD_BYTES;
 	for (uint32_t index = 0; !result && index < count; index++, from += IDSET_OPERATION_BYTES)
 		result = apply(node, (struct idset_operation){
 					     .id = get_le64(from + 1),
@@ -222,29 +222,29 @@ static int apply_slot(struct idset_node *node, const uint8_t *from, uint32_t len
 	return result;
 }
 
-/* Reads the slots in order until one is missing or belongs to an earlier base. */
-static int load_slots(struct record_store *store, struct idset_node *node, uint64_t bound,
+/* Reads the parts in order until one is missing or belongs to an earlier base. */
+static int load_parts(struct record_store *store, struct idset_node *node, uint64_t bound,
 		      uint64_t base_sequence)
 {
-	uint8_t record[IDSET_SLOT_HEAD_BYTES + IDSET_OPERATIONS_PER_SLOT * IDSET_OPERATION_BYTES];
+	uint8_t record[IDSET_PART_HEAD_BYTES + IDSET_OPERATIONS_PER_PART * IDSET_OPERATION_BYTES];
 	struct record_info info;
 	int result = 0;
 
-	for (uint32_t slot = 1; slot <= IDSET_OPERATIONS_MAX / IDSET_OPERATIONS_PER_SLOT; slot++) {
-		result = record_get(store, key_of(&node->first, node->entry.key.number, slot),
+	for (uint32_t part = 1; part <= IDSET_OPERATIONS_MAX / IDSET_OPERATIONS_PER_PART; part++) {
+		result = record_get(store, key_of(&node->first, node->entry.key.number, part),
 				    bound, record, sizeof(record), &info);
 		if (result == -ENOENT)
 			return 0;
 		if (result)
 			return result;
-		if (info.length < IDSET_SLOT_HEAD_BYTES)
+		if (info.length < IDSET_PART_HEAD_BYTES)
 			return -EBADMSG;
 		if (info.sequence < base_sequence || get_le32(record) != node->generation)
 			return 0;
-		result = apply_slot(node, record, info.length);
+		result = apply_part(node, record, info.length);
 		if (result)
 			return result;
-		if (node->operations_count < slot * IDSET_OPERATIONS_PER_SLOT)
+		if (node->operations_count < part * IDSET_OPERATIONS_PER_PART)
 			return 0;
 	}
 	return 0;
@@ -272,7 +272,7 @@ int idset_node_load(struct record_store *store, const struct record_key *first, 
 		result = node ? decode_base(node, record) : -ENOMEM;
 	}
 	if (!result && kind == IDSET_LEAF)
-		result = load_slots(store, node, bound, info.sequence);
+		result = load_parts(store, node, bound, info.sequence);
 	if (!result)
 		node->operations_put = node->operations_count;
 	free(record);
@@ -305,25 +305,25 @@ static int put_base(const struct record_writer *writer, struct idset_node *node)
 			  writer->page, (uint32_t)(at - writer->page));
 }
 
-static int put_slot(const struct record_writer *writer, struct idset_node *node, uint32_t slot)
+static int put_part(const struct record_writer *writer, struct idset_node *node, uint32_t part)
 {
-	uint32_t first = (slot - 1) * IDSET_OPERATIONS_PER_SLOT;
-	uint32_t end = (uint32_t)min_u64(node->operations_count, slot * IDSET_OPERATIONS_PER_SLOT);
+	uint32_t first = (part - 1) * IDSET_OPERATIONS_PER_PART;
+	uint32_t end = (uint32_t)min_u64(node->operations_count, part * IDSET_OPERATIONS_PER_PART);
 	uint8_t *at = writer->page;
 
 	put_le32(at, node->generation);
-	at += IDSET_SLOT_HEAD_BYTES;
+	at += IDSET_PART_HEAD_BYTES;
 	for (uint32_t index = first; index < end; index++, at += IDSET_OPERATION_BYTES) {
 		at[0] = (uint8_t)node->operations[index].kind;
 		put_le64(at + 1, node->operations[index].id);
 	}
-	return record_put(writer, key_of(&node->first, node->entry.key.number, slot), RECORD_ABSORB,
+	return record_put(writer, key_of(&node->first, node->entry.key.number, part), RECORD_ABSORB,
 			  writer->page, (uint32_t)(at - writer->page));
 }
 
 int idset_node_put(const struct record_writer *writer, struct idset_node *node)
 {
-	uint32_t slot = node->operations_put / IDSET_OPERATIONS_PER_SLOT + 1;
+	uint32_t part = node->operations_put / IDSET_OPERATIONS_PER_PART + 1;
 	int result = 0;
 
 	if (node->whole) {
@@ -334,8 +334,8 @@ int idset_node_put(const struct record_writer *writer, struct idset_node *node)
 		node->operations_count = node->operations_put = 0;
 		return 0;
 	}
-	for (; !result && (slot - 1) * IDSET_OPERATIONS_PER_SLOT < node->operations_count; slot++)
-		result = put_slot(writer, node, slot);
+	for (; !result && (part - 1) * IDSET_OPERATIONS_PER_PART < node->operations_count; part++)
+		result = put_part(writer, node, part);
 	if (!result)
 		node->operations_put = node->operations_count;
 	return result;

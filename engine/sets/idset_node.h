@@ -13,17 +13,17 @@
 #include "engine/records/cache.h"
 
 /*
- * A node's records are the pieces node << 7 | slot, counted from that of the set's first key: slot
+ * A node's records are the pieces node << 7 | part, counted from that of the set's first key: part
  * 0 the base, 1.. the operations since. There are a few nodes less than pieces, so that an owner
  * can let a set begin behind piece 0, and keep some pieces behind it.
  */
-#define IDSET_SLOT_BITS           7
+#define IDSET_PART_BITS           7
 #define IDSET_NODES_MAX           ((UINT32_C(1) << 24) - 1025)
 #define IDSET_OPERATIONS_MAX      64
-#define IDSET_OPERATIONS_PER_SLOT 8
+#define IDSET_OPERATIONS_PER_PART 8
 
 #define IDSET_BASE_HEAD_BYTES   8
-#define IDSET_SLOT_HEAD_BYTES   4
+#define IDSET_PART_HEAD_BYTES   4
 #define IDSET_OPERATION_BYTES   9
 #define IDSET_LEAF_ENTRY_BYTES  8
 #define IDSET_INNER_ENTRY_BYTES 12

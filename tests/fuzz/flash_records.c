@@ -246,11 +246,11 @@ void fuzz_flash_idset(struct fuzz_reader *input)
 	held.store.operations = &operations;
 	held.store.limits.value_bytes = PAGE_BYTES;
 	held.count = 0;
-	hold(&held, 1 << IDSET_SLOT_BITS, 5, input, fuzz_take16(input));
+	hold(&held, 1 << IDSET_PART_BITS, 5, input, fuzz_take16(input));
 	for (uint32_t slot = 1; slot < RECORDS_MAX && input->left > 0; slot++) {
 		uint8_t head = fuzz_take8(input);
 
-		hold(&held, 1 << IDSET_SLOT_BITS | slot, head & 0x80 ? 4 : 6, input, head & 0x7F);
+		hold(&held, 1 << IDSET_PART_BITS | slot, head & 0x80 ? 4 : 6, input, head & 0x7F);
 	}
 	result = idset_node_load(&held.store, &first, 1, RECORD_NEWEST, &node);
 	fuzz_check(result == 0 || result == -EBADMSG);

@@ -403,7 +403,7 @@ static void count_from(struct fixture *f, uint64_t first)
 	assert_int_equal(counted, f->count - position(f->ids, f->count, first));
 }
 
-/* A leaf is read by a get of its base and one for each slot of operations: ten at most. */
+/* A leaf is read by a get of its base and one for each part of operations: ten at most. */
 static void test_counting_anywhere_reads_each_leaf_once_whatever_changes_between(void **state)
 {
 	struct fixture *f = *state;
@@ -500,7 +500,7 @@ static void test_damaged_nodes_are_refused(void **state)
 	begin(f);
 	insert_run(f, 1000, 30);
 	commit(f);
-	base = key_of_node(PARTITION, IDENTIFIER, f->header.root << IDSET_SLOT_BITS);
+	base = key_of_node(PARTITION, IDENTIFIER, f->header.root << IDSET_PART_BITS);
 	assert_int_equal(
 		f->store->operations->get(f->store, &base, RECORD_NEWEST, record, PAGE, &info), 0);
 	for (uint32_t bit = 0; bit < info.length * 8; bit++) {
@@ -531,7 +531,7 @@ static void test_damaged_nodes_are_refused(void **state)
 static void test_damaged_operations_are_refused(void **state)
 {
 	struct fixture *f = *state;
-	struct record_key slot;
+	struct record_key part;
 	uint8_t record[PAGE];
 	struct record_info info;
 
@@ -541,19 +541,19 @@ static void test_damaged_operations_are_refused(void **state)
 	begin(f);
 	insert_run(f, 2000, 2);
 	commit(f);
-	slot = key_of_node(PARTITION, IDENTIFIER, f->header.root << IDSET_SLOT_BITS | 1);
+	part = key_of_node(PARTITION, IDENTIFIER, f->header.root << IDSET_PART_BITS | 1);
 	assert_int_equal(
-		f->store->operations->get(f->store, &slot, RECORD_NEWEST, record, PAGE, &info), 0);
-	assert_int_equal(info.length, IDSET_SLOT_HEAD_BYTES + 2 * IDSET_OPERATION_BYTES);
-	record[IDSET_SLOT_HEAD_BYTES] = IDSET_REMOVE; /* of what is not there */
-	memory_store_overwrite(f->memory, &slot, record, info.length);
+		f->store->operations->get(f->store, &part, RECORD_NEWEST, record, PAGE, &info), 0);
+	assert_int_equal(info.length, IDSET_PART_HEAD_BYTES + 2 * IDSET_OPERATION_BYTES);
+	record[IDSET_PART_HEAD_BYTES] = IDSET_REMOVE; /* of what is not there */
+	memory_store_overwrite(f->memory, &part, record, info.length);
 	cache_clear(&f->nodes);
 	assert_int_equal(idset_contains(&f->set, 1000), -EBADMSG);
-	record[IDSET_SLOT_HEAD_BYTES] = 3; /* nothing known */
-	memory_store_overwrite(f->memory, &slot, record, info.length);
+	record[IDSET_PART_HEAD_BYTES] = 3; /* nothing known */
+	memory_store_overwrite(f->memory, &part, record, info.length);
 	assert_int_equal(idset_contains(&f->set, 1000), -EBADMSG);
-	record[IDSET_SLOT_HEAD_BYTES] = IDSET_INSERT;
-	memory_store_overwrite(f->memory, &slot, record, info.length - 1);
+	record[IDSET_PART_HEAD_BYTES] = IDSET_INSERT;
+	memory_store_overwrite(f->memory, &part, record, info.length - 1);
 	assert_int_equal(idset_contains(&f->set, 1000), -EBADMSG);
 }
 
@@ -564,7 +564,7 @@ static void test_a_base_record_is_as_documented(void **state)
 		0, 0, 1, 0, 0, 0, 0, 0, /* 0x10000 */
 		5, 0, 1, 0, 0, 0, 0, 0, /* 0x10005 */
 	};
-	static const uint8_t wanted_slot[] = {
+	static const uint8_t wanted_part[] = {
 		1, 0, 0, 0,                /* generation 1 */
 		2, 5, 0, 1, 0, 0, 0, 0, 0, /* remove 0x10005 */
 	};
@@ -588,8 +588,8 @@ static void test_a_base_record_is_as_documented(void **state)
 	key.piece = 1;
 	assert_int_equal(
 		f->store->operations->get(f->store, &key, RECORD_NEWEST, record, PAGE, &info), 0);
-	assert_int_equal(info.length, sizeof(wanted_slot));
-	assert_memory_equal(record, wanted_slot, sizeof(wanted_slot));
+	assert_int_equal(info.length, sizeof(wanted_part));
+	assert_memory_equal(record, wanted_part, sizeof(wanted_part));
 }
 
 static void test_a_header_survives_encoding_and_damaged_ones_are_refused(void **state)
