@@ -4,7 +4,7 @@
  *
  * target.c calls the functions in this order: sum_ahead before the transaction; check_command
  * before it looks anything up for the initiator; check_subject when it knows the addressed object.
- * Only then does it execute anything. Then seal_data when Data-In is complete, and sign_sense when
+ * Only then does it execute anything. Then sign_data when Data-In is complete, and sign_sense when
  * the sense data is. All of them do nothing where the method is NOSEC.
  */
 #ifndef MUNINN_OSD_SECURITY_H
@@ -53,7 +53,7 @@ struct osd_security_state {
 	struct osd_security_sums sums;
 	uint64_t nonce_to_note_ms; /* the nonce's timestamp, if a bound above it has to be noted
 				      first; 0: it has not */
-	uint64_t seal_offset;      /* ALLDATA: where the integrity information of Data-In goes */
+	uint64_t integrity_offset; /* ALLDATA: where the integrity information of Data-In goes */
 	uint64_t answer_data; /* if the answer has attributes: bytes of command data in Data-In */
 	uint64_t answer_attributes; /* and of attributes; 0: the answer has none */
 	struct osd_extension_sum
@@ -120,7 +120,7 @@ void osd_security_sum(const struct osd_request *request, uint8_t method,
  */
 int osd_security_check_buffers(struct osd_request *request);
 /* ALLDATA: integrity information behind the answer in Data-In. */
-void osd_security_seal_data(struct osd_request *request);
+void osd_security_sign_data(struct osd_request *request);
 const uint8_t *osd_security_nonce(const struct osd_request *request);
 
 /* ---- security_extensions.c: a command's further objects, and the capabilities for them ---- */

@@ -115,7 +115,7 @@ static int check_data_out(struct osd_request *request)
 /*
  * Is there a place for the integrity information of Data-In, if the command can answer with data?
  */
-static int find_seal(struct osd_request *request)
+static int find_integrity_place(struct osd_request *request)
 {
 	const struct osd_security_layout *layout = osd_security_layout(request->cdb.version);
 	const struct osd_cdb *cdb = &request->cdb;
@@ -126,9 +126,9 @@ static int find_seal(struct osd_request *request)
 		used = max_u64(used, cdb->retrieved.offset + cdb->retrieved.length);
 	if (used == 0)
 		return 0;
-	return find_integrity(request, layout->data_in_offset, used,
-			      osd_data_in_integrity_bytes(cdb->version),
-			      request->command->data_in_capacity, &request->security.seal_offset);
+	return find_integrity(
+		request, layout->data_in_offset, used, osd_data_in_integrity_bytes(cdb->version),
+		request->command->data_in_capacity, &request->security.integrity_offset);
 }
 
 int osd_security_check_buffers(struct osd_request *request)
@@ -147,10 +147,10 @@ int osd_security_check_buffers(struct osd_request *request)
 		return -EINVAL;
 	if (state->method != OSD_ALLDATA)
 		return 0;
-	return check_data_out(request) != 0 ? -EINVAL : find_seal(request);
+	return check_data_out(request) != 0 ? -EINVAL : find_integrity_place(request);
 }
 
-void osd_security_seal_data(struct osd_request *request)
+void osd_security_sign_data(struct osd_request *request)
 {
 	struct osd_security_state *state = &request->security;
 	struct osd_command *command = request->command;
@@ -160,8 +160,8 @@ void osd_security_seal_data(struct osd_request *request)
 
 	if (state->method != OSD_ALLDATA || !state->checked || command->data_in_length == 0)
 		return;
-	assert(state->seal_offset >= command->data_in_length &&
-	       state->seal_offset + bytes <= command->data_in_capacity);
+	assert(state->integrity_offset >= command->data_in_length &&
+	       state->integrity_offset + bytes <= command->data_in_capacity);
 	if (state->answer_attributes != 0) {
 		lengths.data = state->answer_data;
 		lengths.gets = state->answer_attributes;
@@ -172,9 +172,9 @@ void osd_security_seal_data(struct osd_request *request)
 		pieces[1] = (struct iovec){ command->data_in + request->cdb.retrieved.offset,
 					    lengths.gets };
 	memset(command->data_in + command->data_in_length, 0,
-	       state->seal_offset - command->data_in_length);
+	       state->integrity_offset - command->data_in_length);
 	/* Without memory the value stays zero. */
 	osd_data_in_integrity(request->cdb.version, state->key, osd_security_nonce(request),
-			      &lengths, pieces, 2, command->data_in + state->seal_offset);
-	command->data_in_length = state->seal_offset + bytes;
+			      &lengths, pieces, 2, command->data_in + state->integrity_offset);
+	command->data_in_length = state->integrity_offset + bytes;
 }

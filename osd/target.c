@@ -524,7 +524,7 @@ void osd_execute(struct osd_device *device, struct osd_command *command)
 		run(&request);
 	if (!request.failed) {
 		raise_attention(&request);
-		osd_security_seal_data(&request);
+		osd_security_sign_data(&request);
 	}
 	osd_finish(&request);
 	if (command->status != SCSI_STATUS_BUSY) {
