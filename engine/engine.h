@@ -297,14 +297,30 @@ int engine_object_attribute_next(struct engine_object *object, uint32_t *page, u
 /*
  * Attributes of the root and of partitions on these pages are **lasting** from now on: of what
  * holds now, and no part of history. The calls above find them like all others, under an address
- * with a version those of the present. No rollback takes them back, a clone begins without any, a
- * refreshed one keeps its own, engine_begin_format leaves those of the root. A partition that a
- * rollback of the device brings back has those that it was removed with, or none if they are lost
- * (struct engine_stat). To be called before the first transaction; at most ENGINE_LASTING_PAGES_MAX
+ * with a version those of the present: of the partition that the version shows. An earlier one of
+ * that ID, which is not there any more, has those that it was removed with, under such an address
+ * and when a rollback of the device brings it back (-EBADMSG: they are lost). No rollback takes
+ * them back, a clone begins without any, a refreshed one keeps its own, engine_begin_format leaves
+ * those of the root. To be called before the first transaction; at most ENGINE_LASTING_PAGES_MAX
  * pages.
  */
 #define ENGINE_LASTING_PAGES_MAX 8
 void engine_set_lasting_pages(struct engine *engine, const uint32_t *pages, uint32_t count);
+
+/*
+ * Whether an address of a partition, with a version, shows the partition that has this ID now, and
+ * not an earlier one. -ENOENT: it shows none.
+ */
+int engine_partition_shown(struct engine_txn *txn, struct engine_address address, bool *is_present);
+
+/*
+ * A lasting attribute of the partition that a snapshot partition (engine_clone) was made of, or
+ * with `above` 2 of what that was a snapshot of, and so on: as it is now, or was removed with.
+ * -ENODATA: there is none above; -ENOENT: not set, or the address shows no partition.
+ */
+int engine_snapshot_attribute_get(struct engine_txn *txn, struct engine_address address,
+				  unsigned above, uint32_t page, uint32_t number, void *value,
+				  uint32_t capacity, uint32_t *length);
 
 /*
  * Facts: what the caller makes of the attributes of the root or of a partition, as they are now, so

@@ -143,6 +143,7 @@ static struct place place_of(struct osd_key_name name)
 	}
 	place.page = osd_private_page(ENGINE_PARTITION);
 	place.address.partition = name.partition;
+	place.address.version = name.shown_by;
 	return place;
 }
 
@@ -199,8 +200,10 @@ static int find(const struct osd_request *request, struct osd_key_name name, str
 	for (enum osd_key_kind kind = OSD_KEY_ROOT; result == 0 && kind <= name.kind; kind++) {
 		struct osd_key_name next = { .kind = kind };
 
-		if (kind >= OSD_KEY_PARTITION)
+		if (kind >= OSD_KEY_PARTITION) {
 			next.partition = name.partition;
+			next.shown_by = name.shown_by;
+		}
 		if (kind == OSD_KEY_WORKING)
 			next.version = name.version;
 		above = *key;
@@ -278,9 +281,9 @@ int osd_key_find(const struct osd_request *request, struct osd_key_name name, st
 	/*
 	 * Caches no key that a transaction has changed so far: it may still be undone, and the
 	 * change has no number of its own. A transaction that formats begins with attributes that
-	 * it has put itself.
+	 * it has put itself. Keys of partitions that are gone are wanted too seldom.
 	 */
-	bool settled = request->phase == OSD_PHASE_VALIDATION &&
+	bool settled = request->phase == OSD_PHASE_VALIDATION && name.shown_by == 0 &&
 		       !(request->entry->flags & OSD_REFORMATS);
 	int result;
 

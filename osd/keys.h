@@ -38,6 +38,8 @@ struct osd_key_name {
 	enum osd_key_kind kind;
 	uint64_t partition; /* of partition and working keys, at most 48 bits */
 	uint8_t version;    /* of working keys, 0..15 */
+	/* An earlier partition of that ID, which this version of the device or view shows; or 0. */
+	uint32_t shown_by;
 };
 
 struct osd_key {

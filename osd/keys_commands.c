@@ -47,9 +47,9 @@ static struct osd_key_name name_to_set(const struct osd_request *request,
 	case OSD_SET_ROOT_KEY:
 		return (struct osd_key_name){ .kind = OSD_KEY_ROOT };
 	case OSD_SET_PARTITION_KEY:
-		return (struct osd_key_name){ OSD_KEY_PARTITION, partition, 0 };
+		return (struct osd_key_name){ OSD_KEY_PARTITION, partition, 0, 0 };
 	default:
-		return (struct osd_key_name){ OSD_KEY_WORKING, partition, fields->key_version };
+		return (struct osd_key_name){ OSD_KEY_WORKING, partition, fields->key_version, 0 };
 	}
 }
 

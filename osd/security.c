@@ -122,15 +122,19 @@ static uint64_t reached_partition(const struct osd_request *request)
 	}
 }
 
+/* Whose method and keys count for the command. */
+static int name_policy(struct osd_request *request)
+{
+	uint64_t partition = is_of_root(request) ? 0 : request->cdb.partition;
+
+	return osd_security_find_policy(request, partition, &request->security.policy);
+}
+
 /* The weakest method that the command may use. */
 static int required_method(struct osd_request *request, uint8_t *method)
 {
 	uint8_t own = OSD_NOSEC, extended = OSD_NOSEC, least = OSD_NOSEC;
-	uint64_t versions = request->security.partition == partition_of(request)
-				    ? request->cdb.partition & ~ENGINE_LAST_PARTITION_ID
-				    : 0;
-	int result =
-		osd_security_method_of(request, versions | request->security.partition, method);
+	int result = osd_security_method_at(request, &request->security.policy, method);
 
 	if (result == 0 && reached_partition(request) != 0)
 		result = osd_security_method_of(request, reached_partition(request), &own);
@@ -150,7 +154,9 @@ static int required_method(struct osd_request *request, uint8_t *method)
 
 static struct osd_key_name key_of_command(const struct osd_request *request)
 {
-	uint64_t partition = request->security.partition;
+	struct engine_address policy = request->security.policy.address;
+	struct osd_key_name working = { OSD_KEY_WORKING, policy.partition,
+					request->security.capability.key_version, policy.version };
 
 	if (request->cdb.action == OSD_SET_MASTER_KEY)
 		return (struct osd_key_name){ .kind = OSD_KEY_MASTER };
@@ -158,14 +164,14 @@ static struct osd_key_name key_of_command(const struct osd_request *request)
 		unsigned to_set = request->cdb.command_options & 3;
 
 		if (to_set == OSD_SET_WORKING_KEY)
-			return (struct osd_key_name){ OSD_KEY_PARTITION, partition, 0 };
+			return (struct osd_key_name){ OSD_KEY_PARTITION, policy.partition, 0,
+						      policy.version };
 		return (struct osd_key_name){ .kind = to_set == OSD_SET_ROOT_KEY ? OSD_KEY_MASTER
 										 : OSD_KEY_ROOT };
 	}
 	if (is_of_root(request))
 		return (struct osd_key_name){ .kind = OSD_KEY_ROOT };
-	return (struct osd_key_name){ OSD_KEY_WORKING, partition,
-				      request->security.capability.key_version };
+	return working;
 }
 
 /* ---- the request ---- */
@@ -263,10 +269,10 @@ static int open_nonces(struct osd_security *security)
 static int check_nonce(struct osd_request *request)
 {
 	struct osd_security *security = request->device->security;
-	const struct osd_nonce_owner owner = { request->security.partition, request->security.key };
+	const struct engine_address policy = request->security.policy.address;
+	const struct osd_nonce_owner owner = { policy.partition, request->security.key };
 	uint64_t now = engine_txn_time(request->txn), past, future;
-	int result =
-		osd_security_nonce_window(request, request->security.partition, &past, &future);
+	int result = osd_security_nonce_window(request, policy, &past, &future);
 
 	if (result == 0)
 		result = open_nonces(security);
@@ -306,7 +312,7 @@ static int check_frozen(struct osd_request *request)
 	if (key_of_command(request).kind != OSD_KEY_WORKING)
 		return 0;
 	return osd_capability_check_frozen(request, &request->security.capability,
-					   request->security.partition);
+					   request->security.policy.address);
 }
 
 /* ---- the whole check ---- */
@@ -314,9 +320,7 @@ static int check_frozen(struct osd_request *request)
 /* Finds whose method and keys count at present, and the weakest method that the command may use. */
 static int find_policy(struct osd_request *request, uint8_t *least)
 {
-	int result = is_of_root(request) ? 0
-					 : osd_security_governing(request, partition_of(request),
-								  &request->security.partition);
+	int result = name_policy(request);
 
 	if (result == 0)
 		result = required_method(request, least);
@@ -420,9 +424,7 @@ void osd_security_sum_ahead(struct osd_request *request)
 	if (!is_worth_summing_ahead(request, capability.method) ||
 	    engine_begin(request->device->engine, ENGINE_READ, &request->txn) != 0)
 		return;
-	result = is_of_root(request) ? 0
-				     : osd_security_governing(request, partition_of(request),
-							      &state->partition);
+	result = name_policy(request);
 	state->capability = capability;
 	if (result == 0)
 		result = find_signer(request, &capability, key, &is_signed);
@@ -444,11 +446,18 @@ int osd_security_tag_of(struct osd_request *request, struct engine_address addre
 					  .object = address.object };
 	struct engine_stat now;
 
+	bool is_present = false;
+	int result = 0;
+
 	*tag = 0;
 	if (type == ENGINE_ROOT)
 		return 0;
+	if (address.version != 0 || address.ago != 0)
+		result = osd_security_is_present(request, address, &is_present);
+	if (result != 0)
+		return osd_result(request, result, 0);
 	/* Whoever withdraws the present object withdraws its past, too. */
-	if ((address.version != 0 || address.ago != 0) && osd_stat_at(request, present, &now) == 0)
+	if (is_present && osd_stat_at(request, present, &now) == 0)
 		address = present;
 	return osd_result(request,
 			  osd_security_number(request, address,
@@ -471,6 +480,10 @@ int osd_security_check_subject(struct osd_request *request)
 	uint64_t tag;
 
 	assert(request->security.checked);
+	/* Then somebody has opened this view in the meantime, and nobody has judged what it shows.
+	 */
+	if (request->security.policy.shows_nothing)
+		return osd_fail_field(request, OSD_FIELD_PARTITION);
 	if (request->security.method == OSD_NOSEC)
 		return 0;
 	if (osd_capability_check_range(request) != 0)

@@ -41,13 +41,30 @@ struct osd_extension_sum {
 	uint8_t value[OSD_CHECK_VALUE_BYTES_MAX];
 };
 
+/*
+ * What protects a partition that somebody names, with or without version bits: a partition's
+ * lasting attributes protect that very partition, not others that had or will have its ID.
+ */
+struct osd_policy {
+	/*
+	 * Where method, keys and the rest of the policy are: of the root, of the partition as it is
+	 * now, of the one that it is a snapshot of; or with version bits, of the earlier partition
+	 * that they show, as it was removed.
+	 */
+	struct engine_address address;
+	/* The version bits show no partition; what is there now protects it until that is sure. */
+	bool shows_nothing;
+	/* It may be a snapshot, but what it was made of does not govern it: one of them is gone. */
+	bool stands_alone;
+};
+
 /* Of one command. */
 struct osd_security_state {
 	bool checked;       /* osd_security_check_command found nothing wrong */
 	bool authenticated; /* the request's check value is right: the answer is signed with `key`
 			     */
-	uint64_t partition; /* whose method and keys count; 0: the root's */
-	uint8_t method;     /* what protects the command: OSD_NOSEC, OSD_CAPKEY... */
+	struct osd_policy policy;
+	uint8_t method; /* what protects the command: OSD_NOSEC, OSD_CAPKEY... */
 	struct osd_capability capability;
 	uint8_t key[OSD_KEY_BYTES]; /* the capability key */
 	struct osd_security_sums sums;
@@ -131,8 +148,9 @@ const uint8_t *osd_security_nonce(const struct osd_request *request);
  * is looked up.
  */
 struct osd_further {
-	bool restricted; /* `capability` says more than was checked so far */
-	size_t at;       /* place of the capability in Data-Out */
+	bool shows_nothing; /* as of struct osd_policy */
+	bool restricted;    /* `capability` says more than was checked so far */
+	size_t at;          /* place of the capability in Data-Out */
 	struct osd_capability capability;
 };
 int osd_further_check(struct osd_request *request, uint64_t partition, uint64_t object,
@@ -175,9 +193,11 @@ int osd_capability_check_head(struct osd_request *request, const struct osd_capa
 /* Finds the key of a capability that was made with key `name`. `bytes`: the capability, encoded. */
 int osd_capability_find_key(struct osd_request *request, struct osd_key_name name,
 			    const uint8_t *bytes, size_t at, uint8_t key[OSD_KEY_BYTES]);
-/* Did `partition` withdraw the capability, by freezing its audit value or working key? */
+/* Did the partition of a policy withdraw the capability, by freezing its audit value or working
+ * key? */
 int osd_capability_check_frozen(struct osd_request *request,
-				const struct osd_capability *capability, uint64_t partition);
+				const struct osd_capability *capability,
+				struct engine_address policy);
 /* Expiration and boot epoch. */
 int osd_capability_check_time(struct osd_request *request, const struct osd_capability *capability,
 			      size_t at);
@@ -190,28 +210,31 @@ int osd_capability_check_range(struct osd_request *request);
  */
 int osd_capability_check_attributes(struct osd_request *request);
 
+/* ---- security_policy.c: whose method and keys count ---- */
+
+/* Of the root (0), or of a partition; version bits may be in `partition`. */
+int osd_security_find_policy(const struct osd_request *request, uint64_t partition,
+			     struct osd_policy *policy);
+/* The method that a policy demands. NOSEC if there is none, or no such partition. */
+int osd_security_method_at(const struct osd_request *request, const struct osd_policy *policy,
+			   uint8_t *method);
+/* The two together. */
+int osd_security_method_of(const struct osd_request *request, uint64_t partition, uint8_t *method);
+/* Is the object at an address in the partition that has the ID now? */
+int osd_security_is_present(const struct osd_request *request, struct engine_address address,
+			    bool *is_present);
+
 /* ---- security_pages.c: attributes that security reads, and the pages that show them ---- */
 
-/*
- * The partition whose method and keys protect `partition`. A snapshot can't have keys of its own,
- * so its source's do.
- */
-int osd_security_governing(const struct osd_request *request, uint64_t partition,
-			   uint64_t *governing);
-/*
- * The present method of the root (partition 0) or of a partition, also for its versions. With
- * version bits in `partition`, also of a partition that was removed. NOSEC if there is none.
- */
-int osd_security_method_of(const struct osd_request *request, uint64_t partition, uint8_t *method);
 /* How far timestamps of nonces may be from the clock, in ms, whatever partitions say. */
 #define OSD_NONCE_WINDOW_MAX_MS UINT64_C(600000)
-int osd_security_nonce_window(const struct osd_request *request, uint64_t partition,
+int osd_security_nonce_window(const struct osd_request *request, struct engine_address policy,
 			      uint64_t *past_ms, uint64_t *future_ms);
 /* A big-endian number of up to 8 bytes; 0 when the attribute is not set. */
 int osd_security_number(const struct osd_request *request, struct engine_address address,
 			uint32_t page, uint32_t number, uint64_t *value);
 /* Is this the AUDIT of capabilities that were withdrawn? */
-int osd_security_audit_is_frozen(const struct osd_request *request, uint64_t partition,
+int osd_security_audit_is_frozen(const struct osd_request *request, struct engine_address policy,
 				 const uint8_t audit[20], bool *frozen);
 /* A new object takes method and policy access tag from its container. */
 int osd_security_inherit(struct osd_request *request);

@@ -94,7 +94,7 @@ int osd_capability_check_attributes(struct osd_request *request)
 {
 	const struct osd_security_layout *layout = osd_security_layout(request->cdb.version);
 	uint32_t number = request->security.capability.attributes_access;
-	struct engine_address partition = { .partition = request->security.partition };
+	struct engine_address partition = request->security.policy.address;
 	struct access_list list;
 	int result;
 

@@ -55,17 +55,16 @@ int osd_capability_find_key(struct osd_request *request, struct osd_key_name nam
 }
 
 int osd_capability_check_frozen(struct osd_request *request,
-				const struct osd_capability *capability, uint64_t partition)
+				const struct osd_capability *capability,
+				struct engine_address policy)
 {
-	struct engine_address address = { .partition = partition };
 	uint64_t frozen_keys;
 	bool frozen;
-	int result = osd_security_number(request, address, OSD_PARTITION_SECURITY,
+	int result = osd_security_number(request, policy, OSD_PARTITION_SECURITY,
 					 OSD_SECURITY_FROZEN_KEYS, &frozen_keys);
 
 	if (result == 0)
-		result = osd_security_audit_is_frozen(request, partition, capability->audit,
-						      &frozen);
+		result = osd_security_audit_is_frozen(request, policy, capability->audit, &frozen);
 	if (result != 0)
 		return osd_result(request, result, 0);
 	if (frozen)

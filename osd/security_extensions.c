@@ -32,11 +32,6 @@ static const uint8_t *extension(const struct osd_request *request, size_t index,
 	return bytes;
 }
 
-static uint64_t partition_of(const struct osd_capability *capability)
-{
-	return capability->partition & ENGINE_LAST_PARTITION_ID;
-}
-
 int osd_extensions_method(const struct osd_request *request, uint8_t *method)
 {
 	*method = OSD_NOSEC;
@@ -76,15 +71,14 @@ static void compute_value(const struct osd_request *request, uint8_t method,
 
 /* The name of the key that signs commands on its object. */
 static int name_key(const struct osd_request *request, const struct osd_capability *capability,
-		    struct osd_key_name *name)
+		    struct osd_policy *policy, struct osd_key_name *name)
 {
-	uint64_t governing = 0;
-	int result = osd_security_governing(request, partition_of(capability), &governing);
+	int result = osd_security_find_policy(request, capability->partition, policy);
 
 	*name = (struct osd_key_name){ .kind = OSD_KEY_ROOT };
-	if (governing != 0)
-		*name = (struct osd_key_name){ OSD_KEY_WORKING, governing,
-					       capability->key_version };
+	if (policy->address.partition != 0)
+		*name = (struct osd_key_name){ OSD_KEY_WORKING, policy->address.partition,
+					       capability->key_version, policy->address.version };
 	return result;
 }
 
@@ -94,10 +88,11 @@ void osd_extensions_find_keys(struct osd_request *request)
 		struct osd_extension_sum *sum = &request->security.extensions[i];
 		struct osd_capability capability;
 		const uint8_t *bytes = extension(request, i, &capability);
+		struct osd_policy policy;
 		struct osd_key_name name;
 		struct osd_key secret;
 
-		sum->has_key = name_key(request, &capability, &name) == 0 &&
+		sum->has_key = name_key(request, &capability, &policy, &name) == 0 &&
 			       osd_key_find(request, name, &secret) == 0 &&
 			       osd_capability_key(OSD_2, secret.authentication, bytes,
 						  request->device->system_id, sum->key) == 0;
@@ -138,9 +133,10 @@ static int check_value(struct osd_request *request, size_t index, const uint8_t 
 static int check_genuine(struct osd_request *request, size_t index,
 			 const struct osd_capability *capability, const uint8_t *bytes)
 {
+	struct osd_policy policy;
 	struct osd_key_name name;
 	uint8_t key[OSD_KEY_BYTES];
-	int result = name_key(request, capability, &name);
+	int result = name_key(request, capability, &policy, &name);
 
 	if (result != 0)
 		return osd_result(request, result, 0);
@@ -150,7 +146,7 @@ static int check_genuine(struct osd_request *request, size_t index,
 		result = check_value(request, index, bytes, key);
 	OPENSSL_cleanse(key, sizeof(key));
 	if (result == 0 && name.kind == OSD_KEY_WORKING)
-		result = osd_capability_check_frozen(request, capability, name.partition);
+		result = osd_capability_check_frozen(request, capability, policy.address);
 	return result;
 }
 
@@ -224,13 +220,15 @@ int osd_extensions_check_again(struct osd_request *request)
 int osd_further_check(struct osd_request *request, uint64_t partition, uint64_t object,
 		      uint16_t permissions, struct osd_further *further)
 {
+	struct osd_policy policy;
 	uint8_t method;
-	int result;
+	int result = osd_security_find_policy(request, partition, &policy);
 
-	*further = (struct osd_further){ 0 };
-	result = osd_security_method_of(request, partition, &method);
+	if (result == 0)
+		result = osd_security_method_at(request, &policy, &method);
 	if (result != 0)
 		return osd_result(request, result, 0);
+	*further = (struct osd_further){ .shows_nothing = policy.shows_nothing };
 	if (method == OSD_NOSEC)
 		return 0;
 	/* If no method is demanded of the command, nobody has checked the list. */
@@ -270,6 +268,9 @@ int osd_further_check_found(struct osd_request *request, const struct osd_furthe
 	const struct osd_capability *capability = &further->capability;
 	uint64_t tag;
 
+	/* As in osd_security_check_subject. */
+	if (further->shows_nothing)
+		return osd_fail_field(request, OSD_FIELD_PERMISSIONS);
 	if (!further->restricted)
 		return 0;
 	if (capability->object_type != osd_wire_type(stat->type))

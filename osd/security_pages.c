@@ -37,58 +37,17 @@ int osd_security_number(const struct osd_request *request, struct engine_address
 	return 0;
 }
 
-int osd_security_governing(const struct osd_request *request, uint64_t partition,
-			   uint64_t *governing)
-{
-	*governing = partition;
-	for (unsigned i = 0; i <= ENGINE_CLONE_DEPTH_MAX && *governing != 0; i++) {
-		struct engine_clone clone;
-		int result = osd_clone_get(request, *governing, &clone);
-
-		/* An ordinary partition, or none at all. */
-		if (result == -ENOENT || (result == 0 && (clone.writable || clone.source == 0)))
-			return 0;
-		if (result != 0)
-			return result;
-		*governing = clone.source;
-	}
-	return 0;
-}
-
-int osd_security_method_of(const struct osd_request *request, uint64_t partition, uint8_t *method)
-{
-	uint64_t id = partition & ENGINE_LAST_PARTITION_ID;
-	struct engine_address address = { .version = (uint32_t)(partition >> 48) };
-	uint32_t length;
-	int result = osd_security_governing(request, id, &address.partition);
-
-	/* A removed partition is as protected as it was then. */
-	if (address.partition != id)
-		address.version = 0;
-	*method = OSD_NOSEC;
-	if (result == 0)
-		result = osd_attribute_at(request->txn, address,
-					  id ? OSD_PARTITION_SECURITY : OSD_ROOT_SECURITY,
-					  OSD_SECURITY_DEFAULT_METHOD, method, 1, &length);
-	if (result == -ENOENT)
-		return 0;
-	if (result == 0 && (length != 1 || *method > OSD_ALLDATA))
-		return -EBADMSG;
-	return result;
-}
-
-int osd_security_nonce_window(const struct osd_request *request, uint64_t partition,
+int osd_security_nonce_window(const struct osd_request *request, struct engine_address policy,
 			      uint64_t *past_ms, uint64_t *future_ms)
 {
-	struct engine_address address = { .partition = partition };
 	int result = 0;
 
 	*past_ms = *future_ms = 0;
-	if (partition != 0) {
-		result = osd_security_number(request, address, OSD_PARTITION_SECURITY,
+	if (policy.partition != 0) {
+		result = osd_security_number(request, policy, OSD_PARTITION_SECURITY,
 					     OSD_SECURITY_OLDEST_NONCE, past_ms);
 		if (result == 0)
-			result = osd_security_number(request, address, OSD_PARTITION_SECURITY,
+			result = osd_security_number(request, policy, OSD_PARTITION_SECURITY,
 						     OSD_SECURITY_NEWEST_NONCE, future_ms);
 	}
 	*past_ms = *past_ms ? *past_ms : NONCE_WINDOW_MS;
@@ -96,16 +55,15 @@ int osd_security_nonce_window(const struct osd_request *request, uint64_t partit
 	return result;
 }
 
-int osd_security_audit_is_frozen(const struct osd_request *request, uint64_t partition,
+int osd_security_audit_is_frozen(const struct osd_request *request, struct engine_address policy,
 				 const uint8_t audit[20], bool *frozen)
 {
-	struct engine_address address = { .partition = partition };
 	uint32_t page = OSD_PARTITION_FROZEN_AUDITS, number = 1, length;
 	uint8_t value[20];
 
 	*frozen = false;
 	for (unsigned i = 0; i < OSD_FROZEN_AUDITS_MAX && !*frozen; i++, number++) {
-		int result = osd_attribute_next_at(request->txn, address, &page, &number, value,
+		int result = osd_attribute_next_at(request->txn, policy, &page, &number, value,
 						   sizeof(value), &length);
 
 		if (result == -ENOENT || page != OSD_PARTITION_FROZEN_AUDITS)
@@ -181,12 +139,14 @@ int osd_security_set_method(struct osd_request *request, struct engine_address p
 
 int osd_security_inherit_clone(struct osd_request *request, uint64_t source)
 {
-	struct engine_address clone = request->subject.address, from = { 0 };
+	struct engine_address clone = request->subject.address, from;
 	uint8_t method = OSD_NOSEC;
-	int result = osd_security_method_of(request, source, &method);
+	struct osd_policy policy;
+	int result = osd_security_find_policy(request, source, &policy);
 
+	from = policy.address;
 	if (result == 0)
-		result = osd_security_governing(request, source, &from.partition);
+		result = osd_security_method_at(request, &policy, &method);
 	if (result == 0)
 		result = copy_page(request, from, clone, OSD_PARTITION_SECURITY);
 	if (result == 0)
@@ -295,16 +255,19 @@ static uint32_t partition_attribute(const struct osd_request *request, uint64_t 
 				    uint32_t number, uint8_t *value)
 {
 	struct osd_key_name name = { .kind = OSD_KEY_PARTITION };
+	struct osd_policy policy;
 	uint64_t past, future;
 
-	if (osd_security_governing(request, partition, &name.partition) != 0)
+	if (osd_security_find_policy(request, partition, &policy) != 0)
 		return 0;
+	name.partition = policy.address.partition;
+	name.shown_by = policy.address.version;
 	switch (number) {
 	case OSD_SECURITY_DEFAULT_METHOD:
 		return method_of(request, partition, value);
 	case OSD_SECURITY_OLDEST_NONCE:
 	case OSD_SECURITY_NEWEST_NONCE:
-		if (osd_security_nonce_window(request, name.partition, &past, &future) != 0)
+		if (osd_security_nonce_window(request, policy.address, &past, &future) != 0)
 			return 0;
 		return time48(value, number == OSD_SECURITY_OLDEST_NONCE ? past : future);
 	case OSD_SECURITY_NONCE_LIST_DEPTH:
@@ -325,5 +288,5 @@ uint32_t osd_security_attribute(const struct osd_request *request,
 {
 	if (page == OSD_ROOT_SECURITY)
 		return root_attribute(request, number, value);
-	return partition_attribute(request, subject->address.partition, number, value);
+	return partition_attribute(request, osd_wire_partition(subject->address), number, value);
 }

@@ -5,6 +5,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "common/bytes.h"
+
 void engine_set_lasting_pages(struct engine *engine, const uint32_t *pages, uint32_t count)
 {
 	assert(count <= ENGINE_LASTING_PAGES_MAX);
@@ -20,7 +22,10 @@ bool lasting_has(const struct engine *engine, struct engine_address address, uin
 	return false;
 }
 
-/* The record may be of an earlier owner of the index: then this one has set nothing yet. */
+/*
+ * The record may be of an earlier owner of the index: then this one has set nothing yet. Of a later
+ * one: then what this one had set is lost.
+ */
 static int load(const struct target *target, struct onode **loaded)
 {
 	const struct partition *partition = target->partition;
@@ -30,8 +35,10 @@ static int load(const struct target *target, struct onode **loaded)
 				RECORD_NEWEST, 0, txn->sequence, &onode);
 
 	if (!result && onode->head.created_sequence != partition->created_sequence) {
+		bool is_later = onode->head.created_sequence > partition->created_sequence;
+
 		onode_free(onode);
-		result = -ENOENT;
+		result = is_later && target->old ? -EBADMSG : -ENOENT;
 	}
 	if (result == -ENOENT) {
 		onode = onode_new(partition->index, RECORD_ID_LASTING);
@@ -45,14 +52,30 @@ static int load(const struct target *target, struct onode **loaded)
 	return result;
 }
 
-/* Of a partition that is not there any more, but is shown by a version of the device. */
-static int open_of_removed(struct target *target, struct engine_address address)
+/*
+ * The view of an address if that shows another partition than the one that has the ID now,
+ * `current` (NULL: none has); otherwise NULL. A partition's own versions show no other.
+ */
+static int find_earlier(struct engine_txn *txn, struct engine_address address,
+			const struct partition *current, struct old_view **view)
 {
-	struct old_view *view;
-	int result = target_view(target->txn, address, &view);
+	int result;
 
-	if (result)
-		return result;
+	*view = NULL;
+	if (!address.partition || !address.version ||
+	    (current && address.version <= ENGINE_PARTITION_VERSION_LAST))
+		return current ? 0 : -ENOENT;
+	result = target_view(txn, address, view);
+	if (!result && current && (*view)->partition.index == current->index &&
+	    (*view)->partition.created_sequence == current->created_sequence)
+		*view = NULL;
+	return result;
+}
+
+static int open_of_earlier(struct target *target, struct old_view *view)
+{
+	int result = 0;
+
 	target->partition = &view->partition;
 	target->old = true;
 	if (view->onode && view->onode->entry.key.identifier != RECORD_ID_LASTING) {
@@ -65,19 +88,54 @@ static int open_of_removed(struct target *target, struct engine_address address)
 	return result;
 }
 
+/* As find_earlier, with the current partition, pinned, or NULL. */
+static int find_shown(struct engine_txn *txn, struct engine_address address,
+		      struct partition **current, struct old_view **view)
+{
+	int result = partition_get(txn->engine, address.partition, current);
+
+	*view = NULL;
+	if (result)
+		*current = NULL;
+	if (result && result != -ENOENT)
+		return result;
+	result = find_earlier(txn, address, *current, view);
+	if (result && *current) {
+		partition_release(txn->engine, *current);
+		*current = NULL;
+	}
+	return result;
+}
+
+int engine_partition_shown(struct engine_txn *txn, struct engine_address address, bool *is_present)
+{
+	struct partition *current;
+	struct old_view *earlier;
+	int result = find_shown(txn, address, &current, &earlier);
+
+	*is_present = !result && !earlier;
+	if (current)
+		partition_release(txn->engine, current);
+	return result;
+}
+
 int lasting_open(struct engine_txn *txn, struct engine_address address, struct target *target)
 {
 	struct cache *cache = &txn->engine->onodes;
 	struct cache_key key = { .identifier = RECORD_ID_LASTING };
+	struct old_view *earlier;
 	struct onode *onode;
 	int result;
 
 	*target = (struct target){ .txn = txn, .bound = RECORD_NEWEST };
-	result = partition_get(txn->engine, address.partition, &target->partition);
-	if (result == -ENOENT && address.version)
-		return open_of_removed(target, address);
+	result = find_shown(txn, address, &target->partition, &earlier);
 	if (result)
 		return result;
+	if (earlier) {
+		if (target->partition)
+			partition_release(txn->engine, target->partition);
+		return open_of_earlier(target, earlier);
+	}
 	key.partition = target->partition->index;
 	onode = (struct onode *)cache_get(cache, key);
 	if (!onode) {
@@ -89,6 +147,62 @@ int lasting_open(struct engine_txn *txn, struct engine_address address, struct t
 	if (result)
 		target_close(target);
 	return result;
+}
+
+/* What a partition that is or was a snapshot shows, in the partition that it was made of. */
+static int go_up(struct engine *engine, struct partition_origin origin, struct partition *above)
+{
+	int result;
+
+	if (!origin.index || !origin.associated || origin.writable)
+		return -ENODATA;
+	*above = (struct partition){ 0 };
+	/* It stands there, so the state is kept, whatever has become of that partition. */
+	result = partition_state_of(engine->store, origin.index, origin.bound, above);
+	return result == -ENOENT ? -EBADMSG : result;
+}
+
+static int read_above(struct engine_txn *txn, const struct partition *above, uint32_t page,
+		      uint32_t number, void *value, uint32_t capacity, uint32_t *length)
+{
+	struct partition partition = *above;
+	struct target target = { .txn = txn, .partition = &partition, .old = true };
+	struct onode *onode;
+	const uint8_t *found;
+	uint32_t index;
+	int result = load(&target, &onode);
+
+	if (result)
+		return result;
+	if (attribute_set_find(&onode->attributes, page, number, &index)) {
+		attribute_set_at(&onode->attributes, index, &page, &number, &found, length);
+		memcpy(value, found, min_u64(*length, capacity));
+	} else {
+		result = -ENOENT;
+	}
+	onode_free(onode);
+	return result;
+}
+
+int engine_snapshot_attribute_get(struct engine_txn *txn, struct engine_address address,
+				  unsigned above, uint32_t page, uint32_t number, void *value,
+				  uint32_t capacity, uint32_t *length)
+{
+	struct partition *current, source;
+	struct partition_origin origin;
+	struct old_view *earlier;
+	int result = find_shown(txn, address, &current, &earlier);
+
+	if (result)
+		return result;
+	origin = earlier ? earlier->partition.origin : current->origin;
+	if (current)
+		partition_release(txn->engine, current);
+	for (unsigned n = 0; n < above && !result; n++) {
+		result = go_up(txn->engine, origin, &source);
+		origin = source.origin;
+	}
+	return result ? result : read_above(txn, &source, page, number, value, capacity, length);
 }
 
 int lasting_put(struct engine_txn *txn, const struct partition *partition)

@@ -15,9 +15,10 @@ bool lasting_has(const struct engine *engine, struct engine_address address, uin
 
 /*
  * Opens the lasting attributes of the root or of a partition, as they are now, whatever version
- * `address` names; of a removed partition that the version shows, those that it was removed with.
- * What nobody has set yet is there, and empty. An object that the transaction has open in the view
- * of that version is closed. -ENOENT: no such partition; -EBADMSG; -ENOMEM. Ended by target_close.
+ * `address` names; if the version shows an earlier partition of that ID, those that it was removed
+ * with. What nobody has set yet is there, and empty. An object that the transaction has open in the
+ * view of that version is closed. -ENOENT: no such partition or version; -EBADMSG; -ENOMEM. Ended
+ * by target_close.
  */
 int lasting_open(struct engine_txn *txn, struct engine_address address, struct target *target);
 

@@ -210,6 +210,124 @@ static void test_another_partition_takes_nothing_from_one_that_may_come_back(voi
 	check_attribute(f, other, LASTING, "second");
 }
 
+static void check_shown(struct fixture *f, struct engine_address address, int result, bool present)
+{
+	bool is_present = !present;
+
+	begin(f, ENGINE_READ);
+	assert_int_equal(engine_partition_shown(f->txn, address, &is_present), result);
+	commit(f);
+	if (result == 0)
+		assert_int_equal(is_present, present);
+}
+
+/* Each has its own, whoever has the ID. */
+static void test_a_version_has_those_of_the_partition_that_it_shows(void **state)
+{
+	uint32_t before, first, second, own;
+	struct fixture *f = *state;
+
+	set_text(f, the_partition, LASTING, "first");
+	first = take_snapshot(f, 0, NULL);
+	check_shown(f, at_version(the_partition, first), 0, true);
+	remove_partition(f, PARTITION);
+	check_shown(f, the_partition, -ENOENT, false);
+	check_shown(f, at_version(the_partition, first), 0, false);
+	before = take_snapshot(f, 0, NULL);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_partition_create(f->txn, PARTITION, NULL), 0);
+	commit(f);
+	check_attribute(f, at_version(the_partition, first), LASTING, "first");
+	check_attribute(f, the_partition, LASTING, NULL);
+	set_text(f, the_partition, LASTING, "second");
+	second = take_snapshot(f, 0, NULL);
+	own = take_snapshot(f, PARTITION, NULL);
+	set_text(f, the_partition, LASTING, "now");
+	for (int again = 0; again < 2; again++) {
+		check_attribute(f, at_version(the_partition, first), LASTING, "first");
+		check_attribute(f, at_version(the_partition, second), LASTING, "now");
+		check_attribute(f, at_version(the_partition, own), LASTING, "now");
+		check_shown(f, at_version(the_partition, first), 0, false);
+		check_shown(f, at_version(the_partition, before), -ENOENT, false);
+		check_shown(f, at_version(the_partition, second), 0, true);
+		check_shown(f, at_version(the_partition, own), 0, true);
+		check_shown(f, at_version(the_root, first), 0, true);
+		reopen_lasting(f);
+	}
+	/* The first comes back, and the second is the one that is gone. */
+	roll_back(f, 0, at_number(first));
+	check_attribute(f, the_partition, LASTING, "first");
+	check_attribute(f, at_version(the_partition, first), LASTING, "first");
+	check_attribute(f, at_version(the_partition, second), LASTING, "now");
+	check_shown(f, at_version(the_partition, first), 0, true);
+	check_shown(f, at_version(the_partition, second), 0, false);
+}
+
+/* NULL: not set; "": there is none above. */
+static void check_above(struct fixture *f, struct engine_address address, unsigned above,
+			const char *text)
+{
+	char value[64] = "";
+	uint32_t length = 0;
+	int result;
+
+	begin(f, ENGINE_READ);
+	result = engine_snapshot_attribute_get(f->txn, address, above, LASTING, 1, value,
+					       sizeof(value), &length);
+	commit(f);
+	assert_int_equal(result, !text ? -ENOENT : text[0] ? 0 : -ENODATA);
+	if (text)
+		assert_string_equal(value, text);
+}
+
+static uint64_t clone_of(struct fixture *f, uint64_t source, bool writable)
+{
+	uint64_t clone;
+
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(
+		engine_clone(f->txn, source, (struct engine_moment){ 0 }, 0, writable, &clone), 0);
+	commit(f);
+	return clone;
+}
+
+static void test_a_snapshot_knows_what_it_was_made_of_when_that_is_gone(void **state)
+{
+	struct engine_address snapshot = { 0 }, second = { 0 }, clone = { 0 };
+	struct fixture *f = *state;
+	uint32_t version;
+
+	set_text(f, the_partition, LASTING, "source");
+	snapshot.partition = clone_of(f, PARTITION, false);
+	second.partition = clone_of(f, snapshot.partition, false);
+	clone.partition = clone_of(f, PARTITION, true);
+	set_text(f, the_partition, LASTING, "stronger");
+	version = take_snapshot(f, 0, NULL);
+	for (int round = 0; round < 2; round++) {
+		check_above(f, snapshot, 1, "stronger");
+		check_above(f, snapshot, 2, "");
+		check_above(f, second, 1, NULL);
+		check_above(f, second, 2, "stronger");
+		check_above(f, second, 3, "");
+		check_above(f, clone, 1, "");
+		check_above(f, the_partition, 1, "");
+		if (round > 0)
+			continue;
+		/* Another has its ID from then on. */
+		remove_partition(f, PARTITION);
+		begin(f, ENGINE_WRITE);
+		assert_int_equal(engine_partition_create(f->txn, PARTITION, NULL), 0);
+		commit(f);
+		set_text(f, the_partition, LASTING, "another");
+		reopen_lasting(f);
+	}
+	remove_partition(f, second.partition);
+	snapshot.version = second.version = version;
+	check_above(f, snapshot, 1, "stronger");
+	check_above(f, second, 1, NULL);
+	check_above(f, second, 2, "stronger");
+}
+
 /* ---- formats ---- */
 
 static void test_a_format_takes_everything_but_the_root_s_lasting_attributes(void **state)
@@ -325,6 +443,8 @@ int main(void)
 		LASTING_TEST(test_a_removed_partition_comes_back_with_what_it_was_removed_with),
 		LASTING_TEST(test_what_was_set_by_the_command_that_removes_counts),
 		LASTING_TEST(test_another_partition_takes_nothing_from_one_that_may_come_back),
+		LASTING_TEST(test_a_version_has_those_of_the_partition_that_it_shows),
+		LASTING_TEST(test_a_snapshot_knows_what_it_was_made_of_when_that_is_gone),
 		LASTING_TEST(test_a_format_takes_everything_but_the_root_s_lasting_attributes),
 		LASTING_TEST(test_an_aborted_format_leaves_everything),
 		LASTING_TEST(test_a_format_may_make_what_it_likes),
