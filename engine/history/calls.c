@@ -30,7 +30,7 @@ static uint64_t *written_bytes(struct history *history)
 
 static bool keeps_nothing(const struct engine *engine, const struct partition *partition)
 {
-	return history_keeps_nothing(past_policy(engine, partition));
+	return history_keeps_nothing(history_policy(engine, partition->history));
 }
 
 static int put_last(struct engine_txn *txn)

@@ -238,12 +238,6 @@ int history_was_there(struct engine *engine, const struct partition *partition, 
 	return state.created_sequence == partition->created_sequence ? 0 : -ENOENT;
 }
 
-const struct engine_retention *history_policy(const struct history *history,
-					      const struct history *device)
-{
-	return history->particular ? &history->retention : &device->retention;
-}
-
 bool history_keeps_nothing(const struct engine_retention *policy)
 {
 	return policy->kind == ENGINE_RETAIN_NONE && !policy->keep_all_ms;
@@ -252,7 +246,7 @@ bool history_keeps_nothing(const struct engine_retention *policy)
 int history_horizon(struct engine *engine, const struct history *history,
 		    const struct history *device, uint64_t *horizon)
 {
-	const struct engine_retention *policy = history_policy(history, device);
+	const struct engine_retention *policy = history_policy(engine, history);
 	uint64_t floor = history->floor;
 	uint64_t judged = device->device.judged_ms, certain = 0;
 	uint64_t limit = locks_keep_all(policy, judged)       ? 0
@@ -356,7 +350,7 @@ static int next_interval(struct engine *engine, const struct engine_retention *p
 int history_lower_by_interval(struct engine *engine, const struct history *history,
 			      const struct history *device, uint64_t sequence, uint64_t *lowest)
 {
-	const struct engine_retention *policy = history_policy(history, device);
+	const struct engine_retention *policy = history_policy(engine, history);
 	uint64_t found = RECORD_NEWEST;
 	int result = 0;
 
@@ -372,7 +366,7 @@ int history_lower_by_interval(struct engine *engine, const struct history *histo
 static int kept_by_interval(struct engine *engine, const struct history *history,
 			    const struct history *device, uint64_t bound)
 {
-	const struct engine_retention *policy = history_policy(history, device);
+	const struct engine_retention *policy = history_policy(engine, history);
 	uint64_t ms, next_ms, kept, found;
 	int result;
 

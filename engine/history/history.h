@@ -77,10 +77,6 @@ int history_load(struct engine *engine, uint16_t index, uint64_t created_sequenc
 
 int history_put(const struct record_writer *writer, uint16_t index, const struct history *history);
 
-/* The policy that holds for a partition (or the root). */
-const struct engine_retention *history_policy(const struct history *history,
-					      const struct history *device);
-
 /* The sets of versions and of clones. */
 struct idset history_versions(struct engine *engine, struct partition *partition);
 struct idset history_clones(struct engine *engine, struct partition *partition);

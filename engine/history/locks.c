@@ -41,8 +41,7 @@ bool locks_keeps_less(const struct engine_retention *now, const struct engine_re
 /* ---- rollbacks of the device ---- */
 
 /* -EPERM: a partition of the present is not there at `bound`, and its retention is locked. */
-static int check_partition(struct engine_txn *txn, const struct history *device, uint64_t id,
-			   uint64_t bound)
+static int check_partition(struct engine_txn *txn, uint64_t id, uint64_t bound)
 {
 	struct engine *engine = txn->engine;
 	struct partition *partition;
@@ -51,7 +50,7 @@ static int check_partition(struct engine_txn *txn, const struct history *device,
 
 	if (result)
 		return result;
-	if (history_policy(partition->history, device)->locked_until_ms > txn->time_ms) {
+	if (history_policy(engine, partition->history)->locked_until_ms > txn->time_ms) {
 		result = partition_index_as_of(engine, id, bound, &index);
 		if (result == -ENOENT || (!result && index != partition->index))
 			result = -EPERM;
@@ -60,8 +59,7 @@ static int check_partition(struct engine_txn *txn, const struct history *device,
 	return result;
 }
 
-typedef int partition_check(struct engine_txn *txn, const struct history *device, uint64_t id,
-			    uint64_t bound);
+typedef int partition_check(struct engine_txn *txn, uint64_t id, uint64_t bound);
 
 /* Calls `check` for all partitions that are there now. */
 static int check_each(struct engine_txn *txn, struct partition *root, partition_check *check,
@@ -74,7 +72,7 @@ static int check_each(struct engine_txn *txn, struct partition *root, partition_
 	int result;
 
 	while ((result = idset_walk(&walk, &element)) > 0) {
-		result = check(txn, root->history, element >> 16, bound);
+		result = check(txn, element >> 16, bound);
 		if (result)
 			break;
 	}
@@ -94,13 +92,11 @@ int locks_check_rollback(struct engine_txn *txn, uint64_t bound)
 	return result;
 }
 
-static int check_unlocked(struct engine_txn *txn, const struct history *device, uint64_t id,
-			  uint64_t bound)
+static int check_unlocked(struct engine_txn *txn, uint64_t id, uint64_t bound)
 {
 	struct partition *partition;
 	int result = partition_get(txn->engine, id, &partition);
 
-	(void)device;
 	(void)bound;
 	if (result)
 		return result;

@@ -41,8 +41,8 @@ static void settle_slot(struct engine_txn *txn)
 static int resolve_time(struct engine_txn *txn, struct partition *partition,
 			const struct history *device, uint64_t ms, uint64_t *bound)
 {
-	const struct engine_retention *policy = history_policy(partition->history, device);
 	struct engine *engine = txn->engine;
+	const struct engine_retention *policy = history_policy(engine, partition->history);
 	uint64_t before;
 	int kept, result;
 
@@ -130,7 +130,8 @@ static int was_there_inside(struct engine *engine, const struct partition *parti
 				 : result;
 }
 
-int moment_resolve_object(struct engine_txn *txn, struct partition *partition,
+/* As moment_resolve, for one object: sequence numbers are taken as they are. */
+static int resolve_object(struct engine_txn *txn, struct partition *partition,
 			  struct engine_moment moment, uint64_t *bound)
 {
 	uint64_t of_partition;
@@ -182,7 +183,7 @@ int engine_moment_resolve(struct engine_txn *txn, uint64_t id, struct engine_mom
 int engine_object_moment_resolve(struct engine_txn *txn, uint64_t id, struct engine_moment moment,
 				 uint64_t *sequence)
 {
-	return resolve_in(txn, id, moment_resolve_object, moment, sequence);
+	return resolve_in(txn, id, resolve_object, moment, sequence);
 }
 
 /* ---- version numbers ---- */
@@ -275,7 +276,7 @@ static int resolve_view(struct engine_txn *txn, struct engine_moment moment, str
 	result = partition_get(txn->engine, view->partition, &partition);
 	if (result)
 		return result;
-	result = moment_resolve_object(txn, partition, moment, &view->objects_bound);
+	result = resolve_object(txn, partition, moment, &view->objects_bound);
 	if (!result && view->objects_bound < partition->created_sequence)
 		result = -ENOENT;
 	if (!result)

@@ -13,10 +13,6 @@
 int moment_resolve(struct engine_txn *txn, struct partition *partition, struct engine_moment moment,
 		   uint64_t *bound);
 
-/* The same for one object: sequence numbers are taken as they are. */
-int moment_resolve_object(struct engine_txn *txn, struct partition *partition,
-			  struct engine_moment moment, uint64_t *bound);
-
 /* Which view is the first one to be given by an engine that is opened at `now_ms`. */
 uint32_t views_begin(uint64_t now_ms);
 

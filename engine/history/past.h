@@ -57,12 +57,11 @@ struct past {
 	uint32_t views_next;
 };
 
-/* The policy that holds for a current partition, but not the root. */
-static inline const struct engine_retention *past_policy(const struct engine *engine,
-							 const struct partition *partition)
+/* The policy that holds for a partition, or for the device. */
+static inline const struct engine_retention *history_policy(const struct engine *engine,
+							    const struct history *history)
 {
-	return partition->history->particular ? &partition->history->retention
-					      : &engine->past->policy;
+	return history->particular ? &history->retention : &engine->past->policy;
 }
 
 /* For the table in calls.c; see history_calls.h. */

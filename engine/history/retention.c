@@ -97,13 +97,14 @@ int retention_recount(struct engine_txn *txn, struct partition *root)
 
 int engine_retention_get(struct engine_txn *txn, uint64_t id, struct engine_retention *retention)
 {
-	struct partition_pair pair;
-	int result = partition_get_pair(txn->engine, id, &pair);
+	struct engine *engine = txn->engine;
+	struct partition *partition;
+	int result = partition_get(engine, id, &partition);
 
 	if (result)
 		return result;
-	*retention = *history_policy(pair.partition->history, pair.root->history);
-	partition_release_pair(txn->engine, &pair);
+	*retention = *history_policy(engine, partition->history);
+	partition_release(engine, partition);
 	return 0;
 }
 
@@ -131,7 +132,7 @@ static int floor_of_new(struct engine_txn *txn, const struct partition *root,
 			uint64_t *floor)
 {
 	struct engine *engine = txn->engine;
-	const struct engine_retention *now = history_policy(partition->history, root->history);
+	const struct engine_retention *now = history_policy(engine, partition->history);
 	/* The device's policy is about partitions that inherit it, of which the root is not one. */
 	const struct history inherits = history_new(RECORD_ROOT_INDEX, 0);
 	bool of_device = partition == root;
@@ -187,7 +188,7 @@ static int set_policy(struct engine_txn *txn, struct partition *root, struct par
 		      const struct engine_retention *retention, bool administrator)
 {
 	struct history *history = partition->history;
-	const struct engine_retention *now = history_policy(history, root->history);
+	const struct engine_retention *now = history_policy(txn->engine, history);
 	const struct history wanted = { .particular = true, .retention = *retention };
 	bool locked = now->locked_until_ms > txn->time_ms, unlocks;
 	uint64_t horizon;
@@ -244,7 +245,7 @@ int retention_forget(struct engine_txn *txn, struct partition *root, struct part
 	const struct history *history = partition->history;
 	int result = 0;
 
-	if (history_policy(history, root->history)->locked_until_ms > txn->time_ms)
+	if (history_policy(txn->engine, history)->locked_until_ms > txn->time_ms)
 		return -EPERM;
 	if (!history->particular)
 		return 0;

@@ -29,22 +29,15 @@ static void forget(struct engine_txn *txn, struct partition *partition)
 }
 
 /*
- * The rollbacks of what is locked are few, each of them being kept: other ones, of which any number
- * can take one another's place, leave them their room.
+ * Rollbacks of what is locked are all kept, so there are few of them. Any number of others can take
+ * one another's place; these leave the locked ones their room.
  */
-static int take_room(struct engine_txn *txn, const struct partition *partition)
+static void raise_room(struct engine_txn *txn, const struct partition *partition)
 {
-	struct partition *root;
-	int result = partition_get(txn->engine, 0, &root);
+	bool is_locked = history_policy(txn->engine, partition->history)->locked_until_ms >
+			 txn->time_ms;
 
-	if (result)
-		return result;
-	txn_raise_room(txn, history_policy(partition->history, root->history)->locked_until_ms >
-					    txn->time_ms
-				    ? RECORD_ROOM_RESCUE
-				    : RECORD_ROOM_RETURN);
-	partition_release(txn->engine, root);
-	return 0;
+	txn_raise_room(txn, is_locked ? RECORD_ROOM_RESCUE : RECORD_ROOM_RETURN);
 }
 
 /* Rolls back what `partition` stands for, which is released. */
@@ -97,7 +90,7 @@ int engine_rollback(struct engine_txn *txn, uint64_t id, struct engine_moment to
 	if (!result && id == 0)
 		result = locks_check_rollback(txn, bound);
 	if (!result)
-		result = take_room(txn, partition);
+		raise_room(txn, partition);
 	onode_free(txn->old.onode);
 	txn->old = (struct old_view){ 0 };
 	if (!result)

@@ -352,15 +352,16 @@ static int restore(struct engine_txn *txn, struct engine_address address, uint64
 	return result ? result : restore_existing(&pair, address);
 }
 
-/* Finds the partition that an object is to go back in. -EROFS: it only shows its source. */
-static int open_writable(struct engine_txn *txn, uint64_t id, struct partition **partition)
+/* -EROFS: the transaction only reads, or the partition only shows its source. */
+static int check_writable(struct engine_txn *txn, uint64_t id)
 {
-	int result = txn->mode == ENGINE_READ ? -EROFS : partition_get(txn->engine, id, partition);
+	struct partition *partition;
+	int result = txn->mode == ENGINE_READ ? -EROFS : partition_get(txn->engine, id, &partition);
 
-	if (!result && partition_is_read_only(*partition)) {
-		partition_release(txn->engine, *partition);
-		result = -EROFS;
-	}
+	if (result)
+		return result;
+	result = partition_is_read_only(partition) ? -EROFS : 0;
+	partition_release(txn->engine, partition);
 	return result;
 }
 
@@ -368,30 +369,24 @@ int engine_rollback_object(struct engine_txn *txn, uint64_t id, uint64_t object,
 			   struct engine_moment to)
 {
 	struct engine_address address = { .partition = id, .object = object };
-	struct partition *partition;
 	uint64_t bound = 0;
-	int result = open_writable(txn, id, &partition);
+	int result = check_writable(txn, id);
 
-	if (result)
-		return result;
-	result = object < ENGINE_FIRST_ID ? -ENOENT
-					  : moment_resolve_object(txn, partition, to, &bound);
-	partition_release(txn->engine, partition);
+	if (!result)
+		result = object < ENGINE_FIRST_ID
+				 ? -ENOENT
+				 : engine_object_moment_resolve(txn, id, to, &bound);
 	return result ? result : restore(txn, address, bound);
 }
 
 int engine_undo(struct engine_txn *txn, uint64_t id, uint64_t object, uint32_t modifications)
 {
 	struct engine_address address = { .partition = id, .object = object };
-	struct partition *partition;
 	uint64_t bound = 0;
-	int result = open_writable(txn, id, &partition);
+	int result = check_writable(txn, id);
 
-	if (result)
-		return result;
-	partition_release(txn->engine, partition);
-	if (modifications == 0)
-		return -EINVAL;
-	result = moment_ago(txn, id, object, modifications, &bound);
+	if (!result)
+		result = modifications ? moment_ago(txn, id, object, modifications, &bound)
+				       : -EINVAL;
 	return result ? result : restore(txn, address, bound);
 }

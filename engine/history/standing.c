@@ -432,13 +432,12 @@ static int has_work(struct engine *engine, bool *has)
 
 /* ---- giving up what only partitions that are gone keep ---- */
 
-static bool may_give_up(const struct engine *engine, const struct source *source,
-			const struct history *device)
+static bool may_give_up(const struct engine *engine, const struct source *source)
 {
 	const struct history *history = source->partition->history;
 
 	return source->is_gone && (history->versions.count || history->particular) &&
-	       history_policy(history, device)->locked_until_ms <= engine_time_now(engine);
+	       history_policy(engine, history)->locked_until_ms <= engine_time_now(engine);
 }
 
 /* From here on the device's policy counts for it; what it has not kept does not come back. */
@@ -483,7 +482,7 @@ static int find_in(struct engine *engine, struct partition *root, uint64_t *next
 		result = source_open(engine, (uint16_t)index, &source);
 		if (result)
 			return result;
-		if (may_give_up(engine, &source, root->history))
+		if (may_give_up(engine, &source))
 			*found = (uint16_t)index;
 		source_close(engine, &source);
 		*next = index + 1;

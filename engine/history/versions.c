@@ -540,7 +540,7 @@ int engine_version_drop(struct engine_txn *txn, uint64_t id, uint32_t version)
 	txn_raise_room(txn, RECORD_ROOM_RESCUE);
 	if (id == 0)
 		result = locks_check_all(txn);
-	else if (past_policy(engine, partition)->locked_until_ms > txn->time_ms)
+	else if (history_policy(engine, partition->history)->locked_until_ms > txn->time_ms)
 		result = -EPERM;
 	if (!result)
 		result = drop_version(txn, partition, version);
