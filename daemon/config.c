@@ -28,6 +28,7 @@ void config_defaults(struct config *config)
 	strcpy(config->module, CONFIG_MODULE_INSTALLED);
 	config->log_level = LOG_LEVEL_INFO;
 	config->stop_timeout = 60;
+	config->watchdog = 60;
 	strcpy(config->target_name, "iqn.2014-06.local.muninn:osd");
 	strcpy(config->address, "127.0.0.1");
 	config->port = 3260;

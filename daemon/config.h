@@ -47,6 +47,7 @@ struct config {
 	char module[PATH_MAX];
 	enum log_level log_level;
 	uint32_t stop_timeout; /* seconds that a stop waits for commands */
+	uint32_t watchdog;     /* seconds that tgtd may hang */
 
 	/* [target] */
 	char target_name[CONFIG_NAME_BYTES];

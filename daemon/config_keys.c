@@ -343,6 +343,7 @@ const struct config_key config_keys[] = {
 	{ "daemon", "module", parse_absolute_path, IN_CONFIG(module), 0, 0 },
 	{ "daemon", "log_level", parse_log_level, IN_CONFIG(log_level), 0, 0 },
 	{ "daemon", "stop_timeout", parse_number, IN_CONFIG(stop_timeout), 1, 3600 },
+	{ "daemon", "watchdog", parse_number, IN_CONFIG(watchdog), 1, 3600 },
 
 	{ "target", "name", parse_target_name, IN_CONFIG(target_name), 0, 0 },
 	{ "target", "portal", parse_portal, 0, 0, 0 },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Starts a configured tgtd by a table of steps, and serves. */
+/* Starts a configured tgtd by tables of steps. */
 #include "daemon/server.h"
 
 #include <arpa/inet.h>
@@ -23,8 +23,7 @@
 #define LOCK_FILE      "muninnd.lock"
 #define TGTD_LOCK_FILE "tgtd.lock"
 #define READY_MS       30000
-#define PREDECESSOR_MS 30000 /* how long the tgtd of an earlier muninnd may take to end */
-#define ANSWER_MS      60000
+#define PREDECESSOR_MS 30000  /* how long the tgtd of an earlier muninnd may take to end */
 #define OPEN_MS        300000 /* opening a unit, or making its device stable before */
 #define RETRY_MS       20
 
@@ -167,7 +166,7 @@ static int start_tgtd(struct server *server, struct error_text *error)
 		.module = config->module,
 		.portal = server->portal,
 		.log_level = config->log_level,
-		.answer_ms = ANSWER_MS,
+		.answer_ms = (int)config->watchdog * 1000,
 	};
 
 	if (access(config->module, R_OK))
@@ -260,12 +259,18 @@ static int allow_initiators(struct server *server, struct error_text *error)
 	return result;
 }
 
-static const struct step {
+struct step {
 	const char *name;
 	int (*run)(struct server *server, struct error_text *error);
-} steps[] = {
+};
+
+static const struct step own_steps[] = {
 	{ "make folders", make_folders },
 	{ "lock the run directory", lock_run_dir },
+};
+
+/* Also when it is started again. */
+static const struct step tgtd_steps[] = {
 	{ "check that the portal is free", check_portal_is_free },
 	{ "prepare images", prepare_images },
 	{ "start tgtd", start_tgtd },
@@ -297,22 +302,12 @@ static void add_last_words(const struct server *server, struct error_text *error
 			 server->tgtd.last_words);
 }
 
-int server_start(struct server *server, const struct config *config, int signal_fd,
-		 struct error_text *error)
+static int run_steps(struct server *server, const struct step *steps, size_t count,
+		     struct error_text *error)
 {
-	bool six = strchr(config->address, ':') != NULL;
 	int result = 0;
 
-	memset(server, 0, sizeof(*server));
-	server->config = config;
-	server->signal_fd = signal_fd;
-	server->lock_fd = -1;
-	server->tgtd_lock_fd = -1;
-	server->tgtd.pid_fd = -1;
-	server->tgtd.log_fd = -1;
-	snprintf(server->portal, sizeof(server->portal), "%s%s%s:%u", six ? "[" : "",
-		 config->address, six ? "]" : "", config->port);
-	for (size_t i = 0; !result && i < sizeof(steps) / sizeof(steps[0]); i++) {
+	for (size_t i = 0; !result && i < count; i++) {
 		log_line(LOG_LEVEL_DEBUG, "%s", steps[i].name);
 		result = steps[i].run(server, error);
 		if (result == -ESRCH)
@@ -324,20 +319,38 @@ int server_start(struct server *server, const struct config *config, int signal_
 		else if (result > 0)
 			result = -EINVAL;
 	}
+	return result;
+}
+
+int server_start_tgtd(struct server *server, struct error_text *error)
+{
+	return run_steps(server, tgtd_steps, sizeof(tgtd_steps) / sizeof(tgtd_steps[0]), error);
+}
+
+int server_start(struct server *server, const struct config *config, int signal_fd,
+		 struct error_text *error)
+{
+	bool six = strchr(config->address, ':') != NULL;
+	int result;
+
+	memset(server, 0, sizeof(*server));
+	server->config = config;
+	server->signal_fd = signal_fd;
+	server->lock_fd = -1;
+	server->tgtd_lock_fd = -1;
+	server->tgtd.pid_fd = -1;
+	server->tgtd.log_fd = -1;
+	snprintf(server->portal, sizeof(server->portal), "%s%s%s:%u", six ? "[" : "",
+		 config->address, six ? "]" : "", config->port);
+	result = run_steps(server, own_steps, sizeof(own_steps) / sizeof(own_steps[0]), error);
+	if (!result)
+		result = server_start_tgtd(server, error);
 	if (result) {
 		struct error_text ignored;
 
 		server_stop(server, result > 0 ? error : &ignored);
 	}
 	return result;
-}
-
-int server_run(struct server *server, struct error_text *error)
-{
-	if (tgtd_wait(&server->tgtd, server->signal_fd, -1) == TGTD_FD_READY)
-		return SERVER_STOP_WANTED;
-	tgtd_reap(&server->tgtd, error);
-	return -ECHILD;
 }
 
 void server_url(const struct server *server, unsigned int lun, char *url, size_t bytes)

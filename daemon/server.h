@@ -18,7 +18,9 @@ struct server {
 	bool target_exists;
 	bool units_open; /* by tgtd, which has not closed them in good order */
 	struct tgtd tgtd;
-	char portal[96]; /* ADDRESS:PORT as tgtd and URLs have it */
+	int64_t up_since_ms;   /* of clock.h: when tgtd was ready last */
+	unsigned int restarts; /* of tgtd, without a steady time between them */
+	char portal[96];       /* ADDRESS:PORT as tgtd and URLs have it */
 };
 
 enum { SERVER_STOP_WANTED = 1 };
@@ -32,8 +34,14 @@ int server_start(struct server *server, const struct config *config, int signal_
 		 struct error_text *error);
 
 /*
- * Serves until somebody wants a stop (SERVER_STOP_WANTED) or tgtd ends by itself (-ECHILD with a
- * sentence).
+ * The part of the start that follows when tgtd has ended. What it leaves after a failure is
+ * server_stop's.
+ */
+int server_start_tgtd(struct server *server, struct error_text *error);
+
+/*
+ * Serves until somebody wants a stop (SERVER_STOP_WANTED). A tgtd that hangs or has ended is
+ * started again (watch.c). -errno with a sentence: it does not stay up.
  */
 int server_run(struct server *server, struct error_text *error);
 

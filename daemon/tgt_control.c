@@ -283,6 +283,11 @@ int tgt_lun_is_idle(struct tgtd *tgtd, unsigned int number, struct error_text *e
 	return ask_lun(tgtd, number, "idle", error);
 }
 
+int tgt_lun_probe(struct tgtd *tgtd, unsigned int number, struct error_text *error)
+{
+	return ask_lun(tgtd, number, "probe", error);
+}
+
 static int allow(struct tgtd *tgtd, const char *kind, const char *who, struct error_text *error)
 {
 	struct tgtadm_req request = { .mode = MODE_TARGET, .op = OP_BIND, .tid = TGT_TARGET_ID };

@@ -47,6 +47,9 @@ int tgt_lun_create(struct tgtd *tgtd, unsigned int number, const struct unit_typ
  */
 int tgt_lun_flush(struct tgtd *tgtd, unsigned int number, struct error_text *error);
 
+/* TGT_BUSY: since the last call the unit has done nothing that shows that it is alive. */
+int tgt_lun_probe(struct tgtd *tgtd, unsigned int number, struct error_text *error);
+
 /* TGT_BUSY: commands of the unit are under way. */
 int tgt_lun_is_idle(struct tgtd *tgtd, unsigned int number, struct error_text *error);
 

@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "daemon/clock.h"
+
 #define MODULE_LINK "bs_muninn.so"
 
 /* ---- messages ---- */
@@ -178,6 +180,7 @@ int tgtd_start(const struct tgtd_options *options, struct tgtd *tgtd, struct err
 
 enum tgtd_event tgtd_wait(struct tgtd *tgtd, int fd, int timeout_ms)
 {
+	int64_t deadline_ms = clock_ms() + timeout_ms;
 	struct pollfd watched[3] = {
 		{ .fd = fd, .events = POLLIN },
 		{ .fd = tgtd->pid_fd, .events = POLLIN },
@@ -185,8 +188,13 @@ enum tgtd_event tgtd_wait(struct tgtd *tgtd, int fd, int timeout_ms)
 	};
 
 	while (true) {
-		int ready = poll(watched, 3, timeout_ms);
+		int64_t left_ms = timeout_ms < 0 ? -1 : deadline_ms - clock_ms();
+		int ready;
 
+		/* However much it has to say: the time runs. */
+		if (timeout_ms > 0 && left_ms <= 0)
+			return TGTD_TIMEOUT;
+		ready = poll(watched, 3, (int)left_ms);
 		if (ready == 0)
 			return TGTD_TIMEOUT;
 		if (ready < 0)

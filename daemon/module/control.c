@@ -60,6 +60,28 @@ static tgtadm_err answer_flush(struct unit *unit)
 	return TGTADM_UNKNOWN_ERR;
 }
 
+/* On an I/O thread: waits for the engine's turn, as every command does. */
+static void reach_engine(void *context)
+{
+	struct unit *unit = context;
+	struct engine_statistics statistics;
+
+	engine_read_statistics(device_engine(unit->device), &statistics);
+}
+
+/*
+ * A command may run for long, and all threads be busy with such ones. They read and program pages
+ * meanwhile, which threads that hang do not.
+ */
+static tgtadm_err answer_probe(struct unit *unit)
+{
+	uint64_t before = unit->control.pages_moved;
+	bool answered = io_threads_probe(unit->threads, reach_engine);
+
+	unit->control.pages_moved = device_pages_moved(unit->device);
+	return answered || unit->control.pages_moved != before ? TGTADM_SUCCESS : TGTADM_LUN_ACTIVE;
+}
+
 static tgtadm_err answer(struct unit *unit, const char *word)
 {
 	/* Without an image there is nothing to do, and nothing under way. */
@@ -69,6 +91,8 @@ static tgtadm_err answer(struct unit *unit, const char *word)
 		return answer_flush(unit);
 	if (!strcmp(word, "idle"))
 		return io_threads_are_idle(unit->threads) ? TGTADM_SUCCESS : TGTADM_LUN_ACTIVE;
+	if (!strcmp(word, "probe"))
+		return answer_probe(unit);
 	return TGTADM_UNKNOWN_PARAM;
 }
 

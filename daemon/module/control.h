@@ -6,6 +6,8 @@
  *
  *   flush   what was acknowledged becomes stable, also beside long commands
  *   idle    no command is under way
+ *   probe   the unit is alive: since the last time a thread has been free and has reached the
+ *           engine, or commands have moved pages of flash
  */
 #ifndef MUNINN_DAEMON_MODULE_CONTROL_H
 #define MUNINN_DAEMON_MODULE_CONTROL_H
@@ -28,6 +30,7 @@ struct control {
 	bool flushing; /* there is a flusher */
 	bool flushed;  /* atomic: it has ended, with `result` */
 	int result;
+	uint64_t pages_moved; /* at the last probe */
 };
 
 /* Puts its function in the place of tgtd's. */

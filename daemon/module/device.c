@@ -95,3 +95,16 @@ const uint8_t *device_uuid(const struct device *device)
 {
 	return nand_uuid(device->nand);
 }
+
+uint64_t device_pages_moved(const struct device *device)
+{
+	struct nand_counters counters;
+	uint64_t moved = 0;
+
+	nand_read_counters(device->nand, &counters);
+	for (int cause = 0; cause < NAND_CAUSES; cause++)
+		moved += counters.by_cause[cause].pages_read +
+			 counters.by_cause[cause].pages_programmed +
+			 counters.by_cause[cause].blocks_erased;
+	return moved;
+}

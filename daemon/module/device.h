@@ -35,4 +35,7 @@ struct engine *device_engine(const struct device *device);
 /* 16 bytes, chosen when the image was made. */
 const uint8_t *device_uuid(const struct device *device);
 
+/* Pages that have been read or programmed and blocks erased, since it was opened. */
+uint64_t device_pages_moved(const struct device *device);
+
 #endif

@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "daemon/module/nexus.h"
-
 #include "daemon/module/requests.h"
 
 #include "list.h"
@@ -56,7 +55,9 @@ struct io_threads {
 	struct order order;     /* under lock: of all commands that have not ended */
 	struct list_head due;   /* under lock: commands of the main thread whose turn has come */
 	struct list_head done;  /* under lock: ended commands, of which tgtd is to be told */
-	bool stopping;          /* under lock */
+	void (*probe)(void *context); /* under lock: to be called; NULL: nothing */
+	bool probing;                 /* under lock: a thread is calling it */
+	bool stopping;                /* under lock */
 
 	unsigned int count; /* threads that run */
 	struct io_thread threads[];
@@ -173,6 +174,19 @@ static void run(struct io_thread *thread, struct order_task *task)
 	give_to_main(io, cmd, &io->done);
 }
 
+/* Under lock, which it gives away meanwhile. */
+static void answer_probe(struct io_threads *io)
+{
+	if (!io->probe || io->probing)
+		return;
+	io->probing = true;
+	pthread_mutex_unlock(&io->lock);
+	io->probe(io->context);
+	pthread_mutex_lock(&io->lock);
+	io->probing = false;
+	io->probe = NULL;
+}
+
 static void *serve(void *argument)
 {
 	struct io_thread *thread = argument;
@@ -182,8 +196,11 @@ static void *serve(void *argument)
 	while (true) {
 		struct order_task *task;
 
-		while (!(task = order_take(&io->order)) && !io->stopping)
+		answer_probe(io);
+		while (!(task = order_take(&io->order)) && !io->stopping) {
 			pthread_cond_wait(&io->wanted, &io->lock);
+			answer_probe(io);
+		}
 		if (!task)
 			break;
 		if (task->kind == ON_MAIN_THREAD)
@@ -549,6 +566,18 @@ bool io_threads_are_idle(struct io_threads *threads)
 	idle = order_is_empty(&threads->order);
 	pthread_mutex_unlock(&threads->lock);
 	return idle;
+}
+
+bool io_threads_probe(struct io_threads *threads, void (*probe)(void *context))
+{
+	bool answered;
+
+	pthread_mutex_lock(&threads->lock);
+	answered = !threads->probe;
+	threads->probe = probe;
+	pthread_cond_broadcast(&threads->wanted);
+	pthread_mutex_unlock(&threads->lock);
+	return answered;
 }
 
 void io_threads_stop(struct io_threads *threads)

@@ -77,6 +77,13 @@ uint32_t io_threads_choose(struct io_threads *threads, const struct task_choice 
 /* Whether no command is under way. */
 bool io_threads_are_idle(struct io_threads *threads);
 
+/*
+ * Asks the next thread that is free to call `probe`, with the context of io_threads_start, as a
+ * sign that it can execute commands. Whether the call that was asked for before has returned (true
+ * the first time).
+ */
+bool io_threads_probe(struct io_threads *threads, void (*probe)(void *context));
+
 /* Executes and completes everything that has arrived, then ends the threads. Main thread. */
 void io_threads_stop(struct io_threads *threads);
 

@@ -83,7 +83,7 @@ static void test_every_key_gets_to_its_place(void **state)
 	assert_int_equal(
 		read_text(
 			"[daemon]\nstate_dir = /s\nrun_dir=/r\ntgtd = /t\nmodule = /m\n"
-			"log_level = debug\nstop_timeout = 7\n"
+			"log_level = debug\nstop_timeout = 7\nwatchdog = 8\n"
 			"[target]\nname = iqn.2014-06.x:y\nportal = 192.0.2.1:99\n"
 			"allow_address = 192.0.2.0/24, ::1 10.0.0.1\n"
 			"allow_name = iqn.2014-06.h:a,iqn.2014-06.h:b\n"
@@ -107,6 +107,7 @@ static void test_every_key_gets_to_its_place(void **state)
 	assert_string_equal(config.module, "/m");
 	assert_int_equal(config.log_level, LOG_LEVEL_DEBUG);
 	assert_int_equal(config.stop_timeout, 7);
+	assert_int_equal(config.watchdog, 8);
 	assert_string_equal(config.target_name, "iqn.2014-06.x:y");
 	assert_string_equal(config.address, "192.0.2.1");
 	assert_int_equal(config.port, 99);

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import tempfile
 import threading
+import time
 import unittest
 
 import osd
@@ -140,6 +141,14 @@ class Daemon:
             raise AssertionError(f"muninnd ended with {code}:\n" + "\n".join(self.errors))
         self.tgtd_pid = children_of(self.process.pid)[0]
         return self
+
+    def wait_for_line(self, text):
+        """Waits until it has said this on stderr."""
+        limit = time.monotonic() + LIMIT_SECONDS
+        while not any(text in line for line in self.errors):
+            if time.monotonic() > limit:
+                raise AssertionError(f"never said {text!r}:\n" + "\n".join(self.errors))
+            time.sleep(0.02)
 
     def wait(self):
         """Waits for the end of the process and of its output; returns the exit code."""

@@ -66,6 +66,14 @@ class Session(iscsi.Session):
         self.request(function, tag)
         return self.next_response()
 
+    def send_all(self, command):
+        """Submits a command that writes, and returns when the target has all of its data."""
+        task = command.submit(self)
+        while task.immediate + task.unsolicited + sum(length for _, length in task.r2ts) < len(task.data_out):
+            self.step()
+        self.until_answered()
+        return task
+
     def until_answered(self):
         """Until the target has everything that was sent: a NOP-Out is answered as it comes."""
         header = bytearray(iscsi.BHS_BYTES)

@@ -174,11 +174,20 @@ class Dying(E2ETest):
             daemon.start()
         self.assertIn("OSD", self.tool("iscsi-inq", daemon.url()))
 
-    def test_muninnd_says_so_and_fails_when_tgtd_dies(self):
+    def test_muninnd_says_so_and_starts_another_one_when_tgtd_dies(self):
         daemon = self.daemon(size="64M").start()
         os.kill(daemon.tgtd_pid, signal.SIGKILL)
-        self.assertEqual(daemon.wait(), 1)
+        daemon.wait_for_line("initiators can log in")
         self.assertRegex("\n".join(daemon.errors), r"tgtd \(process \d+\) died of signal 9")
+        self.assertIn("OSD", self.tool("iscsi-inq", daemon.url()))
+        self.assertEqual(daemon.stop(), 0, daemon.errors)
+
+    def test_a_stop_while_tgtd_is_down_closes_the_units(self):
+        daemon = self.daemon(size="64M").start()
+        os.kill(daemon.tgtd_pid, signal.SIGKILL)
+        daemon.wait_for_line("tgtd is started again in")
+        self.assertEqual(daemon.stop(), 0, daemon.errors)
+        self.assertTrue(any("what was acknowledged is stable now" in line for line in daemon.errors), daemon.errors)
 
 
 class Refusing(E2ETest):
