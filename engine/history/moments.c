@@ -237,7 +237,8 @@ int moment_of_version(struct engine_txn *txn, uint64_t id, uint32_t version, uin
 		return result;
 	result = version_read(txn->engine, partition, version, &record);
 	partition_release(txn->engine, partition);
-	*bound = record.sequence;
+	if (!result)
+		*bound = record.sequence;
 	return result;
 }
 

@@ -159,8 +159,11 @@ static void test_a_moment_before_a_partition_is_none(void **state)
 			 -ENOENT);
 	assert_int_equal(engine_moment_resolve(f->txn, PARTITION, at_sequence(1), &sequence),
 			 -ENOENT);
+	sequence = 77;
 	assert_int_equal(engine_moment_resolve(f->txn, PARTITION, at_number(1), &sequence),
 			 -ENOENT);
+	/* What is not known is not told. */
+	assert_int_equal(sequence, 77);
 	commit(f);
 }
 

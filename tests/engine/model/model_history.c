@@ -273,6 +273,7 @@ static void roll_back_device(struct model_run *run)
 	struct model_moment *noted = &run->model.moments[model_run_below(run, MODEL_MOMENTS)];
 	struct engine_moment moment = { ENGINE_AT_SEQUENCE, noted->sequence };
 	bool left_out[MODEL_PARTITIONS] = { false };
+	uint64_t sequence;
 	int result;
 
 	if (!noted->sequence)
@@ -280,7 +281,9 @@ static void roll_back_device(struct model_run *run)
 	if (noted->version)
 		moment = (struct engine_moment){ ENGINE_AT_VERSION, noted->version };
 	begin(run, ENGINE_HISTORY, MODEL_DEVICE_ROLLBACK);
-	result = answer(run, engine_moment_resolve(run->txn, 0, moment, &noted->sequence));
+	result = answer(run, engine_moment_resolve(run->txn, 0, moment, &sequence));
+	if (!result)
+		noted->sequence = sequence;
 	for (uint32_t index = 0; !result && index < MODEL_PARTITIONS; index++)
 		left_out[index] = history_is_left_out(run, noted, index);
 	result = answer(run, engine_rollback(run->txn, 0, moment));
