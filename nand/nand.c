@@ -14,6 +14,11 @@
 #include "nand/page.h"
 #include "nand/private.h"
 
+const char *nand_path(const struct nand *nand)
+{
+	return nand->path;
+}
+
 const struct nand_geometry *nand_geometry(const struct nand *nand)
 {
 	return &nand->geometry;

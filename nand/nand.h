@@ -208,6 +208,9 @@ void nand_abandon(struct nand *nand);
 
 const struct nand_geometry *nand_geometry(const struct nand *nand);
 
+/* The path of the image, or what stands for it in messages about a device in memory. */
+const char *nand_path(const struct nand *nand);
+
 /* 16 random bytes chosen at creation. */
 const uint8_t *nand_uuid(const struct nand *nand);
 

@@ -148,8 +148,9 @@ int history_read(struct record_store *store, uint16_t index, struct history *his
 		return result == -ENOENT ? 0 : result;
 	if (info.length && record[0] != HISTORY_FORMAT)
 		log_line(LOG_LEVEL_ERROR,
-			 "the history on record has format %u; this program reads format %u only",
-			 record[0], HISTORY_FORMAT);
+			 "%s: its history has format %u, and this program reads %u only: serve the "
+			 "device with the program that wrote it",
+			 store->device, record[0], HISTORY_FORMAT);
 	return history_decode(history, index, record, info.length);
 }
 

@@ -112,9 +112,13 @@ static bool has_gained(const struct record_merge *merge)
 static void warn(struct engine *engine, int result)
 {
 	if (result && result != engine->past->warned_merge)
-		log_line(LOG_LEVEL_WARNING, "merging frees nothing (error %d): %s", -result,
-			 result == -ENOSPC ? "there is no space to move what is still needed"
-					   : "a segment can't be read or moved, and stays");
+		log_line(LOG_LEVEL_WARNING,
+			 result == -ENOSPC
+				 ? "%s: merging stops: no space to move what is needed; "
+				   "remove objects or versions (error %d)"
+				 : "%s: merging leaves a segment as it is and goes on with "
+				   "others (error %d)",
+			 engine->store->device, -result);
 	engine->past->warned_merge = result;
 }
 

@@ -70,10 +70,10 @@ int past_learn(struct engine *engine)
 	engine->committed_ms = device.device.slot_ms;
 	if (engine->committed > SEQUENCES_WARNED_AT)
 		log_line(LOG_LEVEL_WARNING,
-			 "%" PRIu64
+			 "%s: %" PRIu64
 			 " %% of the device's sequence numbers are used; copy its objects to a new "
 			 "device before none are left",
-			 engine->committed / (RECORD_NEWEST / 100));
+			 engine->store->device, engine->committed / (RECORD_NEWEST / 100));
 	engine->put_bytes = device.device.slot_bytes;
 	engine->slot_over = true;
 	engine->past->policy = device.retention;

@@ -535,9 +535,9 @@ void standing_review(struct engine *engine)
 		result = review_some(engine, &states, &over);
 	if (result && result != engine->past->warned_review) {
 		log_line(LOG_LEVEL_WARNING,
-			 "can't tell what removed partitions and clones still need (error %d); "
+			 "%s: can't tell what removed partitions and clones still need (error %d); "
 			 "their space stays in use for now",
-			 -result);
+			 engine->store->device, -result);
 		engine->past->warned_review = result;
 	}
 	engine->past->review.failed |= result != 0;

@@ -334,11 +334,12 @@ static void watch_clock(struct engine *engine, uint64_t now_ms)
 		format_time(now_ms, now);
 		format_time(engine->committed_ms, last);
 		log_line(LOG_LEVEL_WARNING,
-			 "the clock says %s, but the last command is on record as of %s. Commands "
-			 "get that time until the clock has passed it. If the clock is wrong, set "
+			 "%s: the clock says %s, but the last command is on record as of %s. "
+			 "Commands get that time until the clock has passed it. If the clock is "
+			 "wrong, set "
 			 "it. If it is right, begin a new time epoch with `muninnctl time-epoch` "
 			 "on this host",
-			 now, last);
+			 engine->store->device, now, last);
 	}
 	engine->past->clock_behind = behind;
 }

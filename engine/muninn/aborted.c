@@ -6,6 +6,8 @@
  */
 #include "engine/muninn/aborted.h"
 
+#include <errno.h>
+
 #include "engine/muninn/nvram.h"
 
 static uint8_t *range_at(const struct muninn_store *store, uint64_t n)
@@ -35,6 +37,14 @@ bool aborted_has_room(const struct muninn_store *store, enum record_room room)
 	uint64_t left = room <= RECORD_ROOM_FREE ? MUNINN_ABORTED_KEPT : 0;
 
 	return state_read(store, STATE_ABORTED_COUNT_AT) + left < MUNINN_ABORTED_MAX;
+}
+
+int aborted_refuse(struct error_text *error)
+{
+	return error_set(error, -EINVAL,
+			 "the numbers of %d interrupted commands are on record, and there is no "
+			 "space for one more: bring back the image and its .nvram from a copy",
+			 MUNINN_ABORTED_MAX);
 }
 
 void aborted_note(struct muninn_store *store, uint64_t last)

@@ -8,6 +8,9 @@
 /* Whether one more range can be noted. */
 bool aborted_has_room(const struct muninn_store *store, enum record_room room);
 
+/* Why a device without that can't be opened. Returns -EINVAL. */
+int aborted_refuse(struct error_text *error);
+
 /*
  * Notes that the numbers above the committed one, up to `last`, never count; their records on flash
  * are skipped from now on. `last` becomes the committed number. There must be space for one more.

@@ -146,8 +146,9 @@ static uint32_t compact_page(struct buffer *buffer, uint32_t page, uint64_t comm
 	 */
 	if (buffer->promised && sync_at(buffer, map_entry(buffer, page), 2))
 		log_line(LOG_LEVEL_ERROR,
-			 "NVRAM can't be made stable; flushed data may not survive a power "
-			 "failure of this host");
+			 "%s: NVRAM can't be made stable; flushed data may not survive a power "
+			 "failure of this host",
+			 nand_path(buffer->nand));
 	buffer->spare_slot = (uint16_t)slot;
 	return view.used - used;
 }

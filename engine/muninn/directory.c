@@ -123,9 +123,8 @@ int directory_read_page(void *context, uint32_t row, uint32_t group, const uint8
 		result = -EBADMSG;
 	if (result)
 		log_line(LOG_LEVEL_ERROR,
-			 "index: group %u of row %u: flash page %llu can't be read (error "
-			 "%d)",
-			 group, row, (unsigned long long)io.page, -result);
+			 "%s: index: group %u of row %u: flash page %llu can't be read (error %d)",
+			 nand_path(store->nand), group, row, (unsigned long long)io.page, -result);
 	return result == -ENODATA ? -EBADMSG : result;
 }
 
@@ -143,13 +142,13 @@ static int read_image(struct muninn_store *store, const uint8_t *entry, uint8_t 
 		int result = nand_read(store->nand, NAND_CAUSE_RECOVERY, &io, 1);
 
 		if (result)
-			return error_set(
-				error, result,
-				"index: group %u of row %u: flash page %llu can't be read (error "
-				"%d); the device is damaged",
-				get_le32(entry + DIRECTORY_GROUP_AT),
-				get_le32(entry + DIRECTORY_ROW_AT), (unsigned long long)io.page,
-				-result);
+			return error_set(error, result,
+					 "index: group %u of row %u: flash page %llu can't be read "
+					 "(error %d); the"
+					 " device is damaged",
+					 get_le32(entry + DIRECTORY_GROUP_AT),
+					 get_le32(entry + DIRECTORY_ROW_AT),
+					 (unsigned long long)io.page, -result);
 		memcpy(image + offset, data, min_u64(page_bytes, bytes - offset));
 	}
 	return 0;
@@ -177,10 +176,10 @@ static int load_group(struct muninn_store *store, uint8_t *entry, bool *in_use,
 		uint32_t segment = get_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * n);
 
 		if (segment >= geometry->segments)
-			return error_set(error, -EINVAL,
-					 "the directory of the index in NVRAM names segment %u of "
-					 "%u",
-					 segment, geometry->segments);
+			return error_set(
+				error, -EINVAL,
+				"the directory of the index in NVRAM names segment %u of %u",
+				segment, geometry->segments);
 		in_use[segment] = true;
 		store->images[segment]++;
 	}

@@ -140,8 +140,8 @@ static int program_image(struct muninn_store *store, struct image_writing *writi
 		if (!result)
 			continue;
 		log_line(LOG_LEVEL_WARNING,
-			 "index: segment %u is retired: programming failed (error %d)",
-			 store->metadata_segment, -result);
+			 "%s: index: segment %u is retired: programming failed (error %d)",
+			 nand_path(store->nand), store->metadata_segment, -result);
 		for (uint32_t n = 0; n < directory_entry_segments(store, writing->entry); n++)
 			store->images[get_le32(writing->entry + DIRECTORY_SEGMENTS_AT + 4 * n)]--;
 		store->metadata_segment = NO_SEGMENT;
@@ -159,12 +159,12 @@ static int sync_entry(struct muninn_store *store, const uint8_t *entry)
 }
 
 /* An entry, or a group that has begun anew, could not be synced. */
-static void tell_unstable(int result)
+static void tell_unstable(const struct muninn_store *store, int result)
 {
 	log_line(LOG_LEVEL_ERROR,
-		 "the index in NVRAM can't be made stable (error %d); flushed data may not survive"
-		 " a power failure of this host",
-		 -result);
+		 "%s: the index in NVRAM can't be made stable (error %d); flushed data may not "
+		 "survive a power failure of this host",
+		 nand_path(store->nand), -result);
 }
 
 /*
@@ -183,7 +183,7 @@ static void begin_next_group(struct muninn_store *store, uint32_t number)
 	group = row_index_nvram(index, &bytes);
 	result = nand_nvram_sync(store->nand, (uint64_t)(group - store->nvram), NVRAM_PAGE);
 	if (result)
-		tell_unstable(result);
+		tell_unstable(store, result);
 	row_index_refresh(index);
 }
 
@@ -213,7 +213,7 @@ static int end_image(struct muninn_store *store, struct image_writing *writing)
 		if (!result)
 			result = sync_entry(store, entry);
 		if (result)
-			tell_unstable(result);
+			tell_unstable(store, result);
 	}
 	begin_next_group(store, writing->row);
 	*writing = (struct image_writing){ 0 };

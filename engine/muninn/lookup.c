@@ -217,8 +217,8 @@ static int read_page(struct lookup *lookup, uint64_t number, struct read_page *p
 	     page->spare.kind != PAGE_KIND_RECORDS))
 		result = -EBADMSG;
 	if (result) {
-		log_line(LOG_LEVEL_ERROR, "flash page %llu can't be read (error %d)",
-			 (unsigned long long)number, -result);
+		log_line(LOG_LEVEL_ERROR, "%s: flash page %llu can't be read (error %d)",
+			 nand_path(store->nand), (unsigned long long)number, -result);
 		return result;
 	}
 	page->view = (struct page_view){

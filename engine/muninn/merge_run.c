@@ -147,8 +147,8 @@ int merge_run_visit_page(struct merge_run *run, uint32_t segment, uint32_t page,
 
 	if (result) {
 		log_line(LOG_LEVEL_ERROR,
-			 "merge: flash page %llu can't be read (error %d); segment %u stays",
-			 (unsigned long long)number, -result, segment);
+			 "%s: merge: flash page %llu can't be read (error %d); segment %u stays",
+			 nand_path(run->store->nand), (unsigned long long)number, -result, segment);
 		return result;
 	}
 	/* Other pages take its place while its records are judged. */

@@ -242,10 +242,7 @@ static int step_interrupted(struct muninn_store *store, struct error_text *error
 		return error_set(error, -EIO, "NVRAM can't be made stable");
 	if (sealed > store->committed) {
 		if (!aborted_has_room(store, RECORD_ROOM_UPKEEP))
-			return error_set(
-				error, -EINVAL,
-				"%d interrupted commands are on record, the most that can be",
-				MUNINN_ABORTED_MAX);
+			return aborted_refuse(error);
 		aborted_note(store, sealed);
 	}
 	return 0;
@@ -321,6 +318,7 @@ static int open_once(struct nand *nand, const struct record_options *records,
 	if (!store)
 		return error_set(error, -ENOMEM, "out of memory");
 	store->base.operations = &muninn_operations;
+	store->base.device = nand_path(nand);
 	store->nand = nand;
 	store->records = records;
 	store->options = options; /* placement is fixed at format */
@@ -329,12 +327,13 @@ static int open_once(struct nand *nand, const struct record_options *records,
 		int result = open_steps[i].run(store, error);
 
 		if (result) {
-			log_line(LOG_LEVEL_ERROR, "open: %s: failed", open_steps[i].name);
+			log_line(LOG_LEVEL_ERROR, "%s: opening stops: %s failed",
+				 nand_path(store->nand), open_steps[i].name);
 			store_free(store);
 			return result;
 		}
-		log_line(LOG_LEVEL_DEBUG, "open: %s: %llu us", open_steps[i].name,
-			 (unsigned long long)(now_microseconds() - step_begin));
+		log_line(LOG_LEVEL_DEBUG, "%s: open: %s: %llu us", nand_path(store->nand),
+			 open_steps[i].name, (unsigned long long)(now_microseconds() - step_begin));
 	}
 	store->records = NULL;
 	store->options = NULL;
@@ -373,8 +372,8 @@ static int open_store(struct nand *nand, const struct record_options *records, c
 		return result;
 	if (!records->recover_without_nvram)
 		return refuse(nand, result, error);
-	log_line(LOG_LEVEL_WARNING, "the NVRAM is not usable (%s); recovering without it",
-		 error->text);
+	log_line(LOG_LEVEL_WARNING, "%s: the NVRAM is not usable (%s); recovering without it",
+		 nand_path(nand), error->text);
 	int rebuilt = rebuild_nvram(nand, records, options, &why);
 
 	if (rebuilt == -ENOENT)

@@ -108,14 +108,12 @@ int outage_finish(struct muninn_store *store, struct error_text *error)
 		uint64_t flushed = store->committed;
 
 		if (!aborted_has_room(store, RECORD_ROOM_UPKEEP))
-			return error_set(error, -EINVAL,
-					 "%d interrupted commands are on record, the most that can "
-					 "be",
-					 MUNINN_ABORTED_MAX);
+			return aborted_refuse(error);
 		aborted_note(store, store->fallen_from | (RECORD_SLOT - 1));
 		log_line(LOG_LEVEL_WARNING,
-			 "this host has been started again without a clean stop: back to the last "
-			 "flush; %llu commands or fewer after it are gone",
+			 "%s: this host has been started again without a clean stop: back to the "
+			 "last flush; %llu commands or fewer after it are gone",
+			 nand_path(store->nand),
 			 (unsigned long long)(store->fallen_from - flushed));
 	}
 	/* The growing groups count as not synced since they were attached. */

@@ -21,9 +21,9 @@ static int check_room(struct muninn_store *store, enum record_room room)
 	/* Should this transaction end in an abort, its number must be noted. */
 	if (!aborted_has_room(store, room)) {
 		log_line(LOG_LEVEL_ERROR,
-			 "%d interrupted commands are on record, the most that can be; no segment "
-			 "can be sealed until the unit is started again after a merge",
-			 MUNINN_ABORTED_MAX);
+			 "%s: %d interrupted commands are on record, the most that can be; "
+			 "no segment can be sealed until the unit is started again after a merge",
+			 nand_path(store->nand), MUNINN_ABORTED_MAX);
 		return -ENOSPC;
 	}
 	return 0;

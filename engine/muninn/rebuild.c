@@ -225,8 +225,8 @@ static bool index_segment(struct rebuild *rebuild, uint32_t row, uint32_t segmen
 		    buffer_index_page(buffer, page, &view) != view.used) {
 			rebuild->pages_damaged++;
 			log_line(LOG_LEVEL_ERROR,
-				 "flash page %llu is damaged; its records are lost",
-				 (unsigned long long)number);
+				 "%s: flash page %llu is damaged; its records are lost",
+				 nand_path(rebuild->store->nand), (unsigned long long)number);
 			continue;
 		}
 		sealed_segment_add(facts, &view);
@@ -256,8 +256,8 @@ static void add_segment(struct rebuild *rebuild, uint32_t row, uint32_t number, 
 	buffer_index_begin(buffer, index, 0);
 	if (live && !index_segment(rebuild, row, number, buffer, &facts)) {
 		log_line(LOG_LEVEL_ERROR,
-			 "segment %u is not what the root says of row %u; its records are lost",
-			 number, row);
+			 "%s: segment %u is not what the root says of row %u; its records are lost",
+			 nand_path(rebuild->store->nand), number, row);
 		rebuild->segments_left_out++;
 		live = false;
 	}
@@ -318,9 +318,7 @@ static int step_sequence(struct rebuild *rebuild, struct error_text *error)
 	if (store->committed == end)
 		return 0;
 	if (!aborted_has_room(store, RECORD_ROOM_UPKEEP))
-		return error_set(error, -EINVAL,
-				 "%d interrupted commands are on record, the most that can be",
-				 MUNINN_ABORTED_MAX);
+		return aborted_refuse(error);
 	/* The numbers of lost commands are not used again, as after a failure of the host. */
 	aborted_note(store, end);
 	return 0;
@@ -357,16 +355,17 @@ static void say_what_is_lost(const struct rebuild *rebuild)
 	nand_read_counters(rebuild->store->nand, &counters);
 	log_line(
 		LOG_LEVEL_WARNING,
-		"recovered without NVRAM: root %llu and %u segments sealed after it, up to "
+		"%s: recovered without NVRAM: root %llu and %u segments sealed after it, up to "
 		"sequence number %llu, %llu pages read; everything that was only in NVRAM is lost: "
 		"records since the last seal of their row, and what a merge had moved there",
-		(unsigned long long)rebuild->found.header.serial, rebuild->since_count,
-		(unsigned long long)rebuild->store->committed,
+		nand_path(rebuild->store->nand), (unsigned long long)rebuild->found.header.serial,
+		rebuild->since_count, (unsigned long long)rebuild->store->committed,
 		(unsigned long long)counters.by_cause[NAND_CAUSE_RECOVERY].pages_read);
 	if (rebuild->pages_damaged || rebuild->segments_left_out)
 		log_line(LOG_LEVEL_ERROR,
-			 "recovered without NVRAM: %llu damaged pages and %llu "
+			 "%s: recovered without NVRAM: %llu damaged pages and %llu "
 			 "segments are lost, too",
+			 nand_path(rebuild->store->nand),
 			 (unsigned long long)rebuild->pages_damaged,
 			 (unsigned long long)rebuild->segments_left_out);
 }

@@ -214,8 +214,9 @@ static int find_newest(struct search *search)
 	}
 	if (found->bytes && found->kills && found->kills_header.base != found->header.serial) {
 		log_line(LOG_LEVEL_WARNING,
-			 "root %llu can't be read; what was merged away since root %llu comes back",
-			 (unsigned long long)found->kills_header.base,
+			 "%s: root %llu can't be read; what was merged away since root %llu comes "
+			 "back",
+			 nand_path(search->nand), (unsigned long long)found->kills_header.base,
 			 (unsigned long long)found->header.serial);
 		free(found->kills);
 		found->kills = NULL;

@@ -243,9 +243,9 @@ static int tell(struct muninn_store *store, int result)
 {
 	if (result && result != store->root_error_logged)
 		log_line(LOG_LEVEL_ERROR,
-			 "the root of the device can't be written to flash (error %d); nothing is "
-			 "lost, but should NVRAM be, less can be recovered",
-			 -result);
+			 "%s: the root of the device can't be written to flash (error %d); "
+			 "nothing is lost, but should NVRAM be, less can be recovered",
+			 nand_path(store->nand), -result);
 	store->root_error_logged = result;
 	store->root_outdated |= result != 0;
 	return result;

@@ -198,9 +198,9 @@ static int recover_buffer(struct muninn_store *store, uint32_t number, struct bu
 		return error_set(error, result, "the buffer of row %u in NVRAM is corrupt", number);
 	if (result > 0)
 		log_line(LOG_LEVEL_WARNING,
-			 "row %u: %d pages of NVRAM are damaged; what was not flushed there before "
-			 "the host lost power is gone",
-			 number, result);
+			 "%s: row %u: %d pages of NVRAM are damaged; what was not flushed "
+			 "there before the host lost power is gone",
+			 nand_path(store->nand), number, result);
 	if (store->host_failed)
 		buffer_clear_rest(buffer);
 	return 0;

@@ -108,8 +108,9 @@ static int write_segment(struct muninn_store *store, uint32_t row, struct sealin
 		sealing->pages += count;
 		if (!result)
 			continue;
-		log_line(LOG_LEVEL_WARNING, "segment %u is retired: programming failed (error %d)",
-			 sealing->segment, -result);
+		log_line(LOG_LEVEL_WARNING,
+			 "%s: segment %u is retired: programming failed (error %d)",
+			 nand_path(store->nand), sealing->segment, -result);
 		store->space.retired++;
 		sealing->segment = NO_SEGMENT;
 		sealing->pages = 0;
@@ -167,11 +168,11 @@ static int add_segment(struct muninn_store *store, struct row *row,
 	row_index_commit(row->index);
 	result = sync_index(store, row, false);
 	if (result)
-		log_line(LOG_LEVEL_ERROR,
-			 "NVRAM can't be made stable (error %d); flushed data may not survive a "
-			 "power "
-			 "failure of this host",
-			 -result);
+		log_line(
+			LOG_LEVEL_ERROR,
+			"%s: NVRAM can't be made stable (error %d); flushed data may not survive a "
+			"power failure of this host",
+			nand_path(store->nand), -result);
 	count_up(&store->counters.sealed_records, facts->records);
 	count_up(&store->counters.sealed_record_bytes, facts->record_bytes);
 	return 0;
@@ -294,8 +295,8 @@ void seal_catch_up(struct muninn_store *store, uint32_t pages)
 	result = seal(store, number, &store->history_sealing, &pages);
 	if (result && result != store->history_error_logged)
 		log_line(LOG_LEVEL_WARNING,
-			 "records of snapshots and rollbacks can't be written to flash yet (error "
-			 "%d)",
-			 -result);
+			 "%s: records of snapshots and rollbacks can't be written to flash yet "
+			 "(error %d); they stay in NVRAM",
+			 nand_path(store->nand), -result);
 	store->history_error_logged = result;
 }

@@ -75,8 +75,8 @@ int settle_format(struct muninn_store *store)
 
 	if (result)
 		log_line(LOG_LEVEL_ERROR,
-			 "the device was formatted, but what it held before can't be freed yet "
+			 "%s: the device was formatted, but what it held before can't be freed yet "
 			 "(error %d); a merge or opening the unit again goes on with that",
-			 -result);
+			 nand_path(store->nand), -result);
 	return result;
 }

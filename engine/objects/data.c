@@ -24,8 +24,9 @@ static struct record_key piece_key(const struct target *target, uint32_t piece)
 static int lost(const struct target *target, uint32_t piece)
 {
 	log_line(LOG_LEVEL_ERROR,
-		 "partition 0x%llx object 0x%llx: the record of page %u is missing from the store",
-		 (unsigned long long)target->partition->id,
+		 "%s: partition 0x%llx object 0x%llx: the record of page %u is missing from the "
+		 "store",
+		 target->txn->engine->store->device, (unsigned long long)target->partition->id,
 		 (unsigned long long)target->onode->entry.key.identifier, piece);
 	return -EBADMSG;
 }

@@ -231,9 +231,9 @@ static void note_formatted(struct engine *engine)
 	result = engine->history->learn(engine);
 	if (result)
 		log_line(LOG_LEVEL_ERROR,
-			 "the unit can't read what it has just formatted (error %d); start the "
+			 "%s: the unit can't read what it has just formatted (error %d); start the "
 			 "service again",
-			 -result);
+			 engine->store->device, -result);
 }
 
 /* Puts all that was changed in memory and makes it visible. On an error the transaction goes on. */
@@ -444,7 +444,8 @@ void engine_settle_accesses(struct engine *engine, uint32_t most)
 			undo(txn);
 		end(txn);
 		if (result) {
-			log_line(LOG_LEVEL_DEBUG, "access times stay in memory: error %d", -result);
+			log_line(LOG_LEVEL_DEBUG, "%s: access times stay in memory: error %d",
+				 engine->store->device, -result);
 			return;
 		}
 	}

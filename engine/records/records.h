@@ -326,6 +326,7 @@ struct record_store_operations {
 struct record_store {
 	const struct record_store_operations *operations;
 	struct record_limits limits;
+	const char *device; /* names it in messages; the store's */
 	/* Of those above the store: see access.h. NULL: records are where their keys say. */
 	const struct record_lineage *lineage;
 };

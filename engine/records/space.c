@@ -95,8 +95,8 @@ int segment_erase(struct nand *nand, uint32_t segment_blocks, enum nand_cause ca
 		}
 		if (result) {
 			log_line(LOG_LEVEL_WARNING,
-				 "segment %u is retired: block %u can't be erased (error %d)",
-				 segment, block, -result);
+				 "%s: segment %u is retired: block %u can't be erased (error %d)",
+				 nand_path(nand), segment, block, -result);
 			return result;
 		}
 		if (info.erase_count > *erasures)

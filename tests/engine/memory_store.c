@@ -524,6 +524,7 @@ struct memory_store *memory_store_create(uint32_t bytes_max)
 	assert(memory);
 	memory->operations = operations;
 	memory->store.operations = &memory->operations;
+	memory->store.device = "memory";
 	memory->store.limits =
 		(struct record_limits){ .value_bytes = bytes_max, .capacity_bytes = UINT64_MAX };
 	for (int room = 0; room < RECORD_ROOMS; room++)
