@@ -186,9 +186,10 @@ static void take_in_found(struct engine *engine)
 	result = times_note_found(engine, statistics.committed_sequence);
 	if (result)
 		log_line(LOG_LEVEL_ERROR,
-			 "the time of the newest data can't be recorded (error %d); versions and "
+			 "%s: the time of the newest data can't be recorded (error %d); versions "
+			 "and "
 			 "moments may lack that data until more is written",
-			 -result);
+			 engine->store->device, -result);
 }
 
 static int refuse_memory(const struct engine_options *options, struct error_text *error)

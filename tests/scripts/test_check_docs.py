@@ -17,6 +17,7 @@ class CheckDocs(TreeCase):
         self.write("docs/tour.md", TOUR.replace(" and `third`", ""))
         self.write("docs/configuration.md", "| `port`, `size` | 1 |")
         self.write("conf/muninn.conf", "[lun 1]", "#port = 1", "size = 2")
+        self.write("docs/messages.md", "* `the clock of N is wrong`: set it.")
         self.write("a/one.c", *CODE)
 
     def check(self):
@@ -55,6 +56,14 @@ class CheckDocs(TreeCase):
     def test_a_tour_without_functions_fails(self):
         self.write("docs/tour.md", "Nothing.")
         self.assertEqual(self.check(), ["docs/tour.md: names no function in the form that this script reads"])
+
+    def test_every_warning_of_the_engine_is_in_its_page(self):
+        known, unknown = '"%s: the clock of %u is wrong"', '"%s: the moon of %u "\n"is full"'
+        self.write("engine/two.c", f"log_line(LOG_LEVEL_WARNING, {known}, a, b);")
+        self.write("nand/three.c", f"log_line(LOG_LEVEL_DEBUG, {unknown}, a, b);")
+        self.assertEqual(self.check(), [])
+        self.write("nand/three.c", f"log_line(LOG_LEVEL_ERROR,\n{unknown}, a, b);")
+        self.assertEqual(self.check(), ["docs/messages.md: lacks what nand/three.c logs: %s: the moon of %u is full"])
 
     def test_every_key_of_the_configuration_is_in_its_page(self):
         self.write("docs/configuration.md", "| `size`, `speed` | 1 |")
