@@ -42,7 +42,6 @@ static void lun_defaults(struct lun_config *lun)
 	lun->geometry = nand_geometry_default(CONFIG_SIZE_MIN);
 	lun->geometry.blocks = 0;
 	lun_options_default(&lun->options);
-	lun->options.engine.store = engine_store_name(0);
 	lun->options.engine.muninn.bloom.hot_rows = BLOOM_HOT_ROWS_SPREAD;
 }
 

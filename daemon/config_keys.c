@@ -35,24 +35,6 @@ static int parse_option(const struct config_key *key, const char *value, char *b
 	return lun_option_set(&lun->options, key->name, value, error);
 }
 
-/* Only for creating: an image says which engine it has. */
-static int parse_engine(const struct config_key *key, const char *value, char *base,
-			struct error_text *error)
-{
-	const char **store = (const char **)(void *)(base + key->offset);
-	char names[128] = "";
-	size_t length = 0;
-
-	for (size_t i = 0; (*store = engine_store_name(i)); i++) {
-		if (!strcmp(*store, value))
-			return 0;
-		if (length < sizeof(names))
-			length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%s",
-						   length ? ", " : "", *store);
-	}
-	return error_set(error, -EINVAL, "'%s' is no engine; there is: %s", value, names);
-}
-
 static int parse_hot_rows(const struct config_key *key, const char *value, char *base,
 			  struct error_text *error)
 {
@@ -360,7 +342,7 @@ const struct config_key config_keys[] = {
 	{ "nand", "channels", parse_number, IN_LUN(geometry.channels), 1, 64 },
 	{ "nand", "dies_per_channel", parse_number, IN_LUN(geometry.dies_per_channel), 1, 64 },
 
-	{ "engine", "engine", parse_engine, IN_ENGINE(store), 0, 0 },
+	{ "engine", "engine", parse_option, 0, 0, 0 },
 	{ "engine", "rows", parse_number, IN_ENGINE(muninn.rows), 0, 1024 },
 	{ "engine", "segment_pages", parse_number, IN_ENGINE(muninn.segment_pages), 0, 4096 },
 	{ "engine", "record_bytes", parse_number, IN_ENGINE(muninn.record_bytes), 0, 65536 },

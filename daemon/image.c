@@ -168,10 +168,16 @@ static int look_at(const struct lun_config *lun, struct error_text *error)
 	struct nand *nand;
 	int result = nand_open_with(lun->image, &lun->options.nand, &nand, error);
 	const struct nand_geometry *geometry;
+	const char *engine;
 	uint64_t bytes;
 
 	if (result)
 		return result;
+	result = engine_stored_kind(nand, &lun->options.engine, &engine, error);
+	if (result) {
+		nand_abandon(nand);
+		return result;
+	}
 	geometry = nand_geometry(nand);
 	bytes = (uint64_t)geometry->page_bytes * geometry->pages_per_block * geometry->blocks;
 	if (bytes > lun->size_bytes || lun->size_bytes - bytes >= bytes / geometry->blocks)
@@ -218,4 +224,22 @@ int image_prepare(const struct lun_config *lun, bool *created, struct error_text
 	}
 	*created = true;
 	return create(lun, &names, error);
+}
+
+int image_engine(const struct lun_config *lun, const char **engine, struct error_text *error)
+{
+	const struct nand_options read_only = { .read_only = true };
+	const char *configured = lun->options.engine.store;
+	struct nand *nand;
+	int result;
+
+	*engine = configured ? configured : engine_store_name(0);
+	if (!exists(lun->image))
+		return 0;
+	result = nand_open_with(lun->image, &read_only, &nand, error);
+	if (result)
+		return result;
+	result = engine_stored_kind(nand, &lun->options.engine, engine, error);
+	nand_abandon(nand);
+	return result;
 }

@@ -23,4 +23,11 @@ int image_prepare(const struct lun_config *lun, bool *created, struct error_text
  */
 int image_make_stable(const struct lun_config *lun, struct error_text *error);
 
+/*
+ * The engine that the unit's image has, or will have when it is made. Changes nothing, and works
+ * while the service has the image open. -errno with a sentence, also when the configuration names
+ * another engine than the image has.
+ */
+int image_engine(const struct lun_config *lun, const char **engine, struct error_text *error);
+
 #endif

@@ -14,6 +14,7 @@
 #include "common/log.h"
 #include "common/version.h"
 #include "daemon/config.h"
+#include "daemon/image.h"
 #include "daemon/server.h"
 
 enum { EXIT_STOPPED = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
@@ -140,15 +141,25 @@ static void control_command(const char *started_in, char *command, size_t bytes)
 		snprintf(command, bytes, "%s", path);
 }
 
-static void say_configuration(const struct config *config)
+static int say_configuration(const struct config *config)
 {
+	const char *engines[CONFIG_LUNS_MAX];
+	struct error_text error = { "" };
+
+	for (unsigned int i = 0; i < config->lun_count; i++)
+		if (image_engine(&config->luns[i], &engines[i], &error)) {
+			fprintf(stderr, "muninnd: LUN %u: %s\n", config->luns[i].number,
+				error.text);
+			return EXIT_FAILED;
+		}
 	printf("%s: correct; logical units: %u\n", config->source, config->lun_count);
 	for (unsigned int i = 0; i < config->lun_count; i++) {
 		const struct lun_config *lun = &config->luns[i];
 
 		printf("LUN %u %s %s: engine %s, back end %s\n", lun->number, lun->type->word,
-		       lun->image, lun->options.engine.store, lun_options_backend(&lun->options));
+		       lun->image, engines[i], lun_options_backend(&lun->options));
 	}
+	return EXIT_STOPPED;
 }
 
 static void say_ready(const struct server *server, const char *started_in)
@@ -269,9 +280,7 @@ int main(int argc, char **argv)
 		return complain(EXIT_USAGE, "takes options only; muninnd --help lists them");
 	if (load(&options, &config, &error))
 		return complain(EXIT_USAGE, error.text);
-	if (options.check) {
-		say_configuration(&config);
-		return EXIT_STOPPED;
-	}
+	if (options.check)
+		return say_configuration(&config);
 	return serve(&config);
 }

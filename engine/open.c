@@ -57,24 +57,43 @@ static const struct kind *kind_named(const char *name)
 	return NULL;
 }
 
-/* The kind that formatted a device. NULL: the NVRAM doesn't say. */
-static const struct kind *kind_of(struct nand *nand)
-{
-	uint64_t bytes, magic;
-	const uint8_t *nvram = nand_nvram(nand, &bytes);
-
-	if (bytes < sizeof(magic))
-		return NULL;
-	magic = get_le64(nvram);
-	for (size_t at = 0; at < KINDS_MAX && kinds[at].type; at++)
-		if (kinds[at].type->magic == magic)
-			return &kinds[at];
-	return NULL;
-}
-
 static int unknown_store(const struct engine_options *options, struct error_text *error)
 {
 	return error_set(error, -EINVAL, "there is no engine \"%s\"", options->store);
+}
+
+/* The kind that formatted a device. */
+static int find_kind(const struct nand *nand, const struct engine_options *options,
+		     const struct kind **found, struct error_text *error)
+{
+	const char *name = nand_contents(nand);
+
+	if (!kind_named(options->store))
+		return unknown_store(options, error);
+	if (!*name)
+		return error_set(error, -ENODEV, "the device is not formatted for any engine");
+	if (options->store && strcmp(name, options->store) != 0)
+		return error_set(error, -EINVAL,
+				 "the device was formatted for engine \"%s\", and is to be opened "
+				 "with \"%s\"",
+				 name, options->store);
+	*found = kind_named(name);
+	if (!*found)
+		return error_set(error, -EINVAL,
+				 "the device was formatted for engine \"%s\", which this program "
+				 "does not have",
+				 name);
+	return 0;
+}
+
+int engine_stored_kind(const struct nand *nand, const struct engine_options *options,
+		       const char **name, struct error_text *error)
+{
+	const struct kind *found = NULL;
+	int result = find_kind(nand, options ? options : &defaults, &found, error);
+
+	*name = found ? found->type->name : NULL;
+	return result;
 }
 
 int engine_nvram_bytes(const struct nand_geometry *geometry, const struct engine_options *options,
@@ -93,32 +112,30 @@ int engine_nvram_bytes(const struct nand_geometry *geometry, const struct engine
 int engine_format(struct nand *nand, const struct engine_options *options, struct error_text *error)
 {
 	const struct kind *kind;
+	int result;
 
 	options = options ? options : &defaults;
 	kind = kind_named(options->store);
 	if (!kind)
 		return unknown_store(options, error);
+	/* First its name: what the kind has not completed it refuses itself. */
+	result = nand_set_contents(nand, kind->type->name, error);
+	if (result)
+		return result;
 	return kind->type->format(nand, &options->records, own_options(kind, options), error);
 }
 
 int engine_open_records(struct nand *nand, const struct engine_options *options,
 			struct record_store **store, struct error_text *error)
 {
-	const struct kind *wanted, *found = kind_of(nand);
+	const struct kind *found;
+	int result;
 
 	*store = NULL;
 	options = options ? options : &defaults;
-	wanted = kind_named(options->store);
-	if (!wanted)
-		return unknown_store(options, error);
-	if (found && options->store && found != wanted)
-		return error_set(error, -EINVAL,
-				 "the device was formatted for engine \"%s\", and is to be opened "
-				 "with \"%s\"",
-				 found->type->name, wanted->type->name);
-	/* Where the NVRAM is lost, the kind that is asked for says what can be done. */
-	if (!found)
-		found = wanted;
+	result = find_kind(nand, options, &found, error);
+	if (result)
+		return result;
 	return found->type->open(nand, &options->records, own_options(found, options), store,
 				 error);
 }

@@ -57,6 +57,13 @@ const char *engine_store_name(size_t i);
 int engine_nvram_bytes(const struct nand_geometry *geometry, const struct engine_options *options,
 		       uint64_t *bytes, struct error_text *error);
 
+/*
+ * The name of the kind that formatted a device, without opening it. Errors as those of engine_open:
+ * -ENODEV; -EINVAL: `options` name another one, or this program does not have it.
+ */
+int engine_stored_kind(const struct nand *nand, const struct engine_options *options,
+		       const char **name, struct error_text *error);
+
 /* Makes an empty store on a new or used device. Everything that it held is gone. */
 int engine_format(struct nand *nand, const struct engine_options *options,
 		  struct error_text *error);

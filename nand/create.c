@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Creates images. Both superblocks say "creating" until all else is stable. So nand_open recognises
- * what a crash leaves at any point.
+ * Creates images, and names what is put on one. Both superblocks say "creating" until all else is
+ * stable. So nand_open recognises what a crash leaves at any point.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -313,4 +313,39 @@ int nand_create_nvram(const char *path, struct error_text *error)
 	free(creation.nvram_path);
 	free(wanted);
 	return result;
+}
+
+/* ---- the name of what is on it ---- */
+
+int nand_set_contents(struct nand *nand, const char *name, struct error_text *error)
+{
+	struct nand_superblock superblock = {
+		.state = NAND_IMAGE_COMPLETE,
+		.geometry = nand->geometry,
+		.nvram_bytes = nand->nvram_bytes,
+	};
+	uint8_t bytes[NAND_HEADER_BYTES];
+	size_t length = strlen(name);
+	int result = 0;
+
+	if (length >= NAND_CONTENTS_BYTES)
+		return error_set(error, -EINVAL, "%s: the name '%s' is longer than %d bytes",
+				 nand->path, name, NAND_CONTENTS_BYTES - 1);
+	if (nand->read_only)
+		return error_set(error, -EROFS, "%s is opened for reading only", nand->path);
+	memcpy(superblock.uuid, nand->uuid, NAND_UUID_BYTES);
+	memcpy(superblock.contents, name, length);
+	nand_superblock_encode(&superblock, bytes);
+	/* One copy is whole at any time. Opening takes the first one that is. */
+	for (int copy = 0; nand->image_fd >= 0 && copy < NAND_SUPERBLOCK_COPIES && !result;
+	     copy++) {
+		result = write_all(nand->image_fd, bytes, sizeof(bytes),
+				   (uint64_t)copy * NAND_SUPERBLOCK_SPACING);
+		if (result == 0 && fdatasync(nand->image_fd) < 0)
+			result = -EIO;
+	}
+	if (result < 0)
+		return failed(error, result, "write the superblock of", nand->path);
+	memcpy(nand->contents, superblock.contents, NAND_CONTENTS_BYTES);
+	return 0;
 }

@@ -35,6 +35,7 @@ enum {
 	AT_TABLE_OFFSET = 72,
 	AT_DATA_OFFSET = 80,
 	AT_SPARE_OFFSET = 88,
+	AT_CONTENTS = 96,
 };
 
 /* Offset in the NVRAM header. */
@@ -96,6 +97,7 @@ void nand_superblock_encode(const struct nand_superblock *superblock, uint8_t *t
 	put_le64(to + AT_TABLE_OFFSET, layout.table_offset);
 	put_le64(to + AT_DATA_OFFSET, layout.data_offset);
 	put_le64(to + AT_SPARE_OFFSET, layout.spare_offset);
+	memcpy(to + AT_CONTENTS, superblock->contents, NAND_CONTENTS_BYTES);
 	header_seal(to);
 }
 
@@ -121,7 +123,9 @@ enum nand_header_verdict nand_superblock_decode(const uint8_t *from,
 	};
 	superblock->nvram_bytes = get_le64(from + AT_NVRAM_BYTES);
 	state = get_le32(from + AT_STATE);
+	memcpy(superblock->contents, from + AT_CONTENTS, NAND_CONTENTS_BYTES);
 	if (state > NAND_IMAGE_COMPLETE || superblock->nvram_bytes > NAND_NVRAM_BYTES_MAX ||
+	    superblock->contents[NAND_CONTENTS_BYTES - 1] ||
 	    nand_geometry_check(geometry, NULL) < 0)
 		return NAND_HEADER_CORRUPT;
 	superblock->state = (enum nand_image_state)state;

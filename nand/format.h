@@ -13,7 +13,7 @@
 
 #include "nand/nand.h"
 
-#define NAND_FORMAT_VERSION 1
+#define NAND_FORMAT_VERSION 2
 #define NAND_UUID_BYTES     16
 
 /*
@@ -58,6 +58,7 @@ struct nand_superblock {
 	uint8_t uuid[NAND_UUID_BYTES];
 	struct nand_geometry geometry;
 	uint64_t nvram_bytes;
+	char contents[NAND_CONTENTS_BYTES]; /* see nand_contents; padded with zeros */
 };
 
 struct nand_nvram_header {

@@ -24,6 +24,11 @@ const struct nand_geometry *nand_geometry(const struct nand *nand)
 	return &nand->geometry;
 }
 
+const char *nand_contents(const struct nand *nand)
+{
+	return nand->contents;
+}
+
 const uint8_t *nand_uuid(const struct nand *nand)
 {
 	return nand->uuid;

@@ -214,6 +214,19 @@ const char *nand_path(const struct nand *nand);
 /* 16 random bytes chosen at creation. */
 const uint8_t *nand_uuid(const struct nand *nand);
 
+/* Bytes of a device's contents, the NUL behind the name included. */
+#define NAND_CONTENTS_BYTES 16
+
+/*
+ * What is on the device, in one word: whoever formats it leaves a name in the superblock, where it
+ * outlives the NVRAM. "" on a new device.
+ *
+ * nand_set_contents: after a crash the old or the new name holds. -EINVAL: a longer name. -EROFS,
+ * -EIO.
+ */
+const char *nand_contents(const struct nand *nand);
+int nand_set_contents(struct nand *nand, const char *name, struct error_text *error);
+
 /*
  * Reads `count` pages. 0, or the error of the first page that failed: -EBADMSG (checksum), -ENODATA
  * (page not programmed since its block was erased), -ERANGE (no such page), -EIO. On error the

@@ -186,6 +186,7 @@ static int check_image(struct nand *nand, uint64_t bytes, struct superblock_pair
 	nand->layout = nand_layout_of(&superblock->geometry);
 	nand->nvram_bytes = superblock->nvram_bytes;
 	memcpy(nand->uuid, superblock->uuid, NAND_UUID_BYTES);
+	memcpy(nand->contents, superblock->contents, NAND_CONTENTS_BYTES);
 	if (bytes < nand->layout.image_bytes)
 		return error_set(
 			error, -EINVAL,
@@ -196,18 +197,24 @@ static int check_image(struct nand *nand, uint64_t bytes, struct superblock_pair
 	return 0;
 }
 
-/* Writes the good copy over one that is not. Not being able to is no reason not to go on. */
+/*
+ * Writes the good copy over one that is not, or that nand_set_contents had not reached when its
+ * process ended. Not being able to is no reason not to go on.
+ */
 static void repair_superblocks(const struct nand *nand, const struct superblock_pair *pair,
 			       int good)
 {
+	const struct nand_superblock *superblock = &pair->copies[good].superblock;
 	uint8_t bytes[NAND_HEADER_BYTES];
 
-	nand_superblock_encode(&pair->copies[good].superblock, bytes);
+	nand_superblock_encode(superblock, bytes);
 	for (int i = 0; i < NAND_SUPERBLOCK_COPIES; i++) {
 		uint64_t offset = (uint64_t)i * NAND_SUPERBLOCK_SPACING;
 
 		if (pair->copies[i].verdict == NAND_HEADER_VALID &&
-		    pair->copies[i].superblock.state == NAND_IMAGE_COMPLETE)
+		    pair->copies[i].superblock.state == NAND_IMAGE_COMPLETE &&
+		    memcmp(pair->copies[i].superblock.contents, superblock->contents,
+			   NAND_CONTENTS_BYTES) == 0)
 			continue;
 		if (pwrite(nand->image_fd, bytes, sizeof(bytes), (off_t)offset) == sizeof(bytes) &&
 		    fdatasync(nand->image_fd) == 0)

@@ -76,6 +76,7 @@ struct nand {
 	struct nand_mapping nvram;    /* NVRAM header, then the region */
 	uint64_t nvram_bytes;
 	uint8_t uuid[NAND_UUID_BYTES];
+	char contents[NAND_CONTENTS_BYTES];
 	char *path;   /* for messages */
 	int image_fd; /* -1: in memory */
 	int nvram_fd;

@@ -127,6 +127,7 @@ struct info {
 	const char *path;
 	const struct nand_geometry *geometry;
 	char uuid[33];
+	char engine[NAND_CONTENTS_BYTES];
 	uint64_t nvram_bytes, data_bytes, host_bytes;
 	long holder;
 	struct nand_summary summary;
@@ -140,6 +141,7 @@ static void gather(struct info *info, const char *path, struct nand *nand)
 	*info = (struct info){ .path = path, .geometry = nand_geometry(nand) };
 	for (int i = 0; i < 16; i++)
 		snprintf(info->uuid + 2 * i, 3, "%02x", nand_uuid(nand)[i]);
+	snprintf(info->engine, sizeof(info->engine), "%s", nand_contents(nand));
 	nand_nvram(nand, &info->nvram_bytes);
 	info->data_bytes = (uint64_t)info->geometry->blocks * info->geometry->pages_per_block *
 			   info->geometry->page_bytes;
@@ -158,18 +160,19 @@ static json_t *info_json(const struct info *info)
 	for (int look = 0; look < NAND_LOOKS; look++)
 		json_object_set_new(blocks, nand_look_name(look),
 				    json_integer((json_int_t)info->summary.blocks[look]));
-	return json_pack("{s:o,s:s,s:I,s:I,s:I,s:i,s:i,s:i,s:i,s:i,s:i,s:o,s:I,s:I,s:f,s:I,s:I}",
-			 "image", ctl_json_text(info->path), "uuid", info->uuid, "data_bytes",
-			 (json_int_t)info->data_bytes, "nvram_bytes", (json_int_t)info->nvram_bytes,
-			 "host_bytes", (json_int_t)info->host_bytes, "page_bytes",
-			 (int)geometry->page_bytes, "spare_bytes", (int)geometry->spare_bytes,
-			 "pages_per_block", (int)geometry->pages_per_block, "blocks",
-			 (int)geometry->blocks, "channels", (int)geometry->channels,
-			 "dies_per_channel", (int)geometry->dies_per_channel, "blocks_by_state",
-			 blocks, "pages_programmed", (json_int_t)info->summary.pages_programmed,
-			 "erases", (json_int_t)info->wear.erases, "erases_mean", info->wear.mean,
-			 "erases_most", (json_int_t)info->wear.most, "in_use_by_process",
-			 (json_int_t)info->holder);
+	return json_pack(
+		"{s:o,s:s,s:o,s:I,s:I,s:I,s:i,s:i,s:i,s:i,s:i,s:i,s:o,s:I,s:I,s:f,s:I,s:I}",
+		"image", ctl_json_text(info->path), "uuid", info->uuid, "engine",
+		ctl_json_text(info->engine), "data_bytes", (json_int_t)info->data_bytes,
+		"nvram_bytes", (json_int_t)info->nvram_bytes, "host_bytes",
+		(json_int_t)info->host_bytes, "page_bytes", (int)geometry->page_bytes,
+		"spare_bytes", (int)geometry->spare_bytes, "pages_per_block",
+		(int)geometry->pages_per_block, "blocks", (int)geometry->blocks, "channels",
+		(int)geometry->channels, "dies_per_channel", (int)geometry->dies_per_channel,
+		"blocks_by_state", blocks, "pages_programmed",
+		(json_int_t)info->summary.pages_programmed, "erases", (json_int_t)info->wear.erases,
+		"erases_mean", info->wear.mean, "erases_most", (json_int_t)info->wear.most,
+		"in_use_by_process", (json_int_t)info->holder);
 }
 
 static void print_info(const struct info *info)
@@ -179,6 +182,7 @@ static void print_info(const struct info *info)
 
 	printf("image        %s\n", info->path);
 	printf("uuid         %s\n", info->uuid);
+	printf("engine       %s\n", *info->engine ? info->engine : "not formatted");
 	printf("size         %s of data, %s of NVRAM; takes %s of the host\n",
 	       ctl_format_size(info->data_bytes, data), ctl_format_size(info->nvram_bytes, nvram),
 	       ctl_format_size(info->host_bytes, host));

@@ -121,6 +121,33 @@ static void write_layout(const struct option *option, const void *field, char te
 	snprintf(text, VALUE_BYTES, "%s", option->words[*layout == OSD_LAYOUT_PACKED]);
 }
 
+/* The engine that there is of this name; the field keeps the table's own text. */
+static int parse_engine(const struct option *option, const char *text, void *field,
+			struct error_text *error)
+{
+	const char **store = field;
+	char names[128] = "";
+	size_t length = 0;
+
+	(void)option;
+	for (size_t i = 0; (*store = engine_store_name(i)); i++) {
+		if (!strcmp(*store, text))
+			return 0;
+		if (length < sizeof(names))
+			length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%s",
+						   length ? ", " : "", *store);
+	}
+	return error_set(error, -EINVAL, "'%s' is no engine; there is: %s", text, names);
+}
+
+static void write_engine(const struct option *option, const void *field, char text[VALUE_BYTES])
+{
+	const char *const *store = field;
+
+	(void)option;
+	snprintf(text, VALUE_BYTES, "%s", *store ? *store : "");
+}
+
 /* "ram" (0), or "demand:MIB": the bytes of the cache. */
 static int parse_tables(const struct option *option, const char *text, void *field,
 			struct error_text *error)
@@ -270,6 +297,7 @@ static void write_system_id(const struct option *option, const void *field, char
 static const struct option known[] = {
 	{ "threads", parse_number, write_number, AT(threads), NUMBER(1, LUN_THREADS_MAX) },
 	{ "backend", parse_backend, write_backend, AT(nand.backend), CHOICE("mmap", "file") },
+	{ "engine", parse_engine, write_engine, AT(engine.store), NUMBER(0, 0) },
 	{ "onode_cache", parse_number, write_number, AT(engine.onode_cache_entries),
 	  NUMBER(0, LUN_CACHE_ENTRIES_MAX) },
 	{ "directory_cache", parse_number, write_number, AT(engine.directory_cache_nodes),
@@ -301,7 +329,7 @@ void lun_options_default(struct lun_options *options)
 
 static int refuse_unknown(const char *name, struct error_text *error)
 {
-	char names[320] = "";
+	char names[400] = "";
 	size_t length = 0;
 
 	for (size_t i = 0; i < KNOWN && length < sizeof(names); i++)

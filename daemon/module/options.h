@@ -28,7 +28,10 @@
 struct lun_options {
 	uint32_t threads;         /* I/O threads, 1..LUN_THREADS_MAX */
 	struct nand_options nand; /* the back end */
-	/* Of these only the options of run time. Placement counts when muninnd makes the image. */
+	/*
+	 * Of these only the options of run time, and the engine, which has to be the device's own.
+	 * Placement counts when muninnd makes the image.
+	 */
 	struct engine_options engine;
 	char key_file[LUN_PATH_BYTES]; /* of the device key; empty: none */
 	struct osd_options osd;        /* its device key is not parsed: see wire/keys_file.h */
@@ -39,7 +42,7 @@ void lun_options_default(struct lun_options *options);
 
 /*
  * Sets one option from its text:
- *   threads=1..64  backend=mmap|file
+ *   threads=1..64  backend=mmap|file  engine=one that there is
  *   onode_cache=0..2^24  directory_cache=0..2^24  version_cache=0..2^24
  *   durability=process|host  merge=auto|manual  recover_without_nvram=no|yes
  *   tables=ram|demand:MIB  history_interval=milliseconds, 0 = every command

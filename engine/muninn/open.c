@@ -387,7 +387,6 @@ static int open_store(struct nand *nand, const struct record_options *records, c
 
 const struct record_store_type muninn_store_type = {
 	.name = "muninn",
-	.magic = NVRAM_MAGIC,
 	.nvram_bytes = nvram_bytes,
 	.format = format,
 	.open = open_store,

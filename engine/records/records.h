@@ -336,21 +336,23 @@ struct record_store {
  * both are used only during the call, `own` NULL: defaults.
  */
 struct record_store_type {
-	const char *name; /* as in the configuration */
-	/* The first 8 bytes of the NVRAM of a device that it has formatted, little-endian. */
-	uint64_t magic;
+	/*
+	 * As in the configuration, and as engine_format leaves it on the device (nand_contents): at
+	 * most NAND_CONTENTS_BYTES - 1 characters.
+	 */
+	const char *name;
 
 	/* Zeroed NVRAM bytes that it needs. -EINVAL. */
 	int (*nvram_bytes)(const struct nand_geometry *geometry,
 			   const struct record_options *records, const void *own, uint64_t *bytes,
 			   struct error_text *error);
 
-	/* Makes an empty store; the magic is written last. */
+	/* Makes an empty store, which `open` refuses until it is complete. */
 	int (*format)(struct nand *nand, const struct record_options *records, const void *own,
 		      struct error_text *error);
 
 	/*
-	 * Completes or discards what a crash left. The NVRAM may be lost: then it has no magic.
+	 * Completes or discards what a crash left. The NVRAM may be lost: then it is zeroed.
 	 * -ENODEV: not formatted. -EINVAL: another version of the format, or corrupt.
 	 */
 	int (*open)(struct nand *nand, const struct record_options *records, const void *own,

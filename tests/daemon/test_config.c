@@ -469,6 +469,8 @@ static void test_the_example_shows_the_built_in_values(void **state)
 	assert_int_equal(config.luns[0].options.nand.backend, NAND_BACKEND_MMAP);
 	assert_int_equal(config.luns[0].options.engine.history_interval_ms, 1000);
 	config.luns[0].options.engine.history_interval_ms = 0; /* the engine's default is 1000 */
+	assert_string_equal(config.luns[0].options.engine.store, engine_store_name(0));
+	config.luns[0].options.engine.store = NULL; /* so is that one */
 	assert_memory_equal(&config.luns[0].options.engine, &defaults.luns[0].options.engine,
 			    sizeof(config.luns[0].options.engine));
 	assert_string_equal(config.luns[0].image, defaults.luns[0].image);

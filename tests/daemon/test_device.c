@@ -15,6 +15,7 @@
 
 #include "common/log.h"
 #include "daemon/module/device.h"
+#include "daemon/module/options.h"
 #include "tests/daemon/device_image.h"
 #include "tests/engine/by_address.h"
 
@@ -140,6 +141,25 @@ static void test_a_device_that_is_not_formatted_is_closed_again(void **state)
 	assert_refused(blank, -ENODEV, "");
 }
 
+static void test_a_device_of_another_engine_is_refused(void **state)
+{
+	const struct nand_options nand_options = { 0 };
+	struct error_text error = { "" };
+	struct device *device = NULL;
+	struct lun_options options;
+	struct nand *nand;
+
+	(void)state;
+	assert_int_equal(nand_open(image.path, &nand, &error), 0);
+	assert_int_equal(nand_set_contents(nand, "huginn", &error), 0);
+	assert_int_equal(nand_close(nand), 0);
+	assert_refused(image.path, -EINVAL, "which this program does not have");
+	assert_int_equal(lun_options_parse("engine=muninn", &options, &error), 0);
+	assert_int_equal(device_open(image.path, &nand_options, &options.engine, &device, &error),
+			 -EINVAL);
+	assert_non_null(strstr(error.text, "and is to be opened with \"muninn\""));
+}
+
 /* Leaves a word beside the image of an open device, which is refused for a reason. */
 static void leave_refused(const char *name, const char *reason)
 {
@@ -206,6 +226,7 @@ int main(void)
 		with_image(test_what_one_back_end_stored_the_other_finds),
 		with_image(test_what_can_not_be_opened_is_named_and_left_alone),
 		with_image(test_a_device_that_is_not_formatted_is_closed_again),
+		with_image(test_a_device_of_another_engine_is_refused),
 		with_image(test_a_word_beside_the_image_is_answered),
 		with_image(test_words_about_history_are_refused_by_an_engine_that_keeps_none),
 	};

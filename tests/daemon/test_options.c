@@ -38,6 +38,7 @@ static void test_nothing_means_defaults(void **state)
 	assert_false(options.engine.merge_manual);
 	assert_int_equal(options.nand.backend, NAND_BACKEND_MMAP);
 	assert_false(options.nand.read_only);
+	assert_null(options.engine.store);
 }
 
 static void test_choices_take_their_two_words_only(void **state)
@@ -49,6 +50,7 @@ static void test_choices_take_their_two_words_only(void **state)
 	assert_refused("durability=disk", "option durability: 'disk' is neither process nor host");
 	assert_refused("merge=", "option merge: '' is neither auto nor manual");
 	assert_refused("backend=zoned", "option backend: 'zoned' is neither mmap nor file");
+	assert_refused("engine=pink", "option engine: 'pink' is no engine; there is: muninn");
 	assert_refused("layout=wide", "option layout: 'wide' is neither flat nor packed");
 }
 
@@ -56,15 +58,17 @@ static void test_every_option_gets_to_its_place(void **state)
 {
 	(void)state;
 	assert_int_equal(
-		lun_options_parse("threads=7;backend=file;tables=demand:64;onode_cache=100;"
-				  "directory_cache=50;version_cache=25;serial=A-1;"
-				  "durability=host;merge=manual;recover_without_nvram=yes;layout="
-				  "packed;history_interval=250;"
-				  "system_id=000102030405060708090a0b0c0d0e0f1011FDfe",
-				  &options, &error),
+		lun_options_parse(
+			"threads=7;backend=file;engine=muninn;tables=demand:64;onode_cache=100;"
+			"directory_cache=50;version_cache=25;serial=A-1;"
+			"durability=host;merge=manual;recover_without_nvram=yes;layout="
+			"packed;history_interval=250;"
+			"system_id=000102030405060708090a0b0c0d0e0f1011FDfe",
+			&options, &error),
 		0);
 	assert_int_equal(options.threads, 7);
 	assert_int_equal(options.nand.backend, NAND_BACKEND_FILE);
+	assert_string_equal(options.engine.store, "muninn");
 	assert_true(options.engine.muninn.bloom.table_cache_bytes == UINT64_C(64) << 20);
 	assert_int_equal(options.engine.onode_cache_entries, 100);
 	assert_int_equal(options.engine.directory_cache_nodes, 50);
@@ -107,7 +111,8 @@ static void test_options_are_written_as_they_are_read_and_defaults_not_at_all(vo
 	assert_written("history_interval=250;serial=A-1");
 	assert_written("tables=demand:1048576");
 	length = snprintf(longest, sizeof(longest),
-			  "threads=64;backend=file;onode_cache=16777216;directory_cache=16777216;"
+			  "threads=64;backend=file;engine=muninn;onode_cache=16777216;directory_"
+			  "cache=16777216;"
 			  "version_cache=16777216;durability=host;merge=manual;"
 			  "recover_without_nvram=yes;tables=demand:1048576;"
 			  "history_interval=86400000;layout=packed;"
@@ -150,7 +155,7 @@ static void test_unknown_options_and_missing_values_are_named(void **state)
 {
 	(void)state;
 	assert_refused("colour=blue",
-		       "unknown option 'colour'; known are threads, backend, onode_cache, "
+		       "unknown option 'colour'; known are threads, backend, engine, onode_cache, "
 		       "directory_cache, version_cache, durability, merge, recover_without_nvram, "
 		       "tables, history_interval, layout, serial, key_file and system_id");
 	assert_refused("threads", "option 'threads' has no value");

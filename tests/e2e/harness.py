@@ -62,6 +62,28 @@ def noise(length, seed):
     return random.Random(seed).randbytes(length)
 
 
+def crc32c(data):
+    """CRC-32C (Castagnoli) of bytes."""
+    value = 0xFFFFFFFF
+    for byte in data:
+        value ^= byte
+        for _ in range(8):
+            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
+    return value ^ 0xFFFFFFFF
+
+
+def change_superblocks(image, offset, value):
+    """Puts bytes into both superblocks of an image (docs/format.md), with the checksum that fits."""
+    with open(image, "r+b") as file:
+        for at in (0, 32768):
+            file.seek(at)
+            header = bytearray(file.read(4096))
+            header[offset : offset + len(value)] = value
+            header[4092:] = crc32c(header[:4092]).to_bytes(4, "little")
+            file.seek(at)
+            file.write(header)
+
+
 def children_of(pid):
     """Process IDs of the direct children."""
     with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as listing:

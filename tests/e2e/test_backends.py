@@ -7,7 +7,7 @@ import tempfile
 import time
 import unittest
 
-from harness import MUNINND, E2ETest, noise
+from harness import MUNINND, E2ETest, change_superblocks, noise
 from osd import Osd
 
 SANITIZED = True
@@ -120,6 +120,22 @@ class Backends(E2ETest):
         self.assertIn("LUN 1 osd /var/lib/muninn/lun1.img: engine muninn, back end file", said)
         self.assertIn("LUN 2 osd /var/lib/muninn/lun2.img: engine muninn, back end mmap", said)
         self.assertIn("engine muninn, back end mmap", self.tool(MUNINND, "--help"))
+
+    def test_a_unit_with_another_engine_than_its_image_is_refused(self):
+        config = "[lun 1]\ntype = osd\nsize = 64M\n"
+        folder = self.folder()
+        daemon = self.daemon(folder, config=config + "engine = muninn\n").start()
+        self.assertIn("engine       muninn", self.ctl("nand", "info", daemon.image(1)))
+        self.assertEqual(daemon.stop(), 0)
+        change_superblocks(daemon.image(1), 96, b"huginn")
+        for configured, reason in (
+            ("engine = muninn\n", 'formatted for engine "huginn", and is to be opened with "muninn"'),
+            ("", 'formatted for engine "huginn", which this program does not have'),
+        ):
+            for arguments in ((), ("--check-config",)):
+                code, said = self.daemon(folder, config=config + configured, arguments=arguments).run()
+                self.assertEqual(code, 1)
+                self.assertIn("LUN 1: the device was " + reason, said)
 
     def test_the_built_in_configuration_has_mmap(self):
         self.assert_backends(self.daemon(size="64M").start(), "mmap")

@@ -18,6 +18,7 @@ static const struct nand_superblock example = {
 	.uuid = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 },
 	.geometry = { 4096, 256, 64, 64, 4, 2 },
 	.nvram_bytes = 1 << 20,
+	.contents = "muninn",
 };
 
 /*
@@ -66,7 +67,8 @@ static void test_the_documented_superblock_is_what_is_written_and_read(void **st
 	nand_superblock_encode(&example, bytes);
 	assert_memory_equal(bytes, expected, sizeof(bytes));
 	assert_int_equal(nand_superblock_decode(expected, &decoded, &version), NAND_HEADER_VALID);
-	assert_int_equal(version, 1);
+	assert_int_equal(version, 2);
+	assert_string_equal(decoded.contents, "muninn");
 	assert_int_equal(decoded.state, NAND_IMAGE_COMPLETE);
 	assert_memory_equal(decoded.uuid, example.uuid, sizeof(example.uuid));
 	assert_memory_equal(&decoded.geometry, &example.geometry, sizeof(example.geometry));

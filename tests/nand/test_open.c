@@ -123,9 +123,9 @@ static void test_another_version(void **state)
 {
 	struct test_directory *directory = closed_image(state);
 
-	patch_header(directory->image, 0, 8, 2);
-	patch_header(directory->image, NAND_SUPERBLOCK_SPACING, 8, 2);
-	assert_refused(directory, WORDS("image format version 2", "knows version 1 only",
+	patch_header(directory->image, 0, 8, 1);
+	patch_header(directory->image, NAND_SUPERBLOCK_SPACING, 8, 1);
+	assert_refused(directory, WORDS("image format version 1", "knows version 2 only",
 					"use the Muninn release that wrote it"));
 }
 
@@ -161,6 +161,39 @@ static void test_either_superblock_alone_is_enough_and_repairs_the_other(void **
 	log_capture();
 	assert_int_equal(nand_close(open_image_ok(directory)), 0);
 	assert_string_equal(log_captured(), "");
+}
+
+static void test_what_is_on_a_device_is_kept_in_both_superblocks(void **state)
+{
+	struct test_directory *directory = closed_image(state);
+	uint8_t first[NAND_HEADER_BYTES], second[NAND_HEADER_BYTES], before[NAND_HEADER_BYTES];
+	struct error_text error = { "" };
+	struct nand *nand = open_image_ok(directory);
+
+	file_read(directory->image, 0, before, sizeof(before));
+	assert_string_equal(nand_contents(nand), "");
+	assert_int_equal(nand_set_contents(nand, "123456789012345", &error), 0);
+	assert_string_equal(nand_contents(nand), "123456789012345");
+	assert_int_equal(nand_set_contents(nand, "1234567890123456", &error), -EINVAL);
+	assert_non_null(strstr(error.text, "longer than 15 bytes"));
+	assert_int_equal(nand_set_contents(nand, "muninn", &error), 0);
+	nand_abandon(nand);
+	file_read(directory->image, 0, first, sizeof(first));
+	file_read(directory->image, NAND_SUPERBLOCK_SPACING, second, sizeof(second));
+	assert_memory_equal(first, second, sizeof(first));
+
+	assert_int_equal(nand_open_read_only(directory->image, &nand, &error), 0);
+	assert_string_equal(nand_contents(nand), "muninn");
+	assert_int_equal(nand_set_contents(nand, "other", &error), -EROFS);
+	nand_abandon(nand);
+
+	/* The process ended between the two copies: the first one holds, the other follows. */
+	file_write(directory->image, NAND_SUPERBLOCK_SPACING, before, sizeof(before));
+	nand = open_image_ok(directory);
+	assert_string_equal(nand_contents(nand), "muninn");
+	assert_int_equal(nand_close(nand), 0);
+	file_read(directory->image, NAND_SUPERBLOCK_SPACING, second, sizeof(second));
+	assert_memory_equal(first, second, sizeof(first));
 }
 
 static void test_superblocks_of_two_images(void **state)
@@ -234,7 +267,7 @@ static void test_nvram_foreign_damaged_or_of_another_version(void **state)
 	file_write(directory->nvram, 0, intact, sizeof(intact));
 	patch_header(directory->nvram, 0, 8, 3);
 	assert_refused(directory,
-		       WORDS(directory->nvram, "NVRAM format version 3", "version 1 only"));
+		       WORDS(directory->nvram, "NVRAM format version 3", "version 2 only"));
 	file_write(directory->nvram, 0, intact, sizeof(intact));
 	assert_int_equal(nand_close(open_image_ok(directory)), 0);
 }
@@ -391,6 +424,7 @@ int main(void)
 		IN_DIRECTORY(test_a_foreign_file),
 		IN_DIRECTORY(test_what_is_no_regular_file),
 		IN_DIRECTORY(test_another_version),
+		IN_DIRECTORY(test_what_is_on_a_device_is_kept_in_both_superblocks),
 		IN_DIRECTORY(test_both_superblocks_damaged),
 		IN_DIRECTORY(test_either_superblock_alone_is_enough_and_repairs_the_other),
 		IN_DIRECTORY(test_superblocks_of_two_images),

@@ -9,13 +9,10 @@
 
 #include <cmocka.h>
 
-#include "common/bytes.h"
 #include "engine/open.h"
 #include "tests/engine/memory_store.h"
 
-/* ---- a second kind: only its magic is on the device, all else in memory ---- */
-
-#define MAGIC UINT64_C(0x2159524f4d454d)
+/* ---- a second kind: only its name is on the device, all else in memory ---- */
 
 static struct memory_store *memory;
 
@@ -33,10 +30,10 @@ static int nvram_bytes(const struct nand_geometry *geometry, const struct record
 static int format(struct nand *nand, const struct record_options *records, const void *own,
 		  struct error_text *error)
 {
+	(void)nand;
 	(void)records;
 	(void)own;
 	(void)error;
-	put_le64(nand_nvram(nand, NULL), MAGIC);
 	return 0;
 }
 
@@ -53,7 +50,6 @@ static int open_store(struct nand *nand, const struct record_options *records, c
 
 static const struct record_store_type memory_type = {
 	.name = "memory",
-	.magic = MAGIC,
 	.nvram_bytes = nvram_bytes,
 	.format = format,
 	.open = open_store,
@@ -70,10 +66,13 @@ static const struct nand_geometry shape = {
 	.dies_per_channel = 1,
 };
 
+static bool recover;
+
 static struct engine_options options_of(const char *store)
 {
 	return (struct engine_options){
 		.store = store,
+		.records = { .recover_without_nvram = recover },
 		.muninn = { .rows = 2, .segment_pages = 8, .record_bytes = 128 },
 	};
 }
@@ -115,6 +114,46 @@ static void test_a_device_is_opened_by_its_own_kind(void **state)
 		assert_non_null(strstr(error.text, "was formatted for engine"));
 		assert_int_equal(nand_close(nand), 0);
 	}
+}
+
+static void test_its_own_kind_opens_a_device_that_has_lost_its_nvram(void **state)
+{
+	struct error_text error = { "" };
+
+	(void)state;
+	for (int round = 0; round < 2; round++) {
+		struct nand *nand = formatted(round ? "memory" : "muninn");
+		uint64_t bytes;
+
+		memset(nand_nvram(nand, &bytes), 0, 4096);
+		assert_int_equal(open_as(nand, round ? "muninn" : "memory", &error), -EINVAL);
+		assert_non_null(strstr(error.text, "was formatted for engine"));
+		/* The memory store has nothing there; Muninn misses it, and can do without. */
+		assert_int_equal(open_as(nand, NULL, &error), round ? 0 : -EINVAL);
+		if (!round)
+			assert_non_null(strstr(error.text, "if the NVRAM is lost"));
+		recover = true;
+		assert_int_equal(open_as(nand, NULL, &error), 0);
+		recover = false;
+		assert_int_equal(nand_close(nand), 0);
+	}
+}
+
+static void test_a_kind_that_this_program_does_not_have_is_named(void **state)
+{
+	struct nand *nand = formatted(NULL);
+	struct error_text error = { "" };
+	const char *name;
+
+	(void)state;
+	assert_int_equal(engine_stored_kind(nand, NULL, &name, &error), 0);
+	assert_string_equal(name, "muninn");
+	assert_int_equal(nand_set_contents(nand, "huginn", &error), 0);
+	assert_int_equal(engine_stored_kind(nand, NULL, &name, &error), -EINVAL);
+	assert_null(name);
+	assert_int_equal(open_as(nand, NULL, &error), -EINVAL);
+	assert_non_null(strstr(error.text, "engine \"huginn\", which this program does not have"));
+	assert_int_equal(nand_close(nand), 0);
 }
 
 static void test_an_unknown_kind_is_refused_by_its_name(void **state)
@@ -163,6 +202,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_device_is_opened_by_its_own_kind),
+		cmocka_unit_test(test_its_own_kind_opens_a_device_that_has_lost_its_nvram),
+		cmocka_unit_test(test_a_kind_that_this_program_does_not_have_is_named),
 		cmocka_unit_test(test_an_unknown_kind_is_refused_by_its_name),
 		cmocka_unit_test(test_a_device_that_nobody_formatted_is_refused),
 	};
