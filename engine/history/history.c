@@ -239,6 +239,12 @@ int history_was_there(struct engine *engine, const struct partition *partition, 
 	return state.created_sequence == partition->created_sequence ? 0 : -ENOENT;
 }
 
+const struct engine_retention *history_policy(const struct engine *engine,
+					      const struct history *history)
+{
+	return history->particular ? &history->retention : &engine->past->policy;
+}
+
 bool history_keeps_nothing(const struct engine_retention *policy)
 {
 	return policy->kind == ENGINE_RETAIN_NONE && !policy->keep_all_ms;

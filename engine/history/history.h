@@ -97,6 +97,10 @@ static inline uint64_t history_element(uint64_t bound, uint32_t number)
 int history_next_kept(const struct idset *set, uint64_t sequence, uint64_t *bound,
 		      uint32_t *number);
 
+/* The policy that holds for a partition, or for the device. */
+const struct engine_retention *history_policy(const struct engine *engine,
+					      const struct history *history);
+
 /*
  * The bound from which on every moment of a partition (or of the device) can be reached. `device`:
  * the root's history.

@@ -57,13 +57,6 @@ struct past {
 	uint32_t views_next;
 };
 
-/* The policy that holds for a partition, or for the device. */
-static inline const struct engine_retention *history_policy(const struct engine *engine,
-							    const struct history *history)
-{
-	return history->particular ? &history->retention : &engine->past->policy;
-}
-
 /* For the table in calls.c; see history_calls.h. */
 int past_open(struct engine *engine);
 void past_close(struct engine *engine);
