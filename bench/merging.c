@@ -18,7 +18,7 @@ static int merge_step(struct bench_store *store, uint32_t wanted, uint32_t live_
 
 	store->merged.segments_wanted = wanted;
 	store->merged.live_permille_max = live_permille_max;
-	store->merged.choice = store->options.merge == BENCH_MERGE_FILTERS ? RECORD_MERGE_FILTERS
+	store->merged.choice = store->options.merge == BENCH_MERGE_FILTERS ? RECORD_MERGE_ESTIMATED
 									   : RECORD_MERGE_SAMPLED;
 	return store->records->operations->merge(store->records, &keep, &store->merged);
 }

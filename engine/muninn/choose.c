@@ -300,7 +300,7 @@ int choose_segment(struct merge_run *run, struct victim *best)
 		count_segment(run, best);
 		return merge_run_has_read_enough(run) ? -EAGAIN : 0;
 	}
-	if (run->merge->choice == RECORD_MERGE_FILTERS) {
+	if (run->merge->choice == RECORD_MERGE_ESTIMATED) {
 		result = choose_by_estimates(store, live_permille_max, best);
 		if (!result)
 			best->live_permille = sample_segment(run, best);

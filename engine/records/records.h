@@ -174,8 +174,8 @@ struct record_keep {
 /* How the segments to merge are found. What is found is counted before it is moved, either way. */
 enum record_merge_choice {
 	RECORD_MERGE_SAMPLED, /* some segments' pages are read, and those that hold least taken */
-	RECORD_MERGE_FILTERS, /* as in the paper: by the bits that filters have in common with newer
-				 ones, and utilization */
+	/* By what the store knows without reading, in the published store by its filters. */
+	RECORD_MERGE_ESTIMATED,
 };
 
 struct record_merge {
@@ -261,8 +261,8 @@ struct record_store_operations {
 	/*
 	 * Whether anything was put under `key` with a number above `after` and up to `bound`,
 	 * hidden or not, that has not been merged away: 1 or 0. Where nothing was, that takes
-	 * hardly more than filters of what is newer than `after`. -EBADMSG, -EIO. NULL: the store
-	 * can't tell.
+	 * few reads of records: the index of what is newer than `after` mostly tells. -EBADMSG,
+	 * -EIO. NULL: the store can't tell.
 	 */
 	int (*has_between)(struct record_store *store, const struct record_key *key, uint64_t after,
 			   uint64_t bound);

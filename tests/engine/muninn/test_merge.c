@@ -289,7 +289,7 @@ static void test_as_many_operations_as_wanted(void **state)
 	(void)state;
 	for (; all.puts + all.lookups < wanted; seed++) {
 		struct done some = write_many_times_over(
-			seed % 2 ? RECORD_MERGE_SAMPLED : RECORD_MERGE_FILTERS, seed,
+			seed % 2 ? RECORD_MERGE_SAMPLED : RECORD_MERGE_ESTIMATED, seed,
 			model_setting("MUNINN_OPERATIONS", 8000), 4000,
 			seed % 8 == 0 ? LOW_WATER : LOWEST_WATER);
 
@@ -318,7 +318,7 @@ static void test_it_does_so_when_hot_keys_are_spread(void **state)
 static void test_it_does_so_when_segments_are_chosen_by_their_filters(void **state)
 {
 	(void)state;
-	write_many_times_over(RECORD_MERGE_FILTERS, model_setting("MUNINN_SEED", 200),
+	write_many_times_over(RECORD_MERGE_ESTIMATED, model_setting("MUNINN_SEED", 200),
 			      model_setting("MUNINN_OPERATIONS", 8000), 500, LOW_WATER);
 }
 
