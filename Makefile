@@ -193,6 +193,10 @@ $(TGT_IDENTITY): $(TGTD) scripts/tgt-identity
 TEST_LDFLAGS := $(if $(wildcard /usr/bin/ld.gold),-fuse-ld=gold)
 # It plays an engine without history.
 $(TESTBIN)/daemon/test_device: TEST_LDFLAGS += -Wl,--wrap=engine_capabilities
+ifeq ($(VARIANT),release)
+# Compiling most tests takes longer than running them.
+$(OBJ)/tests/%.o: CFLAGS += -O1
+endif
 # Tests that link parts of the daemon.
 DAEMON_TESTS := tests/daemon/% tests/fuzz/%
 # The helpers of a test: the .c files of its folder, and of the one above that is not tests/, that
