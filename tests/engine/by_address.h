@@ -8,309 +8,169 @@
 
 #include "engine/engine.h"
 
+/* Opens the object at `address`, makes the call on it, and closes it. */
+#define on_object(call)                                                 \
+	({                                                              \
+		struct engine_object *object;                           \
+		int result = engine_open_object(txn, address, &object); \
+                                                                        \
+		if (!result)                                            \
+			result = (call);                                \
+		engine_close_object(object);                            \
+		result;                                                 \
+	})
+
 static inline int engine_write(struct engine_txn *txn, struct engine_address address,
 			       uint64_t offset, const void *data, uint64_t length)
 {
-	struct engine_object *object;
-	int result;
-
-	result = engine_open_object(txn, address, &object);
-	if (!result)
-		result = engine_object_write(object, offset, data, length);
-	engine_close_object(object);
-	return result;
+	return on_object(engine_object_write(object, offset, data, length));
 }
 
 static inline int engine_append(struct engine_txn *txn, struct engine_address address,
 				const void *data, uint64_t length, uint64_t *offset)
 {
-	struct engine_object *object;
-	int result;
-
-	result = engine_open_object(txn, address, &object);
-	if (!result)
-		result = engine_object_append(object, data, length, offset);
-	engine_close_object(object);
-	return result;
+	return on_object(engine_object_append(object, data, length, offset));
 }
 
 static inline int engine_truncate(struct engine_txn *txn, struct engine_address address,
 				  uint64_t length)
 {
-	struct engine_object *object;
-	int result;
-
-	result = engine_open_object(txn, address, &object);
-	if (!result)
-		result = engine_object_truncate(object, length);
-	engine_close_object(object);
-	return result;
+	return on_object(engine_object_truncate(object, length));
 }
 
 static inline int engine_clear(struct engine_txn *txn, struct engine_address address,
 			       uint64_t offset, uint64_t length)
 {
-	struct engine_object *object;
-	int result;
-
-	result = engine_open_object(txn, address, &object);
-	if (!result)
-		result = engine_object_clear(object, offset, length);
-	engine_close_object(object);
-	return result;
+	return on_object(engine_object_clear(object, offset, length));
 }
 
 static inline int engine_punch(struct engine_txn *txn, struct engine_address address,
 			       uint64_t offset, uint64_t length)
 {
-	struct engine_object *object;
-	int result;
-
-	result = engine_open_object(txn, address, &object);
-	if (!result)
-		result = engine_object_punch(object, offset, length);
-	engine_close_object(object);
-	return result;
+	return on_object(engine_object_punch(object, offset, length));
 }
 
 static inline int engine_read(struct engine_txn *txn, struct engine_address address,
 			      uint64_t offset, void *data, uint64_t length, uint64_t *got)
 {
-	struct engine_object *object;
-	int result;
-
 	*got = 0;
-	result = engine_open_object(txn, address, &object);
-	if (!result)
-		result = engine_object_read(object, offset, data, length, got);
-	engine_close_object(object);
-	return result;
+	return on_object(engine_object_read(object, offset, data, length, got));
 }
 
 static inline int engine_map(struct engine_txn *txn, struct engine_address address, uint64_t offset,
 			     bool verify, uint32_t *budget, struct engine_extent *extent)
 {
-	struct engine_object *object;
-	int result;
-
-	result = engine_open_object(txn, address, &object);
-	if (!result)
-		result = engine_object_map(object, offset, verify, budget, extent);
-	engine_close_object(object);
-	return result;
+	return on_object(engine_object_map(object, offset, verify, budget, extent));
 }
 
 static inline int engine_attribute_set(struct engine_txn *txn, struct engine_address address,
 				       uint32_t page, uint32_t number, const void *value,
 				       uint32_t length)
 {
-	struct engine_object *object;
-	int result;
-
-	result = engine_open_object(txn, address, &object);
-	if (!result)
-		result = engine_object_attribute_set(object, page, number, value, length);
-	engine_close_object(object);
-	return result;
+	return on_object(engine_object_attribute_set(object, page, number, value, length));
 }
 
 static inline int engine_attribute_get(struct engine_txn *txn, struct engine_address address,
 				       uint32_t page, uint32_t number, void *value,
 				       uint32_t capacity, uint32_t *length)
 {
-	struct engine_object *object;
-	int result;
-
-	result = engine_open_object(txn, address, &object);
-	if (!result)
-		result = engine_object_attribute_get(object, page, number, value, capacity, length);
-	engine_close_object(object);
-	return result;
+	return on_object(
+		engine_object_attribute_get(object, page, number, value, capacity, length));
 }
 
 static inline int engine_attribute_next(struct engine_txn *txn, struct engine_address address,
 					uint32_t *page, uint32_t *number, void *value,
 					uint32_t capacity, uint32_t *length)
 {
-	struct engine_object *object;
-	int result;
-
-	result = engine_open_object(txn, address, &object);
-	if (!result)
-		result =
-			engine_object_attribute_next(object, page, number, value, capacity, length);
-	engine_close_object(object);
-	return result;
+	return on_object(
+		engine_object_attribute_next(object, page, number, value, capacity, length));
 }
 
 static inline int engine_membership_set(struct engine_txn *txn, struct engine_address address,
 					uint32_t number, uint64_t collection)
 {
-	struct engine_object *object;
-	int result;
-
-	result = engine_open_object(txn, address, &object);
-	if (!result)
-		result = engine_object_membership_set(object, number, collection);
-	engine_close_object(object);
-	return result;
+	return on_object(engine_object_membership_set(object, number, collection));
 }
 
 static inline int engine_membership_count(struct engine_txn *txn, struct engine_address address,
 					  uint32_t *count)
 {
-	struct engine_object *object;
-	int result;
-
-	result = engine_open_object(txn, address, &object);
-	if (!result)
-		result = engine_object_membership_count(object, count);
-	engine_close_object(object);
-	return result;
+	return on_object(engine_object_membership_count(object, count));
 }
 
 static inline int engine_member_insert(struct engine_txn *txn, struct engine_address address,
 				       uint64_t member)
 {
-	struct engine_object *object;
-	int result;
-
-	result = engine_open_object(txn, address, &object);
-	if (!result)
-		result = engine_object_member_insert(object, member);
-	engine_close_object(object);
-	return result;
+	return on_object(engine_object_member_insert(object, member));
 }
 
 static inline int engine_member_remove(struct engine_txn *txn, struct engine_address address,
 				       uint64_t member)
 {
-	struct engine_object *object;
-	int result;
-
-	result = engine_open_object(txn, address, &object);
-	if (!result)
-		result = engine_object_member_remove(object, member);
-	engine_close_object(object);
-	return result;
+	return on_object(engine_object_member_remove(object, member));
 }
 
 static inline int engine_members_clear(struct engine_txn *txn, struct engine_address address)
 {
-	struct engine_object *object;
-	int result;
-
-	result = engine_open_object(txn, address, &object);
-	if (!result)
-		result = engine_object_members_clear(object);
-	engine_close_object(object);
-	return result;
+	return on_object(engine_object_members_clear(object));
 }
 
 static inline int engine_stat(struct engine_txn *txn, struct engine_address address,
 			      struct engine_stat *stat)
 {
-	struct engine_object *object;
-	int result;
-
-	result = engine_open_object(txn, address, &object);
-	if (!result)
-		result = engine_object_stat(object, stat);
-	engine_close_object(object);
-	return result;
+	return on_object(engine_object_stat(object, stat));
 }
 
 static inline int engine_set_time(struct engine_txn *txn, struct engine_address address,
 				  enum engine_time which, uint64_t ms)
 {
-	struct engine_object *object;
-	int result;
-
-	result = engine_open_object(txn, address, &object);
-	if (!result)
-		result = engine_object_set_time(object, which, ms);
-	engine_close_object(object);
-	return result;
+	return on_object(engine_object_set_time(object, which, ms));
 }
 
 static inline int engine_accessed(struct engine_txn *txn, struct engine_address address, bool data,
 				  bool attributes)
 {
-	struct engine_object *object;
-	int result;
-
-	result = engine_open_object(txn, address, &object);
-	if (!result)
-		result = engine_object_accessed(object, data, attributes);
-	engine_close_object(object);
-	return result;
+	return on_object(engine_object_accessed(object, data, attributes));
 }
 
 static inline int engine_remove(struct engine_txn *txn, struct engine_address address)
 {
-	struct engine_object *object;
-	int result;
+	return on_object(engine_object_remove(object));
+}
 
-	result = engine_open_object(txn, address, &object);
-	if (!result)
-		result = engine_object_remove(object);
-	engine_close_object(object);
-	return result;
+/* What lists these: partitions the root, objects their partition, members their collection. */
+static inline struct engine_address lister_of(struct engine_address address, enum engine_list what)
+{
+	if (what != ENGINE_LIST_MEMBERS)
+		address.object = 0;
+	if (what == ENGINE_LIST_PARTITIONS)
+		address.partition = 0;
+	return address;
 }
 
 static inline int engine_list(struct engine_txn *txn, struct engine_address address,
 			      enum engine_list what, uint64_t first, uint64_t *ids, size_t capacity,
 			      size_t *count, uint64_t *next)
 {
-	struct engine_object *object;
-	int result;
-
-	if (what != ENGINE_LIST_MEMBERS)
-		address.object = 0;
-	if (what == ENGINE_LIST_PARTITIONS)
-		address.partition = 0;
+	address = lister_of(address, what);
 	*count = 0;
 	*next = 0;
-	result = engine_open_object(txn, address, &object);
-	if (!result)
-		result = engine_object_list(object, what, first, ids, capacity, count, next);
-	engine_close_object(object);
-	return result;
+	return on_object(engine_object_list(object, what, first, ids, capacity, count, next));
 }
 
 static inline int engine_list_count(struct engine_txn *txn, struct engine_address address,
 				    enum engine_list what, uint64_t first, uint64_t *count)
 {
-	struct engine_object *object;
-	int result;
-
-	if (what != ENGINE_LIST_MEMBERS)
-		address.object = 0;
-	if (what == ENGINE_LIST_PARTITIONS)
-		address.partition = 0;
+	address = lister_of(address, what);
 	*count = 0;
-	result = engine_open_object(txn, address, &object);
-	if (!result)
-		result = engine_object_list_count(object, what, first, count);
-	engine_close_object(object);
-	return result;
+	return on_object(engine_object_list_count(object, what, first, count));
 }
 
 static inline int engine_list_sequence(struct engine_txn *txn, struct engine_address address,
 				       enum engine_list what, uint64_t *sequence)
 {
-	struct engine_object *object;
-	int result;
-
-	if (what != ENGINE_LIST_MEMBERS)
-		address.object = 0;
-	if (what == ENGINE_LIST_PARTITIONS)
-		address.partition = 0;
-	result = engine_open_object(txn, address, &object);
-	if (!result)
-		result = engine_object_list_sequence(object, what, sequence);
-	engine_close_object(object);
-	return result;
+	address = lister_of(address, what);
+	return on_object(engine_object_list_sequence(object, what, sequence));
 }
 
 static inline int engine_compare(struct engine_txn *txn, struct engine_address first,
@@ -343,5 +203,7 @@ static inline int engine_copy_data(struct engine_txn *txn, struct engine_address
 	engine_close_object(copy);
 	return result;
 }
+
+#undef on_object
 
 #endif

@@ -216,6 +216,21 @@ static void put_small(struct record_store *store, uint64_t word)
 	}
 }
 
+static void commit_small(struct record_store *store, uint64_t word)
+{
+	store->operations->begin(store, 0);
+	put_small(store, word);
+	store->operations->commit(store);
+}
+
+/* Commits nothing, with the first number of a later slot, and flushes. */
+static void flush_in_a_later_slot(struct record_store *store)
+{
+	store->operations->begin(store, RECORD_SLOT);
+	store->operations->commit(store);
+	assert_int_equal(store->operations->flush(store), 0);
+}
+
 static void check_small(struct record_store *store, uint64_t word)
 {
 	for (uint64_t number = 0; number < SMALL_KEYS; number++) {
@@ -246,22 +261,16 @@ static void test_what_was_aborted_before_a_flush_does_not_come_back_with_pages_o
 
 		start_host(&host);
 		store = open_store(&host);
-		store->operations->begin(store, 0);
-		put_small(store, 1);
-		store->operations->commit(store);
+		commit_small(store, 1);
 		store->operations->begin(store, 0);
 		put_small(store, 2);
 		store->operations->abort(store);
 		/*
 		 * Numbers may be left out, so those of the aborted command are lower than this one.
 		 */
-		store->operations->begin(store, RECORD_SLOT);
-		store->operations->commit(store);
-		assert_int_equal(store->operations->flush(store), 0);
+		flush_in_a_later_slot(store);
 		arm(&host, OPERATIONS_MAX / 2, seed);
-		store->operations->begin(store, 0);
-		put_small(store, 3);
-		store->operations->commit(store);
+		commit_small(store, 3);
 		fail_host(&host, store);
 		store = open_store(&host);
 		check_small(store, 1);
@@ -287,24 +296,16 @@ static void test_what_one_failure_took_back_does_not_come_back_in_the_place_of_l
 
 		start_host(&host);
 		store = open_store(&host);
-		store->operations->begin(store, 0);
-		put_small(store, 1);
-		store->operations->commit(store);
+		commit_small(store, 1);
 		assert_int_equal(store->operations->flush(store), 0);
 		arm(&host, OPERATIONS_MAX / 2, seed);
-		store->operations->begin(store, 0);
-		put_small(store, 2);
-		store->operations->commit(store);
+		commit_small(store, 2);
 		fail_host(&host, store);
 		store = open_store(&host);
 		check_small(store, 1);
-		store->operations->begin(store, RECORD_SLOT);
-		store->operations->commit(store);
-		assert_int_equal(store->operations->flush(store), 0);
+		flush_in_a_later_slot(store);
 		arm(&host, OPERATIONS_MAX / 2, seed + 1000);
-		store->operations->begin(store, 0);
-		put_small(store, 3);
-		store->operations->commit(store);
+		commit_small(store, 3);
 		fail_host(&host, store);
 		store = open_store(&host);
 		check_small(store, 1);

@@ -280,16 +280,24 @@ static void expect_no_writes(struct unit *unit, uint16_t code)
 	expect_sense(unit, SENSE_DATA_PROTECT, code);
 }
 
+/* The clock goes on, and back, and further back. `killed`: the unit dies in between, too. */
+static void check_once_by_each_clock(struct unit *unit, bool killed, uint16_t no_writes)
+{
+	for (int64_t clock_ms = 10; clock_ms > -30000; clock_ms -= 10000) {
+		if (killed)
+			check_once(unit, kill_only, clock_ms);
+		check_once(unit, end_and_start, clock_ms);
+		expect_no_writes(unit, no_writes);
+	}
+}
+
 static void test_requests_are_accepted_once_when_numbers_have_been_used_up(void **state)
 {
 	struct unit *unit = *state;
 
 	secured_set_method(unit, P, OSD_CMDRSP);
 	use_numbers_up(unit);
-	for (int64_t clock_ms = 10; clock_ms > -30000; clock_ms -= 10000) {
-		check_once(unit, end_and_start, clock_ms);
-		expect_no_writes(unit, SENSE_SYSTEM_RESOURCE_FAILURE);
-	}
+	check_once_by_each_clock(unit, false, SENSE_SYSTEM_RESOURCE_FAILURE);
 }
 
 static void test_requests_are_accepted_once_on_a_full_device(void **state)
@@ -298,11 +306,7 @@ static void test_requests_are_accepted_once_on_a_full_device(void **state)
 
 	secured_set_method(unit, P, OSD_CMDRSP);
 	fill_up(unit);
-	for (int64_t clock_ms = 10; clock_ms > -30000; clock_ms -= 10000) {
-		check_once(unit, kill_only, clock_ms);
-		check_once(unit, end_and_start, clock_ms);
-		expect_no_writes(unit, SENSE_QUOTA_ERROR);
-	}
+	check_once_by_each_clock(unit, true, SENSE_QUOTA_ERROR);
 }
 
 static void test_requests_are_accepted_once_where_nothing_can_be_stored(void **state)
@@ -311,11 +315,7 @@ static void test_requests_are_accepted_once_where_nothing_can_be_stored(void **s
 
 	secured_set_method(unit, P, OSD_CMDRSP);
 	stop_puts(unit);
-	for (int64_t clock_ms = 10; clock_ms > -30000; clock_ms -= 10000) {
-		check_once(unit, kill_only, clock_ms);
-		check_once(unit, end_and_start, clock_ms);
-		expect_no_writes(unit, SENSE_QUOTA_ERROR);
-	}
+	check_once_by_each_clock(unit, true, SENSE_QUOTA_ERROR);
 	puts_nothing = false;
 }
 
