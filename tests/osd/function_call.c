@@ -133,3 +133,28 @@ bool function_continue(const struct unit *unit, struct function_call *call)
 	call->writer.length = next.writer.length;
 	return true;
 }
+
+void function_write_text(struct unit *unit, uint64_t object, const char *text)
+{
+	unit->now_ms += FUNCTION_STEP_MS;
+	unit_write(unit, object, 0, text, strlen(text));
+}
+
+void function_expect_text(struct unit *unit, uint64_t partition, uint64_t object, const char *text)
+{
+	struct call call = call_of(OSD_READ, partition, object);
+
+	call.cdb.length = call.data_in_capacity = strlen(text);
+	call_run(unit, &call);
+	expect_good(unit);
+	assert_memory_equal(unit->data_in, text, strlen(text));
+}
+
+void function_expect_absent(struct unit *unit, uint64_t partition, uint64_t object)
+{
+	struct call call = call_of(OSD_READ, partition, object);
+
+	call.cdb.length = call.data_in_capacity = 1;
+	call_run(unit, &call);
+	assert_int_equal(unit->command.status, SCSI_STATUS_CHECK_CONDITION);
+}

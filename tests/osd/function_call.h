@@ -28,6 +28,17 @@ void function_run_with(struct unit *unit, enum osd_function function, uint64_t p
  */
 uint64_t function_snapshot(struct unit *unit, uint64_t partition, const char *name);
 
+/* Text at the beginning of an object, a step later; what it says; that there is none. */
+void function_write_text(struct unit *unit, uint64_t object, const char *text);
+void function_expect_text(struct unit *unit, uint64_t partition, uint64_t object, const char *text);
+void function_expect_absent(struct unit *unit, uint64_t partition, uint64_t object);
+
+/* P as of a version. */
+static inline uint64_t function_at_version(uint64_t version)
+{
+	return version << 48 | P;
+}
+
 /* 26/00, field pointer to the parameter that begins at byte `at` of Data-Out. */
 #define expect_parameter(unit, at)                                                                \
 	unit_expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_PARAMETER_LIST, at, \

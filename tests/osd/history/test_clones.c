@@ -28,16 +28,6 @@ static void write_in(struct unit *unit, uint64_t partition, uint64_t object, con
 	call_run(unit, &call);
 }
 
-static void expect_text(struct unit *unit, uint64_t partition, uint64_t object, const char *text)
-{
-	struct call call = call_of(OSD_READ, partition, object);
-
-	call.cdb.length = call.data_in_capacity = strlen(text);
-	call_run(unit, &call);
-	expect_good(unit);
-	assert_memory_equal(unit->data_in, text, strlen(text));
-}
-
 static void duplicate(struct unit *unit, uint16_t action, uint64_t requested, uint64_t source)
 {
 	struct call call = call_of(action, requested, 0);
@@ -88,8 +78,8 @@ static void test_a_snapshot_shows_the_source_as_it_was_and_is_read_only(void **s
 	shows_good(unit, CREATE_SNAPSHOT, "a partition is duplicated, nothing of it copied");
 	write_in(unit, P, O, "two");
 	unit_create(unit, P, O + 1);
-	expect_text(unit, Q, O, "one");
-	expect_text(unit, P, O, "two");
+	function_expect_text(unit, Q, O, "one");
+	function_expect_text(unit, P, O, "two");
 	list.cdb.length = list.data_in_capacity = 256;
 	call_run(unit, &list);
 	expect_good(unit);
@@ -112,16 +102,16 @@ static void test_a_clone_and_its_source_change_apart_from_each_other(void **stat
 	write_in(unit, Q, O, "clone");
 	expect_good(unit);
 	write_in(unit, P, O, "source");
-	expect_text(unit, Q, O, "clone");
-	expect_text(unit, P, O, "source");
+	function_expect_text(unit, Q, O, "clone");
+	function_expect_text(unit, P, O, "source");
 	call = call_of(OSD_REMOVE, P, O + 1);
 	call_run(unit, &call);
 	expect_good(unit);
-	expect_text(unit, Q, O + 1, "same");
+	function_expect_text(unit, Q, O + 1, "same");
 	call = call_of(OSD_REMOVE, Q, O);
 	call_run(unit, &call);
 	expect_good(unit);
-	expect_text(unit, P, O, "source");
+	function_expect_text(unit, P, O, "source");
 }
 
 static void test_a_duplicate_tells_its_source_its_time_and_whether_it_is_writable(void **state)
@@ -192,7 +182,7 @@ static void test_a_version_of_a_partition_is_cloned(void **state)
 	write_in(unit, P, O, "two");
 	duplicate(unit, OSD_CREATE_CLONE, Q, UINT64_C(1) << 48 | P);
 	expect_good(unit);
-	expect_text(unit, Q, O, "one");
+	function_expect_text(unit, Q, O, "one");
 }
 
 static void test_the_target_chooses_the_id_of_a_snapshot(void **state)
@@ -212,7 +202,7 @@ static void test_the_target_chooses_the_id_of_a_snapshot(void **state)
 				       unit->command.data_in_length),
 			 0);
 	assert_int_equal(osd_list_next(&reader, &attribute), 1);
-	expect_text(unit, get_be64(attribute.value), O, "one");
+	function_expect_text(unit, get_be64(attribute.value), O, "one");
 }
 
 static void test_a_snapshot_needs_a_source_and_an_id_that_is_free(void **state)
@@ -258,10 +248,10 @@ static void test_a_refreshed_snapshot_shows_its_source_as_it_is_now(void **state
 	write_in(unit, P, O, "one");
 	duplicate(unit, OSD_CREATE_SNAPSHOT, Q, P);
 	write_in(unit, P, O, "two");
-	expect_text(unit, Q, O, "one");
+	function_expect_text(unit, Q, O, "one");
 	run_on(unit, OSD_REFRESH_SNAPSHOT_OR_CLONE, Q);
 	shows_good(unit, REFRESH_SNAPSHOT_OR_CLONE, "it shows its source as that is now");
-	expect_text(unit, Q, O, "two");
+	function_expect_text(unit, Q, O, "two");
 }
 
 static void test_what_is_no_clone_is_not_refreshed(void **state)
@@ -281,12 +271,12 @@ static void test_a_detached_clone_is_a_partition_of_its_own(void **state)
 	duplicate(unit, OSD_CREATE_CLONE, Q, P);
 	run_on(unit, OSD_DETACH_CLONE, Q);
 	shows_good(unit, DETACH_CLONE, "it is a partition of its own");
-	expect_text(unit, Q, O, "one");
+	function_expect_text(unit, Q, O, "one");
 	call = call_of(OSD_REMOVE_PARTITION, P, 0);
 	call.cdb.command_options = OSD_REMOVE_CONTENTS;
 	call_run(unit, &call);
 	expect_good(unit);
-	expect_text(unit, Q, O, "one");
+	function_expect_text(unit, Q, O, "one");
 	run_on(unit, OSD_REFRESH_SNAPSHOT_OR_CLONE, Q);
 	expect_field(unit, 16);
 }
@@ -314,13 +304,13 @@ static void test_a_partition_is_restored_from_its_snapshot(void **state)
 	unit_create(unit, P, O + 1);
 	restore(unit, P, Q);
 	shows_good(unit, RESTORE_PARTITION_FROM_SNAPSHOT, "the partition is as when it was taken");
-	expect_text(unit, P, O, "one");
-	expect_text(unit, Q, O, "one");
+	function_expect_text(unit, P, O, "one");
+	function_expect_text(unit, Q, O, "one");
 	/* Again, after other changes. */
 	write_in(unit, P, O, "333");
 	restore(unit, P, Q);
 	expect_good(unit);
-	expect_text(unit, P, O, "one");
+	function_expect_text(unit, P, O, "one");
 }
 
 static void test_a_partition_is_restored_from_a_snapshot_of_its_own_only(void **state)

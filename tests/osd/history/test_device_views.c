@@ -58,16 +58,6 @@ static void expect_listed(struct unit *unit, uint64_t container, const uint64_t 
 		assert_true(get_be64(unit->data_in + 24 + 8 * n) == ids[n]);
 }
 
-static void expect_text_at(struct unit *unit, uint64_t partition, uint64_t object, const char *text)
-{
-	struct call call = call_of(OSD_READ, partition, object);
-
-	call.cdb.length = call.data_in_capacity = strlen(text);
-	call_run(unit, &call);
-	expect_good(unit);
-	assert_memory_equal(unit->data_in, text, strlen(text));
-}
-
 /* P with an object at the first moment; then Q comes, and later P goes. */
 struct story {
 	uint64_t first, second; /* versions of the device */
@@ -96,8 +86,8 @@ static void expect_story_at(struct unit *unit, uint64_t first, uint64_t second)
 	expect_listed(unit, at(first, 0), (const uint64_t[]){ P }, 1);
 	expect_listed(unit, at(second, 0), (const uint64_t[]){ P, Q }, 2);
 	expect_listed(unit, 0, (const uint64_t[]){ Q }, 1);
-	expect_text_at(unit, at(first, P), O, "precious");
-	expect_text_at(unit, at(second, P), O, "precious");
+	function_expect_text(unit, at(first, P), O, "precious");
+	function_expect_text(unit, at(second, P), O, "precious");
 	assert_int_equal(
 		unit_get_number(unit, at(second, 0), 0, OSD_ROOT_INFORMATION, OSD_ROOT_PARTITIONS),
 		2);
@@ -279,7 +269,7 @@ static void test_a_packed_partition_that_is_gone_is_read_by_packed_ids(void **st
 	for (int again = 0; again < 2; again++) {
 		for (int n = 0; n < 2; n++) {
 			expect_listed(unit, at(versions[n], PACKED), &id, 1);
-			expect_text_at(unit, at(versions[n], PACKED), id, "packed");
+			function_expect_text(unit, at(versions[n], PACKED), id, "packed");
 		}
 		if (again)
 			break;

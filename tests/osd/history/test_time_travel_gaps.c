@@ -19,16 +19,6 @@ struct past {
 	uint64_t ms_without;
 };
 
-static void expect_text(struct unit *unit, const char *text)
-{
-	struct call call = call_of(OSD_READ, P, O);
-
-	call.cdb.length = call.data_in_capacity = strlen(text);
-	call_run(unit, &call);
-	expect_good(unit);
-	assert_memory_equal(unit->data_in, text, strlen(text));
-}
-
 static struct past remove_and_bring_back(struct unit *unit)
 {
 	struct call call = call_of(OSD_REMOVE_PARTITION, P, 0);
@@ -62,13 +52,13 @@ static void test_it_does_not_go_back_to_when_it_was_gone(void **state)
 		function_run_with(unit, OSD_FUNCTION_ROLLBACK, P, objects[n], OSD_ITEM_TIME,
 				  past.ms_without);
 		expect_parameter(unit, 0);
-		expect_text(unit, "precious");
+		function_expect_text(unit, P, O, "precious");
 	}
 	unit_write(unit, O, 0, "RUINED!!", 8);
 	unit->now_ms += FUNCTION_STEP_MS;
 	function_run_with(unit, OSD_FUNCTION_ROLLBACK, P, 0, OSD_ITEM_VERSION, past.before);
 	expect_good(unit);
-	expect_text(unit, "precious");
+	function_expect_text(unit, P, O, "precious");
 }
 
 static void test_its_versions_are_listed_and_counted_without_those_from_then(void **state)
