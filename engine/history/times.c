@@ -137,7 +137,6 @@ static int go_to(struct place *place, uint32_t count)
 	if (count < place->reader.device->times)
 		return read_entry(&place->reader, count, &place->next);
 	place->next = (struct times_entry){
-		.sequence = slot_end(engine->committed) + 1,
 		.ms = UINT64_MAX,
 		.before_sequence = engine->committed,
 		.before_ms = engine->committed_ms,
