@@ -152,6 +152,18 @@ class Security(E2ETest):
         self.assertEqual(self.signed("cat", self.url, ADDRESS), "0123456789" * 1000)
         self.assertEqual(self.try_ctl("cat", self.url, ADDRESS).returncode, 7)
 
+    def test_a_new_partition_with_the_number_of_one_that_is_gone_shows_nothing_of_it(self):
+        """The root has no method, so anybody can roll the device back."""
+        before = self.ctl("snapshot", self.url, "0").strip()
+        self.secure("alldata")
+        then = self.ctl("snapshot", self.url, "0").strip()
+        self.ctl("rollback", self.url, "0", before)
+        self.ctl("mkpart", self.url, hex(PARTITION))
+        refused = self.try_ctl("cat", self.url, f"{ADDRESS}@{then}")
+        self.assertEqual(refused.returncode, 7)
+        self.assertIn(b"needs a credential", refused.stderr)
+        self.assertEqual(self.signed("cat", self.url, f"{ADDRESS}@{then}"), "0123456789" * 1000)
+
     def test_keys_outlive_a_restart_and_old_ones_are_dead(self):
         self.secure("cmdrsp")
         old = self.keyring + ".old"
