@@ -328,6 +328,44 @@ static void test_a_snapshot_knows_what_it_was_made_of_when_that_is_gone(void **s
 	check_above(f, second, 2, "stronger");
 }
 
+/* Puts lasting attributes of a later owner of an index. */
+static void take_index_over(struct fixture *f, uint16_t index)
+{
+	struct onode *onode = onode_new(index, RECORD_ID_LASTING);
+
+	begin(f, ENGINE_WRITE);
+	onode->head.type = ENGINE_PARTITION;
+	onode->head.created_sequence = onode->head.modified_sequence = f->txn->sequence;
+	assert_int_equal(onode_put(&f->txn->writer, onode), 0);
+	f->txn->changed = true;
+	commit(f);
+	onode_free(onode);
+}
+
+/* That nothing is known of a partition's protection does not mean that it had none. */
+static void test_lost_attributes_are_an_error(void **state)
+{
+	struct partition *partition;
+	struct fixture *f = *state;
+	uint32_t version, length;
+	uint16_t index;
+	char value[8];
+
+	set_text(f, the_partition, LASTING, "lost");
+	version = take_snapshot(f, 0, NULL);
+	assert_int_equal(partition_get(f->engine, PARTITION, &partition), 0);
+	index = partition->index;
+	partition_release(f->engine, partition);
+	remove_partition(f, PARTITION);
+	take_index_over(f, index);
+	reopen_lasting(f);
+	begin(f, ENGINE_READ);
+	assert_int_equal(engine_attribute_get(f->txn, at_version(the_partition, version), LASTING,
+					      1, value, sizeof(value), &length),
+			 -EBADMSG);
+	commit(f);
+}
+
 /* ---- formats ---- */
 
 static void test_a_format_takes_everything_but_the_root_s_lasting_attributes(void **state)
@@ -445,6 +483,7 @@ int main(void)
 		LASTING_TEST(test_another_partition_takes_nothing_from_one_that_may_come_back),
 		LASTING_TEST(test_a_version_has_those_of_the_partition_that_it_shows),
 		LASTING_TEST(test_a_snapshot_knows_what_it_was_made_of_when_that_is_gone),
+		LASTING_TEST(test_lost_attributes_are_an_error),
 		LASTING_TEST(test_a_format_takes_everything_but_the_root_s_lasting_attributes),
 		LASTING_TEST(test_an_aborted_format_leaves_everything),
 		LASTING_TEST(test_a_format_may_make_what_it_likes),
