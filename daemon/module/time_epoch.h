@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * A new epoch of times, after the clock of the target's host had been far ahead. An administrator
- * asks for it through the file system of that host, as IMAGE.time-epoch beside the image.
+ * A new time epoch, after the clock of the target's host was far ahead. An administrator asks for
+ * it through the file system of that host, as IMAGE.time-epoch beside the image.
  */
 #ifndef MUNINN_DAEMON_MODULE_TIME_EPOCH_H
 #define MUNINN_DAEMON_MODULE_TIME_EPOCH_H
@@ -9,9 +9,9 @@
 struct engine;
 
 /*
- * Takes IMAGE.time-epoch up, if it is there: ms since 1970, which time it is by the administrator.
- * If the clock is not far from that, times begin anew by it. Removes the file; what became of it is
- * logged.
+ * Carries out IMAGE.time-epoch, if it is there. The file holds the administrator's time, in ms
+ * since 1970. If the host's clock is near to that, begins a time epoch. Logs what became of it, and
+ * removes the file.
  */
 void time_epoch_take(struct engine *engine, const char *image);
 

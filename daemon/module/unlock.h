@@ -11,9 +11,9 @@
 struct engine;
 
 /*
- * Takes IMAGE.unlock up, if it is there: ends the lock of the partition that it names (0: of the
- * device's policy), and removes the file. What became of it is logged; why it was not carried out
- * is in IMAGE.unlock.refused before the file goes.
+ * Carries out IMAGE.unlock, if it is there: ends the lock of the partition that it names (0: of the
+ * device's policy), and removes the file. Logs what became of it. If it was refused, the reason is
+ * in IMAGE.unlock.refused before the file goes.
  */
 void unlock_take(struct engine *engine, const char *image);
 

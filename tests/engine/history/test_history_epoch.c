@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * A new epoch of times: a clock was far ahead and was set back, and an administrator lets times
- * begin anew.
+ * A new time epoch: a clock was far ahead and was set back, and an administrator begins a time
+ * epoch.
  */
 #include "engine/history/retention.h"
 #include "tests/engine/fixture.h"
