@@ -3,6 +3,7 @@
 #include "tests/engine/fixture.h"
 
 #include "engine/objects/objects.h"
+#include "tests/engine/small_flash.h"
 
 const struct engine_address the_root;
 const struct engine_address the_partition = { .partition = PARTITION };
@@ -62,12 +63,7 @@ int setup_on_memory(void **state)
 
 static struct fixture *make_flash(uint32_t blocks, bool merges)
 {
-	const struct nand_geometry shape = { .page_bytes = PAGE,
-					     .spare_bytes = 64,
-					     .pages_per_block = 8,
-					     .blocks = blocks,
-					     .channels = 1,
-					     .dies_per_channel = 1 };
+	const struct nand_geometry shape = SMALL_FLASH(blocks);
 	struct fixture *f = calloc(1, sizeof(*f));
 	struct error_text error = { "" };
 	struct engine_options options;

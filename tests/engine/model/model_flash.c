@@ -11,6 +11,7 @@
 #include "engine/history/past.h"
 #include "engine/open.h"
 #include "tests/engine/model/model_power.h"
+#include "tests/engine/small_flash.h"
 
 static uint64_t setting(const char *name, uint64_t otherwise)
 {
@@ -71,14 +72,7 @@ static void discard_line(enum log_level level, const char *line)
 static struct nand *make_device(const struct model_flash *flash,
 				const struct engine_options *options)
 {
-	const struct nand_geometry geometry = {
-		.page_bytes = 512,
-		.spare_bytes = 64,
-		.pages_per_block = 8,
-		.blocks = flash->blocks,
-		.channels = 1,
-		.dies_per_channel = 1,
-	};
+	const struct nand_geometry geometry = SMALL_FLASH(flash->blocks);
 	struct error_text error = { "" };
 	struct nand *nand = NULL;
 	uint64_t nvram;

@@ -32,6 +32,7 @@
 #include "nand/rehearsal.h"
 #include "tests/engine/by_address.h"
 #include "tests/engine/model/model_power.h"
+#include "tests/engine/small_flash.h"
 
 enum { PARTITION = 0x10000, CLONE = 0x10001, OBJECT = 0x10000, OBJECTS = 3, BYTES = 700 };
 enum { ROUND = 14, STEPS = 4 * ROUND };
@@ -42,14 +43,7 @@ enum { STRIDE = 67 };
 enum { STRIDE = 13 };
 #endif
 
-static const struct nand_geometry geometry = {
-	.page_bytes = 512,
-	.spare_bytes = 64,
-	.pages_per_block = 8,
-	.blocks = 200,
-	.channels = 1,
-	.dies_per_channel = 1,
-};
+static const struct nand_geometry geometry = SMALL_FLASH(200);
 
 struct load {
 	uint64_t now_ms;

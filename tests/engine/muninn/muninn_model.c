@@ -12,6 +12,7 @@
 
 #include "engine/open.h"
 #include "tests/engine/muninn/muninn_model.h"
+#include "tests/engine/small_flash.h"
 
 uint64_t model_random(struct model *model)
 {
@@ -254,14 +255,7 @@ void model_check_versions_since(struct model *model, uint32_t number, uint64_t b
 	assert_true(at == listed || count == MODEL_VERSIONS_MAX);
 }
 
-const struct nand_geometry model_nand = {
-	.page_bytes = 512,
-	.spare_bytes = 64,
-	.pages_per_block = 8,
-	.blocks = 6000,
-	.channels = 1,
-	.dies_per_channel = 1,
-};
+const struct nand_geometry model_nand = SMALL_FLASH(6000);
 
 const struct engine_options model_options = { .muninn.rows = 2,
 					      .muninn.segment_pages = 8,

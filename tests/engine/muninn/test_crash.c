@@ -22,6 +22,7 @@
 #include "common/bytes.h"
 #include "engine/muninn/store.h"
 #include "engine/open.h"
+#include "tests/engine/small_flash.h"
 
 enum {
 	KEYS = 64,
@@ -33,14 +34,7 @@ enum {
 	FREE_MIN = 420
 };
 
-static const struct nand_geometry geometry = {
-	.page_bytes = 512,
-	.spare_bytes = 64,
-	.pages_per_block = 8,
-	.blocks = 500,
-	.channels = 1,
-	.dies_per_channel = 1,
-};
+static const struct nand_geometry geometry = SMALL_FLASH(500);
 static struct engine_options options = { .muninn.rows = 2,
 					 .muninn.segment_pages = 8,
 					 .muninn.record_bytes = 256 };

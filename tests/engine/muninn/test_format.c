@@ -16,6 +16,7 @@
 #include "engine/muninn/index/bloom.h"
 #include "engine/muninn/store.h"
 #include "engine/open.h"
+#include "tests/engine/small_flash.h"
 
 static void test_a_record_header_has_the_documented_bytes(void **state)
 {
@@ -359,14 +360,7 @@ static void test_filters_take_the_memory_of_equal_rates_and_waste_fewer_reads(vo
 
 static struct nand *small_device(struct record_store **store, uint32_t puts)
 {
-	const struct nand_geometry nand_shape = {
-		.page_bytes = 512,
-		.spare_bytes = 64,
-		.pages_per_block = 8,
-		.blocks = 2000,
-		.channels = 1,
-		.dies_per_channel = 1,
-	};
+	const struct nand_geometry nand_shape = SMALL_FLASH(2000);
 	const struct engine_options options = { .muninn.rows = 1,
 						.muninn.segment_pages = 8,
 						.muninn.record_bytes = 128 };

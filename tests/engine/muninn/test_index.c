@@ -11,6 +11,7 @@
 
 #include "engine/muninn/index/index.h"
 #include "engine/muninn/nvram.h"
+#include "tests/engine/small_flash.h"
 
 enum {
 	GROUPS = 4,
@@ -39,14 +40,7 @@ static struct row_index *make_row(struct fixture *f, uint8_t **nvram, struct ind
 
 static int setup(void **state)
 {
-	const struct nand_geometry nand = {
-		.page_bytes = 512,
-		.spare_bytes = 64,
-		.pages_per_block = 8,
-		.blocks = 3000,
-		.channels = 1,
-		.dies_per_channel = 1,
-	};
+	const struct nand_geometry nand = SMALL_FLASH(3000);
 	const struct record_options records = { 0 };
 	const struct muninn_options options = { .rows = 1,
 						.segment_pages = 8,

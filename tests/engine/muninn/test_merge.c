@@ -14,6 +14,7 @@
 #include <errno.h>
 
 #include "tests/engine/muninn/muninn_model.h"
+#include "tests/engine/small_flash.h"
 
 enum { BOUNDARIES_MAX = 12, ENDS_MAX = 400 };
 
@@ -196,14 +197,7 @@ static void make_room(struct model *model, struct boundaries *boundaries,
 	}
 }
 
-static const struct nand_geometry nand = {
-	.page_bytes = 512,
-	.spare_bytes = 64,
-	.pages_per_block = 8,
-	.blocks = 400,
-	.channels = 1,
-	.dies_per_channel = 1,
-};
+static const struct nand_geometry nand = SMALL_FLASH(400);
 
 /*
  * Free segments below which the tests merge: so many that live records have to be moved all the

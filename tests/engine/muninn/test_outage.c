@@ -18,6 +18,7 @@
 #include "engine/open.h"
 #include "nand/nand.h"
 #include "nand/power.h"
+#include "tests/engine/small_flash.h"
 
 enum {
 	KEYS = 24,
@@ -28,14 +29,7 @@ enum {
 	MIXTURES = 8
 };
 
-static const struct nand_geometry geometry = {
-	.page_bytes = 512,
-	.spare_bytes = 64,
-	.pages_per_block = 8,
-	.blocks = 160,
-	.channels = 1,
-	.dies_per_channel = 1,
-};
+static const struct nand_geometry geometry = SMALL_FLASH(160);
 
 struct host {
 	struct nand *nand;

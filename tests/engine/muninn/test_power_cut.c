@@ -26,20 +26,14 @@
 #include "engine/open.h"
 #include "nand/private.h"
 #include "nand/rehearsal.h"
+#include "tests/engine/small_flash.h"
 
 enum { KEYS = 64, PUTS = 6, VALUE_BYTES = 200, TRANSACTIONS = 40, TRANSACTIONS_MORE = 6 };
 
 /* The load finds every block written before, and space for 6 segments in the growing table. */
 enum { STAGE_TRANSACTIONS = 800, STAGE_FREE_SEGMENTS = 60, STAGE_MEMBERS = GROUP_SEGMENTS - 6 };
 
-static const struct nand_geometry geometry = {
-	.page_bytes = 512,
-	.spare_bytes = 64,
-	.pages_per_block = 8,
-	.blocks = 160,
-	.channels = 1,
-	.dies_per_channel = 1,
-};
+static const struct nand_geometry geometry = SMALL_FLASH(160);
 static struct engine_options options = { .muninn.rows = 1,
 					 .muninn.segment_pages = 8,
 					 .muninn.record_bytes = 256 };

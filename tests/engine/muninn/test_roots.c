@@ -22,17 +22,11 @@
 #include "engine/open.h"
 #include "nand/power.h"
 #include "nand/private.h"
+#include "tests/engine/small_flash.h"
 
 enum { KEYS = 200, VALUE_MAX = 300, BOUNDS = 4, PUTS_MAX = 20, FREE_MIN = 120 };
 
-static const struct nand_geometry shape = {
-	.page_bytes = 512,
-	.spare_bytes = 64,
-	.pages_per_block = 8,
-	.blocks = 500,
-	.channels = 1,
-	.dies_per_channel = 1,
-};
+static const struct nand_geometry shape = SMALL_FLASH(500);
 
 /* What a look-up gives. */
 struct answer {

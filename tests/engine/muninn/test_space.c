@@ -16,17 +16,11 @@
 #include "common/bytes.h"
 #include "engine/muninn/store.h"
 #include "engine/open.h"
+#include "tests/engine/small_flash.h"
 
 enum { SEGMENTS = 208, COLD_KEYS = 1600, HOT_KEYS = 200, VALUE_BYTES = 200, FREE_MIN = 45 };
 
-static const struct nand_geometry nand_shape = {
-	.page_bytes = 512,
-	.spare_bytes = 64,
-	.pages_per_block = 8,
-	.blocks = SEGMENTS,
-	.channels = 1,
-	.dies_per_channel = 1,
-};
+static const struct nand_geometry nand_shape = SMALL_FLASH(SEGMENTS);
 static const struct engine_options options = { .muninn.rows = 2,
 					       .muninn.segment_pages = 8,
 					       .muninn.record_bytes = 256 };

@@ -20,17 +20,11 @@
 #include "engine/records/records.h"
 #include "nand/private.h"
 #include "nand/rehearsal.h"
+#include "tests/engine/small_flash.h"
 
 enum { OLD_KEYS = 400, BEGINNING = 60, VALUE_MAX = 512 };
 
-static const struct nand_geometry geometry = {
-	.page_bytes = 512,
-	.spare_bytes = 64,
-	.pages_per_block = 8,
-	.blocks = 300,
-	.channels = 1,
-	.dies_per_channel = 1,
-};
+static const struct nand_geometry geometry = SMALL_FLASH(300);
 static const uint8_t boots[2][16] = { { 1 }, { 2 } };
 
 static struct record_store *open_store_with(struct nand *nand, int boot, bool without_nvram)

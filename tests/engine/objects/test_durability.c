@@ -14,17 +14,11 @@
 
 #include "engine/options.h"
 #include "tests/engine/by_address.h"
+#include "tests/engine/small_flash.h"
 
 enum { PARTITION = 0x10000, FIRST = 0x10000, THREADS = 4, COMMITS = 100 };
 
-static const struct nand_geometry shape = {
-	.page_bytes = 512,
-	.spare_bytes = 64,
-	.pages_per_block = 8,
-	.blocks = 2000,
-	.channels = 1,
-	.dies_per_channel = 1,
-};
+static const struct nand_geometry shape = SMALL_FLASH(2000);
 
 struct device {
 	struct nand *nand;

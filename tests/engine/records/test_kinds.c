@@ -11,6 +11,7 @@
 
 #include "engine/open.h"
 #include "tests/engine/memory_store.h"
+#include "tests/engine/small_flash.h"
 
 /* ---- a second kind: only its name is on the device, all else in memory ---- */
 
@@ -57,14 +58,7 @@ static const struct record_store_type memory_type = {
 
 /* ---- tests ---- */
 
-static const struct nand_geometry shape = {
-	.page_bytes = 512,
-	.spare_bytes = 64,
-	.pages_per_block = 8,
-	.blocks = 600,
-	.channels = 1,
-	.dies_per_channel = 1,
-};
+static const struct nand_geometry shape = SMALL_FLASH(600);
 
 static bool recover;
 
