@@ -266,6 +266,34 @@ static void test_an_index_stays_taken_while_a_version_of_before_a_rollback_shows
 	assert_int_equal(gone(f), 0);
 }
 
+/* What a clone stood on is forgotten; what a version of the device shows is not. */
+static void test_an_index_stays_taken_when_only_the_bound_of_a_clone_goes(void **state)
+{
+	const struct engine_address elsewhere = { .partition = OTHERS, .object = OBJECT };
+	struct fixture *f = *state;
+	uint32_t version;
+
+	write_page(f, 10 * SECOND, 0, 'a');
+	version = take_snapshot(f, 0, NULL);
+	write_page(f, 20 * SECOND, 0, 'b');
+	make_clone(f, PARTITION, CLONE);
+	assert_int_equal(bounds_of(f, PARTITION), 1);
+	set_kind(f, 0, ENGINE_RETAIN_NONE);
+	f->now = 30 * SECOND;
+	remove_partition(f, PARTITION);
+	remove_partition(f, CLONE);
+	f->now = 40 * SECOND;
+	put_text(f, elsewhere, "later");
+	f->now = 50 * SECOND;
+	for (int call = 0; call < 4; call++)
+		standing_review(f->engine);
+	assert_int_equal(gone(f), 1);
+	check_page(f, version, 0, 'a');
+	roll_back(f, 0, at_number(version));
+	check_page(f, 0, 0, 'a');
+	assert_int_equal(bounds_of(f, PARTITION), 0);
+}
+
 /* What a merge does, too. */
 static void look_at_versions(struct fixture *f, uint16_t index)
 {
@@ -348,6 +376,7 @@ int main(void)
 		FLASH_TEST(test_what_clones_stood_on_stays_forgotten_while_nobody_has_the_index),
 		FLASH_TEST(test_what_clones_of_an_earlier_owner_stood_on_stays_forgotten_too),
 		FLASH_TEST(test_an_index_stays_taken_while_a_version_of_before_a_rollback_shows_it),
+		FLASH_TEST(test_an_index_stays_taken_when_only_the_bound_of_a_clone_goes),
 		FLASH_TEST(test_the_next_owner_of_an_index_has_nothing_of_the_earlier_one),
 		FLASH_TEST(test_what_only_one_that_is_gone_keeps_is_given_up),
 	};
