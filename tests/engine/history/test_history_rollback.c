@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "engine/history/hidden_review.h"
+#include "engine/history/retention.h"
 #include "engine/history/standing.h"
 #include "engine/objects/objects.h"
 #include "tests/engine/fixture.h"
@@ -260,6 +261,55 @@ static void test_rollbacks_of_others_that_nothing_shows_make_room(void **state)
 			(ENGINE_HIDDEN_MAX + 3 * ENGINE_HIDDEN_OWN) / HIDDEN_CHUNK_FULL + 1);
 }
 
+/*
+ * Between its two rollbacks the partition is as the first one left it. The device shows it so by a
+ * version, or by a moment of an interval; the partition itself keeps only what is new.
+ */
+static void go_back_twice(struct fixture *f, bool by_version)
+{
+	uint32_t version = 0;
+
+	f->now = 5 * SECOND;
+	make_text_object(f);
+	put_text_at(f, 15, "two");
+	f->now = 18 * SECOND;
+	roll_back(f, PARTITION, at_time(13 * SECOND));
+	f->now = 20 * SECOND;
+	if (by_version)
+		version = take_snapshot(f, 0, NULL);
+	f->now = 25 * SECOND;
+	roll_back(f, PARTITION, at_time(16 * SECOND));
+	f->now = 28 * SECOND;
+	set_policy(f, PARTITION, 3 * SECOND, 0, 0);
+	set_policy(f, 0, 0, by_version ? 0 : 10 * SECOND, by_version ? 0 : 100 * SECOND);
+	put_text_at(f, 60, "three");
+	f->now = 65 * SECOND;
+	retention_judge(f->engine);
+	review(f, 10);
+	if (!by_version)
+		version = view_of(f, 0, at_time(20 * SECOND));
+	check_text(f, at_version(object(OBJECT), version), "one");
+	if (by_version)
+		drop_version(f, 0, version);
+	/* Then nothing does; and the last one is that of the present. */
+	put_text_at(f, 200, "four");
+	f->now = 300 * SECOND;
+	retention_judge(f->engine);
+	review(f, 10);
+	assert_int_equal(f->engine->past->hidden.count, 1);
+	check_text(f, object(OBJECT), "four");
+}
+
+static void test_rollbacks_stay_that_a_version_of_the_device_shows(void **state)
+{
+	go_back_twice(*state, true);
+}
+
+static void test_rollbacks_stay_that_a_moment_of_an_interval_of_the_device_shows(void **state)
+{
+	go_back_twice(*state, false);
+}
+
 /* Its index is free then, and who gets it begins without. */
 static void test_rollbacks_of_a_removed_partition_are_forgotten(void **state)
 {
@@ -380,6 +430,8 @@ int main(void)
 		TEST(test_rollbacks_that_nothing_shows_make_room_for_others),
 		TEST(test_rollbacks_of_others_leave_room_for_those_of_each_partition),
 		TEST(test_rollbacks_of_others_that_nothing_shows_make_room),
+		TEST(test_rollbacks_stay_that_a_version_of_the_device_shows),
+		TEST(test_rollbacks_stay_that_a_moment_of_an_interval_of_the_device_shows),
 		TEST(test_rollbacks_of_a_removed_partition_are_forgotten),
 		TEST(test_a_removed_partition_s_past_stays_as_a_version_of_the_device_shows_it),
 		TEST(test_rollbacks_of_a_clone_stay_although_nothing_shows_them),
