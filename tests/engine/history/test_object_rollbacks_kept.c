@@ -3,6 +3,8 @@
  * What merging keeps of objects that went back, and which of the notes that hide data stay as long
  * as something shows what they hide.
  */
+#include "engine/history/hidden_review.h"
+#include "engine/history/retention.h"
 #include "tests/engine/history/object_pages.h"
 
 /* Versions of before and behind it, each as it was, when all else is gone. */
@@ -222,6 +224,30 @@ static void test_a_rollback_of_the_partition_that_an_objects_leads_to_stays(void
 	check_pages(f, address_of(PARTITION, OBJECT), 10, PAGES, 1);
 }
 
+/* A version of after the object's end shows nothing of what its rollback hides. */
+static void test_a_rollback_goes_with_its_object_when_only_later_versions_stay(void **state)
+{
+	struct fixture *f = *state;
+
+	write_all(f, 1);
+	write_all(f, 2);
+	undo_without_data(f, PARTITION, 1);
+	set_kind(f, PARTITION, ENGINE_RETAIN_NONE);
+	set_kind(f, 0, ENGINE_RETAIN_NONE);
+	f->now += 5 * SECOND;
+	begin(f, ENGINE_FREE);
+	assert_int_equal(engine_remove(f->txn, address_of(PARTITION, OBJECT)), 0);
+	commit(f);
+	assert_int_equal(f->engine->past->hidden.count, 1);
+	f->now += 5 * SECOND;
+	take_snapshot(f, PARTITION, NULL);
+	f->now += 5 * SECOND;
+	write_pages(f, OTHERS, 0, 1, 1);
+	assert_int_equal(retention_judge(f->engine), 0);
+	hidden_review(f->engine);
+	assert_int_equal(f->engine->past->hidden.count, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -231,6 +257,7 @@ int main(void)
 		FLASH_TEST(test_rollbacks_that_nothing_shows_make_room_for_others),
 		FLASH_TEST(test_a_rollback_that_another_one_leads_to_stays),
 		FLASH_TEST(test_a_rollback_of_the_partition_that_an_objects_leads_to_stays),
+		FLASH_TEST(test_a_rollback_goes_with_its_object_when_only_later_versions_stay),
 	};
 
 	return cmocka_run_group_tests_name("object_rollbacks_kept", tests, NULL, NULL);
