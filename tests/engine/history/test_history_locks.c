@@ -348,12 +348,31 @@ static void test_a_format_waits_for_the_locks_of_what_is_there(void **state)
 	assert_int_equal(engine_reformat(f->engine), 0);
 }
 
+/* It had another index: what is locked is not the one that was there then. */
+static void test_nor_where_its_id_was_that_of_an_earlier_one(void **state)
+{
+	struct fixture *f = *state;
+
+	write_page(f, 5 * SECOND, 0, 'a');
+	f->now = 10 * SECOND;
+	remove_partition(f, PARTITION);
+	create_at(f, 20 * SECOND, PARTITION);
+	write_page(f, 25 * SECOND, 0, 'b');
+	f->now = 30 * SECOND;
+	lock(f, PARTITION, ENGINE_RETAIN_SNAPSHOTS);
+	f->now = 40 * SECOND;
+	assert_int_equal(try_rollback(f, ENGINE_RESCUE, 0, at_time(7 * SECOND)), -EPERM);
+	assert_int_equal(try_rollback(f, ENGINE_RESCUE, 0, at_time(28 * SECOND)), 0);
+	check_page(f, 0, 0, 'b');
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		FLASH_TEST(test_the_device_does_not_go_back_before_a_locked_partition),
 		FLASH_TEST(test_neither_does_it_when_the_partition_takes_its_lock_from_the_device),
 		FLASH_TEST(test_the_device_does_not_go_where_a_locked_partition_was_removed),
+		FLASH_TEST(test_nor_where_its_id_was_that_of_an_earlier_one),
 		FLASH_TEST(test_what_comes_back_costs_nothing_of_what_is_locked),
 		FLASH_TEST(test_a_lock_without_more_keeps_every_moment),
 		FLASH_TEST(test_a_locked_device_keeps_every_moment),

@@ -85,6 +85,21 @@ static void test_the_count_goes_on_after_a_restart(void **state)
 	check_pages(written(f, PARTITION, 2), 6);
 }
 
+/* But for what was put in the second before a crash. */
+static void test_so_does_that_of_the_device(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t version;
+
+	make_partitions(f);
+	take_snapshot(f, 0, NULL);
+	for (int round = 0; round < 4; round++)
+		write_pages(f, PARTITION, 15);
+	crash(f);
+	version = take_snapshot(f, 0, NULL);
+	assert_in_range(written(f, 0, version), 45 * PAGE, 80 * PAGE);
+}
+
 /* What is left out of the cache of partitions in between is not counted twice. */
 static void test_a_partition_that_is_loaded_again_counts_once(void **state)
 {
@@ -237,6 +252,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_a_version_counts_what_was_put_in_its_partition_only),
 		TEST(test_the_count_goes_on_after_a_restart),
+		TEST(test_so_does_that_of_the_device),
 		TEST(test_a_partition_that_is_loaded_again_counts_once),
 		TEST(test_what_is_aborted_does_not_count),
 		TEST(test_all_partitions_of_a_transaction_count),
