@@ -241,7 +241,7 @@ int hidden_load(struct engine *engine, uint32_t chunks)
 	int result = 0;
 
 	hidden_free(hidden);
-	hidden->asked = (struct record_timeline){ .context = hidden, .is_hidden = is_hidden };
+	hidden->asked = (struct record_hidden){ .context = hidden, .is_hidden = is_hidden };
 	for (uint32_t chunk = 0; !result && chunk < chunks; chunk++) {
 		uint32_t length;
 

@@ -272,8 +272,8 @@ static int collect_bounds(struct keep_context *context, const struct record_key 
 	return add_rollbacks(context, key, sequence, horizon, bounds, count);
 }
 
-static uint32_t boundaries(void *context_, const struct record_key *key,
-			   const struct record_info *info, uint64_t *bounds, uint32_t max)
+static uint32_t kept_bounds(void *context_, const struct record_key *key,
+			    const struct record_info *info, uint64_t *bounds, uint32_t max)
 {
 	struct keep_context *context = context_;
 	uint64_t found[BOUNDS_MAX];
@@ -398,7 +398,7 @@ int merge_step(struct engine *engine, struct record_merge *merge)
 	struct keep_context context;
 	const struct record_keep keep = {
 		.context = &context,
-		.boundaries = boundaries,
+		.bounds = kept_bounds,
 		.is_reachable = is_reachable,
 		.keeps_lone_tombstone = keeps_lone_tombstone,
 	};

@@ -62,7 +62,7 @@ int past_learn(struct engine *engine)
 		result = hidden_load(engine, device.device.hidden_chunks);
 	if (result)
 		return result;
-	engine->store->operations->set_timeline(engine->store, &engine->past->hidden.asked);
+	engine->store->operations->set_hidden(engine->store, &engine->past->hidden.asked);
 	engine->store->operations->statistics(engine->store, &statistics);
 	/* What was committed behind the slot in the table put nothing. */
 	engine->committed =

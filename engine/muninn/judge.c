@@ -29,7 +29,7 @@ static struct merge_find *find_at(struct merge_run *run, const struct record_key
 	uint64_t hash = hash_mix(key->identifier ^ (uint64_t)key->piece << 32 ^
 				 (uint64_t)key->partition << 16);
 
-	hash = hash_mix(hash ^ visibility->bound ^ (visibility->timeline ? UINT64_C(1) << 63 : 0));
+	hash = hash_mix(hash ^ visibility->bound ^ (visibility->hidden ? UINT64_C(1) << 63 : 0));
 	return &run->finds[hash % MERGE_FINDS];
 }
 
@@ -37,7 +37,7 @@ static bool is_of(const struct merge_find *find, const struct record_key *key,
 		  const struct visibility *visibility)
 {
 	return find->sequence && find->bound == visibility->bound &&
-	       find->timeline == (visibility->timeline != NULL) &&
+	       find->hides == (visibility->hidden != NULL) &&
 	       find->key.identifier == key->identifier && find->key.piece == key->piece &&
 	       find->key.partition == key->partition && find->key.class == key->class;
 }
@@ -60,7 +60,7 @@ static int search(struct judged *judged, const struct visibility *visibility,
 	*find = (struct merge_find){
 		.key = judged->header->key,
 		.bound = visibility->bound,
-		.timeline = visibility->timeline != NULL,
+		.hides = visibility->hidden != NULL,
 		.sequence = info.sequence,
 		.length = info.length,
 		.crc = crc32c(0, value, info.length),
@@ -150,20 +150,19 @@ static uint32_t first_within(const struct merge_list *list, uint64_t bound)
 /* Which of the list a reader finds; list->count: none. */
 static uint32_t first_visible(struct merge_list *list, const struct visibility *visibility)
 {
-	bool timeline = visibility->timeline != NULL;
-	uint64_t hash = hash_mix(visibility->bound ^ (uint64_t)timeline << 63);
+	bool hides = visibility->hidden != NULL;
+	uint64_t hash = hash_mix(visibility->bound ^ (uint64_t)hides << 63);
 	struct merge_list_answer *answer = &list->answers[hash % MERGE_LIST_ANSWERS];
 	uint32_t at;
 
-	if (answer->bound == visibility->bound && answer->timeline == timeline)
+	if (answer->bound == visibility->bound && answer->hides == hides)
 		return answer->at;
 	at = first_within(list, visibility->bound);
 	while (at < list->count &&
 	       !record_is_visible(visibility, &list->key, list->records[at].sequence))
 		at++;
-	*answer = (struct merge_list_answer){ .bound = visibility->bound,
-					      .timeline = timeline,
-					      .at = at };
+	*answer =
+		(struct merge_list_answer){ .bound = visibility->bound, .hides = hides, .at = at };
 	return at;
 }
 
@@ -222,7 +221,7 @@ static int search_at(void *context, uint64_t bound, bool hides, uint64_t *sequen
 	struct visibility visibility = store_visibility(judged->run->store, bound);
 
 	if (!hides)
-		visibility.timeline = NULL;
+		visibility.hidden = NULL;
 	return is_found(judged, &visibility, sequence);
 }
 
@@ -254,7 +253,7 @@ int judge_record(struct merge_run *run, const struct record_header *header, cons
 		return -EBUSY;
 	return record_judge(&(struct record_judged){
 		.keep = run->keep,
-		.timeline = run->store->timeline,
+		.hidden = run->store->hidden,
 		.key = &header->key,
 		.info = &info,
 		.roughly = roughly,

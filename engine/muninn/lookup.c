@@ -403,7 +403,7 @@ int lookup_has_older(struct muninn_store *store, const struct record_key *key, u
 		.wanted = 1,
 	};
 
-	lookup.visibility.timeline = NULL;
+	lookup.visibility.hidden = NULL;
 	lookup.visibility.ignored_tombstone = sequence;
 	int result = search(&lookup);
 

@@ -13,7 +13,7 @@ struct merge_find {
 	uint64_t bound;
 	uint64_t sequence;    /* 0: nothing is noted here */
 	uint32_t length, crc; /* of its value */
-	bool timeline;        /* by who sees what rollbacks leave, or by one who sees everything */
+	bool hides;           /* by who sees what rollbacks leave, or by one who sees everything */
 };
 
 #define MERGE_FINDS 256
@@ -33,7 +33,7 @@ struct merge_list {
 	/* Which of them readers find, so that hidden ones are passed over once for each bound. */
 	struct merge_list_answer {
 		uint64_t bound; /* 0: nothing is noted here */
-		bool timeline;  /* as in struct merge_find */
+		bool hides;     /* as in struct merge_find */
 		uint32_t at;    /* `count`: none of them */
 	} answers[MERGE_LIST_ANSWERS];
 };

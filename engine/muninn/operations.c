@@ -26,9 +26,9 @@ static struct muninn_store *store_of(struct record_store *base)
 
 /* ---- transactions ---- */
 
-static void muninn_set_timeline(struct record_store *base, const struct record_timeline *timeline)
+static void muninn_set_hidden(struct record_store *base, const struct record_hidden *hidden)
 {
-	store_of(base)->timeline = timeline;
+	store_of(base)->hidden = hidden;
 }
 
 static uint64_t muninn_begin(struct record_store *base, uint64_t at_least)
@@ -285,7 +285,7 @@ static int muninn_close(struct record_store *base, bool stable)
 }
 
 const struct record_store_operations muninn_operations = {
-	.set_timeline = muninn_set_timeline,
+	.set_hidden = muninn_set_hidden,
 	.begin = muninn_begin,
 	.put = muninn_put,
 	.commit = muninn_commit,

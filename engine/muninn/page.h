@@ -21,10 +21,10 @@ struct page_record {
 
 /* Which records of a key count. */
 struct visibility {
-	uint64_t bound;                         /* of the reader: highest sequence number */
-	uint64_t below;                         /* only lower numbers than this */
-	uint64_t from;                          /* what is older is void */
-	const struct record_timeline *timeline; /* what rollbacks hide; NULL: nothing */
+	uint64_t bound;                     /* of the reader: highest sequence number */
+	uint64_t below;                     /* only lower numbers than this */
+	uint64_t from;                      /* what is older is void */
+	const struct record_hidden *hidden; /* what rollbacks hide; NULL: nothing */
 	const uint8_t *aborted; /* ascending ranges of numbers that do not count, as in NVRAM */
 	uint64_t aborted_count;
 	uint64_t ignored_tombstone; /* a tombstone with this number does not count; 0 = all do */
@@ -37,9 +37,9 @@ bool sequence_is_visible(const struct visibility *visibility, uint64_t sequence)
 static inline bool record_is_hidden(const struct visibility *visibility,
 				    const struct record_key *key, uint64_t sequence)
 {
-	const struct record_timeline *timeline = visibility->timeline;
+	const struct record_hidden *hidden = visibility->hidden;
 
-	return timeline && timeline->is_hidden(timeline->context, key, sequence, visibility->bound);
+	return hidden && hidden->is_hidden(hidden->context, key, sequence, visibility->bound);
 }
 
 /* Within the bounds, not aborted, and not hidden. */

@@ -84,7 +84,7 @@ struct visibility store_visibility(const struct muninn_store *store, uint64_t bo
 		.bound = bound,
 		.below = RECORD_NEWEST + 1,
 		.from = store->void_before,
-		.timeline = store->timeline,
+		.hidden = store->hidden,
 		.aborted = store->nvram + NVRAM_ABORTED_AT,
 		.aborted_count = state_read(store, STATE_ABORTED_COUNT_AT),
 	};

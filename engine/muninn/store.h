@@ -74,11 +74,11 @@ struct muninn_store {
 	struct buffer *free_buffers; /* of no row */
 	uint32_t free_buffer_count;
 	struct space space;
-	struct index *index;                    /* of sealed segments */
-	uint64_t committed;                     /* highest sequence number that counts */
-	uint64_t sequence;                      /* of the running transaction, 0 = none */
-	uint64_t void_before;                   /* what is older does not count; see void.c */
-	const struct record_timeline *timeline; /* what rollbacks hide; NULL: nothing */
+	struct index *index;                /* of sealed segments */
+	uint64_t committed;                 /* highest sequence number that counts */
+	uint64_t sequence;                  /* of the running transaction, 0 = none */
+	uint64_t void_before;               /* what is older does not count; see void.c */
+	const struct record_hidden *hidden; /* what rollbacks hide; NULL: nothing */
 	bool sealed_running; /* the running transaction sealed a segment, so some of its records may
 				be on flash */
 	uint16_t *images;    /* for each segment the group images that touch it */

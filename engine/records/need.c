@@ -8,9 +8,9 @@ enum { BOUNDS_MAX = 64 }; /* at which a version is looked for; with more it is k
 
 static bool is_hidden(const struct record_judged *judged, uint64_t sequence, uint64_t bound)
 {
-	const struct record_timeline *timeline = judged->timeline;
+	const struct record_hidden *hidden = judged->hidden;
 
-	return timeline && timeline->is_hidden(timeline->context, judged->key, sequence, bound);
+	return hidden && hidden->is_hidden(hidden->context, judged->key, sequence, bound);
 }
 
 /*
@@ -40,16 +40,15 @@ static bool is_reachable(const struct record_judged *judged, uint64_t bound)
 	       keep->is_reachable(keep->context, judged->key, judged->info, bound);
 }
 
-/* Whether the version is found and reached at the present or a boundary. 1, 0, or an error. */
+/* Whether the version is found and reached at the present or a kept bound. 1, 0, or an error. */
 static int is_needed(const struct record_judged *judged, bool is_newest, uint64_t newest)
 {
 	const struct record_keep *keep = judged->keep;
 	uint64_t bounds[BOUNDS_MAX + 1];
 	uint32_t count = 0;
 
-	if (keep->boundaries)
-		count = keep->boundaries(keep->context, judged->key, judged->info, bounds,
-					 BOUNDS_MAX);
+	if (keep->bounds)
+		count = keep->bounds(keep->context, judged->key, judged->info, bounds, BOUNDS_MAX);
 	if (count > BOUNDS_MAX)
 		return 1;
 	bounds[count++] = RECORD_NEWEST;

@@ -17,7 +17,7 @@ enum record_need {
 /* A version that is judged, and what the judgement may ask its store. */
 struct record_judged {
 	const struct record_keep *keep;
-	const struct record_timeline *timeline; /* NULL: nothing has been rolled back */
+	const struct record_hidden *hidden; /* NULL: nothing has been rolled back */
 	const struct record_key *key;
 	const struct record_info *info;
 	/*
@@ -29,7 +29,7 @@ struct record_judged {
 	void *context;
 	/*
 	 * Whether a search of the key at `bound` finds this very version; `hides`: a search that
-	 * the timeline hides something from. 1, 0, or the error of the search. *sequence: of the
+	 * something is hidden from. 1, 0, or the error of the search. *sequence: of the
 	 * version that is found; 0: it is older than this one, or there is none.
 	 */
 	int (*is_found)(void *context, uint64_t bound, bool hides, uint64_t *sequence);

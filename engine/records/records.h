@@ -8,7 +8,7 @@
  * number (48 bits, one per writing transaction). A lookup returns the newest committed record
  * within a bound.
  *
- * Locking is the caller's: `begin`..`commit`/`abort`, `format` and `set_timeline` exclude
+ * Locking is the caller's: `begin`..`commit`/`abort`, `format` and `set_hidden` exclude
  * everything else on the store; `get` may run on many threads at once between them, and by the
  * writer inside its transaction, where it sees its own puts.
  */
@@ -123,9 +123,9 @@ struct record_found {
 
 /*
  * What was rolled back. Its functions run on any thread, at any time between two calls of
- * set_timeline.
+ * set_hidden.
  */
-struct record_timeline {
+struct record_hidden {
 	void *context;
 	/*
 	 * Whether a rollback hides a record of `key` with `sequence` (<= bound) from a reader at
@@ -136,8 +136,8 @@ struct record_timeline {
 };
 
 /*
- * What merge must keep: the record that is found for every key at the present, and at each boundary
- * of its partition. May call `get`.
+ * What merge must keep: the record that is found for every key at the present, and at each kept
+ * bound of its partition. May call `get`.
  */
 struct record_keep {
 	void *context;
@@ -146,12 +146,12 @@ struct record_keep {
 	 * ascending, none below its sequence number; at most `max`. Found and reachable at one of
 	 * them, it is kept. A bound equal to its sequence number means: keep it unless a later put
 	 * of its own command supersedes it. Returns how many; more than `max`: keep it anyway.
-	 * Without rollbacks the lowest boundary is enough, since what is superseded there stays so;
-	 * each rollback may bring a record back, so the lowest boundary behind it belongs to the
+	 * Without rollbacks the lowest bound is enough, since what is superseded there stays so;
+	 * each rollback may bring a record back, so the lowest bound behind it belongs to the
 	 * list too. NULL: the present is all.
 	 */
-	uint32_t (*boundaries)(void *context, const struct record_key *key,
-			       const struct record_info *info, uint64_t *bounds, uint32_t max);
+	uint32_t (*bounds)(void *context, const struct record_key *key,
+			   const struct record_info *info, uint64_t *bounds, uint32_t max);
 	/*
 	 * Whether the record, found for its key at `bound`, can be reached there: it is not a piece
 	 * of something removed or cut off. NULL: every one can.
@@ -198,7 +198,7 @@ struct record_store_operations {
 	 * What rollbacks hide from now on; the store keeps the pointer. NULL, and after opening:
 	 * nothing. Bounds of readers stay plain numbers.
 	 */
-	void (*set_timeline)(struct record_store *store, const struct record_timeline *timeline);
+	void (*set_hidden)(struct record_store *store, const struct record_hidden *hidden);
 
 	/*
 	 * Begins the one writing transaction and returns its sequence number: `at_least`, or higher

@@ -36,7 +36,7 @@ struct memory_store {
 	struct chain *changed;
 	uint64_t sequence; /* of the last committed transaction, or of the open one */
 	uint64_t committed;
-	const struct record_timeline *timeline;
+	const struct record_hidden *hidden;
 	bool writing, open, absorb;
 	uint64_t bytes_max[RECORD_ROOMS];
 	uint64_t memo;
@@ -124,9 +124,9 @@ static void drop_newest(struct memory_store *memory, struct version **link)
 
 /* ---- the operations ---- */
 
-static void set_timeline(struct record_store *store, const struct record_timeline *timeline)
+static void set_hidden(struct record_store *store, const struct record_hidden *hidden)
 {
-	memory_of(store)->timeline = timeline;
+	memory_of(store)->hidden = hidden;
 }
 
 static uint64_t begin(struct record_store *store, uint64_t at_least)
@@ -247,10 +247,10 @@ static void abort_transaction(struct record_store *store)
 static bool is_visible(const struct memory_store *memory, const struct record_key *key,
 		       const struct version *version, uint64_t bound)
 {
-	const struct record_timeline *timeline = memory->timeline;
+	const struct record_hidden *hidden = memory->hidden;
 
 	return version->sequence <= bound && version->sequence >= memory->void_before &&
-	       !(timeline && timeline->is_hidden(timeline->context, key, version->sequence, bound));
+	       !(hidden && hidden->is_hidden(hidden->context, key, version->sequence, bound));
 }
 
 static struct record_info describe(const struct version *version)
@@ -409,7 +409,7 @@ static int close_store(struct record_store *store, bool stable)
 	if (memory->writing)
 		abort_transaction(store);
 	memory->open = false;
-	memory->timeline = NULL;
+	memory->hidden = NULL;
 	return 0;
 }
 
@@ -450,7 +450,7 @@ static int judge(struct memory_store *memory, const struct chain *chain,
 
 	return record_judge(&(struct record_judged){
 		.keep = keep,
-		.timeline = memory->timeline,
+		.hidden = memory->hidden,
 		.key = &chain->key,
 		.info = &info,
 		.context = &candidate,
@@ -496,7 +496,7 @@ static int merge(struct record_store *store, const struct record_keep *keep,
 }
 
 static const struct record_store_operations operations = {
-	.set_timeline = set_timeline,
+	.set_hidden = set_hidden,
 	.begin = begin,
 	.put = put,
 	.commit = commit,

@@ -273,8 +273,8 @@ void model_open(struct model *model, const struct nand_geometry *nand,
 	if (engine_format(model->nand, options, &error) ||
 	    engine_open_records(model->nand, options, &model->store, &error))
 		fail_msg("%s", error.text);
-	model->timeline = (struct record_timeline){ .context = model, .is_hidden = is_hidden };
-	model->store->operations->set_timeline(model->store, &model->timeline);
+	model->hidden = (struct record_hidden){ .context = model, .is_hidden = is_hidden };
+	model->store->operations->set_hidden(model->store, &model->hidden);
 }
 
 void model_crash(struct model *model)
@@ -284,7 +284,7 @@ void model_crash(struct model *model)
 	model->store->operations->close(model->store, false);
 	if (engine_open_records(model->nand, &model->options, &model->store, &error))
 		fail_msg("%s", error.text);
-	model->store->operations->set_timeline(model->store, &model->timeline);
+	model->store->operations->set_hidden(model->store, &model->hidden);
 }
 
 void model_close(struct model *model)

@@ -48,7 +48,7 @@ struct model {
 	uint64_t next; /* number that the next transaction has at least */
 	struct model_rollback rollbacks[MODEL_ROLLBACKS_MAX]; /* ascending by `at` */
 	size_t rollback_count;
-	struct record_timeline timeline;
+	struct record_hidden hidden;
 	uint64_t puts;    /* so far, aborted ones too */
 	uint64_t lookups; /* compared with the model so far */
 };

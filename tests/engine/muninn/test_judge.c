@@ -22,7 +22,7 @@ enum {
 
 static const struct record_key hot = { .partition = 1, .identifier = 0x10000 };
 
-struct timeline {
+struct scene {
 	uint64_t first; /* number of the first version */
 	uint64_t asked;
 };
@@ -31,24 +31,23 @@ struct timeline {
 static bool is_hidden(void *context, const struct record_key *key, uint64_t sequence,
 		      uint64_t bound)
 {
-	struct timeline *timeline = context;
+	struct scene *scene = context;
 
 	(void)key;
-	timeline->asked++;
-	return bound >= timeline->first + GONE_BACK_AT &&
-	       sequence >= timeline->first + GONE_BACK_TO &&
-	       sequence <= timeline->first + GONE_BACK_AT;
+	scene->asked++;
+	return bound >= scene->first + GONE_BACK_AT && sequence >= scene->first + GONE_BACK_TO &&
+	       sequence <= scene->first + GONE_BACK_AT;
 }
 
 /* What is kept: the state right after going back, and the present. */
 static uint32_t boundaries(void *context, const struct record_key *key,
 			   const struct record_info *info, uint64_t *bounds, uint32_t max)
 {
-	const struct timeline *timeline = context;
+	const struct scene *scene = context;
 
 	(void)key;
 	(void)max;
-	bounds[0] = timeline->first + GONE_BACK_AT;
+	bounds[0] = scene->first + GONE_BACK_AT;
 	return info->sequence <= bounds[0];
 }
 
@@ -87,9 +86,9 @@ static void test_hidden_versions_are_passed_over_once_for_each_bound(void **stat
 		.muninn.record_bytes = 64,
 		.muninn.bloom.hot_rows = BLOOM_HOT_ROWS_SPREAD,
 	};
-	struct timeline timeline = { 0 };
-	const struct record_timeline asked = { .context = &timeline, .is_hidden = is_hidden };
-	const struct record_keep keep = { .context = &timeline, .boundaries = boundaries };
+	struct scene scene = { 0 };
+	const struct record_hidden asked = { .context = &scene, .is_hidden = is_hidden };
+	const struct record_keep keep = { .context = &scene, .bounds = boundaries };
 	struct record_merge merge = { .live_permille_max = 1000, .segments_wanted = 1 };
 	struct error_text error = { "" };
 	struct record_store *store;
@@ -102,24 +101,22 @@ static void test_hidden_versions_are_passed_over_once_for_each_bound(void **stat
 	assert_int_equal(nand_open_memory(&shape, nvram, &nand, &error), 0);
 	assert_int_equal(engine_format(nand, &options, &error), 0);
 	assert_int_equal(engine_open_records(nand, &options, &store, &error), 0);
-	timeline.first = put(store, &hot, 0);
+	scene.first = put(store, &hot, 0);
 	for (uint32_t n = 1; n < VERSIONS; n++)
 		put(store, &hot, 0);
-	store->operations->set_timeline(store, &asked);
+	store->operations->set_hidden(store, &asked);
 	/* Others fill the segment. */
 	for (uint32_t n = 1; statistics_of(store).segments_sealed == 0; n++)
 		put(store, &(struct record_key){ .partition = 1, .identifier = 0x10000 + n }, 0);
-	timeline.asked = 0;
+	scene.asked = 0;
 	assert_int_equal(store->operations->merge(store, &keep, &merge), 0);
 	assert_int_equal(merge.segments_freed, 1);
 	/* The last before the rollback is kept, for its bound, and the newest of each key. */
 	assert_true(merge.records_dropped >= VERSIONS - 3);
-	assert_in_range(timeline.asked, 1,
-			ASKED_MAX * (merge.records_dropped + merge.records_moved));
+	assert_in_range(scene.asked, 1, ASKED_MAX * (merge.records_dropped + merge.records_moved));
 	assert_int_equal(
-		store->operations->get(store, &hot, timeline.first + GONE_BACK_AT, NULL, 0, &info),
-		0);
-	assert_int_equal(info.sequence, timeline.first + GONE_BACK_TO - 1);
+		store->operations->get(store, &hot, scene.first + GONE_BACK_AT, NULL, 0, &info), 0);
+	assert_int_equal(info.sequence, scene.first + GONE_BACK_TO - 1);
 	assert_int_equal(store->operations->close(store, false), 0);
 	assert_int_equal(nand_close(nand), 0);
 }

@@ -67,7 +67,7 @@ static uint32_t kept_bounds(void *context, const struct record_key *key,
 static int merge_once(struct model *model, struct boundaries *boundaries,
 		      struct record_merge *merge)
 {
-	const struct record_keep keep = { .context = boundaries, .boundaries = kept_bounds };
+	const struct record_keep keep = { .context = boundaries, .bounds = kept_bounds };
 
 	return model->store->operations->merge(model->store, &keep, merge);
 }
@@ -423,7 +423,7 @@ static void test_unreachable_records_are_dropped_and_others_kept(void **state)
 	struct boundaries none = { .horizon = RECORD_NEWEST };
 	const struct record_keep keep = {
 		.context = &none,
-		.boundaries = kept_bounds,
+		.bounds = kept_bounds,
 		.is_reachable = nothing_is_reachable,
 	};
 	struct record_merge merge = { .live_permille_max = 1000 };

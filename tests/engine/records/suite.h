@@ -116,7 +116,7 @@ struct rollbacks {
 	uint32_t count;
 };
 
-/* The record_timeline of them. */
+/* The record_hidden of them. */
 bool is_hidden(void *rollbacks, const struct record_key *at, uint64_t sequence, uint64_t bound);
 
 /* Goes back to a moment. What is put from now on has higher numbers than the rollback. */

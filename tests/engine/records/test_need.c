@@ -14,7 +14,7 @@
 
 #include "engine/records/need.h"
 
-enum { VERSIONS = 12, BOUNDARIES = 5 };
+enum { VERSIONS = 12, BOUNDS = 5 };
 
 struct version {
 	struct record_info info;
@@ -25,8 +25,8 @@ struct version {
 struct scene {
 	struct version versions[VERSIONS];
 	uint32_t count, judged;
-	uint64_t boundaries[BOUNDARIES];
-	uint32_t boundary_count;
+	uint64_t bounds[BOUNDS];
+	uint32_t bound_count;
 	uint64_t to, at;      /* from `at` on, what is of (to, at) is hidden; 0: no rollback */
 	uint64_t unreachable; /* versions up to that number are of something removed */
 	bool lone_tombstones;
@@ -84,22 +84,22 @@ static int has_older(void *context)
 	return 0;
 }
 
-static uint32_t boundaries(void *context, const struct record_key *of,
-			   const struct record_info *info, uint64_t *bounds, uint32_t max)
+static uint32_t kept_bounds(void *context, const struct record_key *of,
+			    const struct record_info *info, uint64_t *bounds, uint32_t max)
 {
 	const struct scene *scene = context;
 	uint32_t count = 0;
 
 	(void)of;
-	assert_true(max >= BOUNDARIES);
-	for (uint32_t n = 0; n < scene->boundary_count; n++)
-		if (scene->boundaries[n] >= info->sequence)
-			bounds[count++] = scene->boundaries[n];
+	assert_true(max >= BOUNDS);
+	for (uint32_t n = 0; n < scene->bound_count; n++)
+		if (scene->bounds[n] >= info->sequence)
+			bounds[count++] = scene->bounds[n];
 	return count;
 }
 
-static uint32_t too_many_boundaries(void *context, const struct record_key *of,
-				    const struct record_info *info, uint64_t *bounds, uint32_t max)
+static uint32_t too_many_bounds(void *context, const struct record_key *of,
+				const struct record_info *info, uint64_t *bounds, uint32_t max)
 {
 	(void)context;
 	(void)of;
@@ -130,12 +130,12 @@ static bool keeps_lone_tombstone(void *context, const struct record_key *of,
 
 static int judge(struct scene *scene, uint32_t n, const struct record_keep *keep, bool roughly)
 {
-	const struct record_timeline timeline = { .context = scene, .is_hidden = is_hidden };
+	const struct record_hidden hidden = { .context = scene, .is_hidden = is_hidden };
 
 	scene->judged = n;
 	return record_judge(&(struct record_judged){
 		.keep = keep,
-		.timeline = scene->at ? &timeline : NULL,
+		.hidden = scene->at ? &hidden : NULL,
 		.key = &key,
 		.info = &scene->versions[n].info,
 		.roughly = roughly,
@@ -149,7 +149,7 @@ static struct record_keep keep_of(struct scene *scene)
 {
 	return (struct record_keep){
 		.context = scene,
-		.boundaries = boundaries,
+		.bounds = kept_bounds,
 		.is_reachable = is_reachable,
 		.keeps_lone_tombstone = keeps_lone_tombstone,
 	};
@@ -179,7 +179,7 @@ static void test_the_present_needs_the_newest_and_a_boundary_what_is_found_there
 	(void)state;
 	assert_int_equal(judge(&scene, 2, &present, false), RECORD_NEED_NEWEST);
 	assert_int_equal(judge(&scene, 1, &present, false), RECORD_NEED_NONE);
-	scene.boundaries[scene.boundary_count++] = 25;
+	scene.bounds[scene.bound_count++] = 25;
 	assert_int_equal(judge(&scene, 2, &keep, false), RECORD_NEED_NEWEST);
 	assert_int_equal(judge(&scene, 1, &keep, false), RECORD_NEED_OLD);
 	assert_int_equal(judge(&scene, 0, &keep, false), RECORD_NEED_NONE);
@@ -197,7 +197,7 @@ static void test_what_a_rollback_brings_back_is_needed_and_what_it_hides_is_not(
 	assert_int_equal(judge(&scene, 1, &keep, false), RECORD_NEED_NONE);
 	assert_int_equal(judge(&scene, 2, &keep, false), RECORD_NEED_NONE);
 	/* A reader before the rollback still sees what it hid. */
-	scene.boundaries[scene.boundary_count++] = 30;
+	scene.bounds[scene.bound_count++] = 30;
 	assert_int_equal(judge(&scene, 2, &keep, false), RECORD_NEED_NEWEST);
 	assert_int_equal(judge(&scene, 1, &keep, false), RECORD_NEED_NONE);
 }
@@ -228,9 +228,9 @@ static void test_a_tombstone_of_nothing_is_needed_only_if_it_says_something(void
 	assert_int_equal(judge(&scene, 1, &keep, false), RECORD_NEED_NEWEST);
 }
 
-static void test_with_too_many_boundaries_everything_is_kept(void **state)
+static void test_with_too_many_bounds_everything_is_kept(void **state)
 {
-	const struct record_keep keep = { .boundaries = too_many_boundaries };
+	const struct record_keep keep = { .bounds = too_many_bounds };
 	struct scene scene = versions(3, 0);
 
 	(void)state;
@@ -265,7 +265,7 @@ static void test_a_rough_judgement_does_not_look_for_the_moment_of_the_put(void 
 	struct record_keep keep = keep_of(&scene);
 
 	(void)state;
-	scene.boundaries[scene.boundary_count++] = 10;
+	scene.bounds[scene.bound_count++] = 10;
 	assert_int_equal(judge(&scene, 0, &keep, true), RECORD_NEED_OLD);
 	assert_int_equal(scene.searches, 1);
 	assert_int_equal(judge(&scene, 0, &keep, false), RECORD_NEED_OLD);
@@ -289,11 +289,10 @@ static void begin_scene(struct scene *scene, uint64_t seed)
 	for (uint32_t n = 0; n < scene->count; n++)
 		if (below(scene, 3) == 0)
 			scene->versions[n].info.flags = RECORD_TOMBSTONE;
-	while (scene->boundary_count < below(scene, BOUNDARIES + 1)) {
-		uint64_t last = scene->boundary_count ? scene->boundaries[scene->boundary_count - 1]
-						      : 0;
+	while (scene->bound_count < below(scene, BOUNDS + 1)) {
+		uint64_t last = scene->bound_count ? scene->bounds[scene->bound_count - 1] : 0;
 
-		scene->boundaries[scene->boundary_count++] = last + 1 + below(scene, 50);
+		scene->bounds[scene->bound_count++] = last + 1 + below(scene, 50);
 	}
 	if (below(scene, 2)) {
 		scene->to = below(scene, 80);
@@ -309,15 +308,15 @@ static void test_dropping_what_is_not_needed_changes_nothing_that_is_kept(void *
 
 	(void)state;
 	for (uint64_t seed = 1; seed <= 20000; seed++) {
-		uint64_t expected[BOUNDARIES], present;
+		uint64_t expected[BOUNDS], present;
 		struct record_keep keep;
 		struct scene scene;
 
 		begin_scene(&scene, seed);
 		keep = keep_of(&scene);
 		present = read_at(&scene, RECORD_NEWEST);
-		for (uint32_t n = 0; n < scene.boundary_count; n++)
-			expected[n] = read_at(&scene, scene.boundaries[n]);
+		for (uint32_t n = 0; n < scene.bound_count; n++)
+			expected[n] = read_at(&scene, scene.bounds[n]);
 		for (uint32_t step = 0; step < 3 * VERSIONS; step++) {
 			uint32_t n = below(&scene, scene.count);
 
@@ -328,8 +327,8 @@ static void test_dropping_what_is_not_needed_changes_nothing_that_is_kept(void *
 			dropped += scene.versions[n].dropped;
 			kept += !scene.versions[n].dropped;
 			assert_int_equal(read_at(&scene, RECORD_NEWEST), present);
-			for (uint32_t i = 0; i < scene.boundary_count; i++)
-				assert_int_equal(read_at(&scene, scene.boundaries[i]), expected[i]);
+			for (uint32_t i = 0; i < scene.bound_count; i++)
+				assert_int_equal(read_at(&scene, scene.bounds[i]), expected[i]);
 		}
 	}
 	assert_true(dropped > 10000 && kept > 10000);
@@ -344,7 +343,7 @@ int main(void)
 			test_what_a_rollback_brings_back_is_needed_and_what_it_hides_is_not),
 		cmocka_unit_test(test_what_is_found_but_not_reached_is_not_needed),
 		cmocka_unit_test(test_a_tombstone_of_nothing_is_needed_only_if_it_says_something),
-		cmocka_unit_test(test_with_too_many_boundaries_everything_is_kept),
+		cmocka_unit_test(test_with_too_many_bounds_everything_is_kept),
 		cmocka_unit_test(test_the_error_of_a_search_is_told),
 		cmocka_unit_test(test_a_rough_judgement_does_not_look_for_the_moment_of_the_put),
 		cmocka_unit_test(test_dropping_what_is_not_needed_changes_nothing_that_is_kept),

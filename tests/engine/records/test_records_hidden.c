@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* What every record store must do with a timeline that hides what was rolled back. */
+/* What every record store must do with what rollbacks hide. */
 #include "tests/engine/records/suite.h"
 
-static void test_what_the_timeline_hides_is_not_found(void **state)
+static void test_what_is_hidden_is_not_found(void **state)
 {
 	struct rollbacks rollbacks = { .count = 0 };
-	const struct record_timeline timeline = { .context = &rollbacks, .is_hidden = is_hidden };
+	const struct record_hidden hidden = { .context = &rollbacks, .is_hidden = is_hidden };
 	struct record_key at = key(1), of_history = key(2);
 	struct record_info infos[10];
 	struct store_fixture *f = *state;
@@ -20,7 +20,7 @@ static void test_what_the_timeline_hides_is_not_found(void **state)
 	commit(f);
 	before = f->sequence;
 	go_back(f, &rollbacks, to);
-	f->operations->set_timeline(f->store, &timeline);
+	f->operations->set_hidden(f->store, &hidden);
 	assert_int_equal(get_newest(f, at), 1);
 	assert_int_equal(get_newest(f, of_history), 2);
 	assert_int_equal(get(f, at, before), 2);
@@ -30,15 +30,15 @@ static void test_what_the_timeline_hides_is_not_found(void **state)
 		assert_int_equal(f->operations->has_between(f->store, &at, to, before), 1);
 	put_alone(f, at, 3);
 	assert_int_equal(get_newest(f, at), 3);
-	f->operations->set_timeline(f->store, NULL);
+	f->operations->set_hidden(f->store, NULL);
 	assert_int_equal(get(f, at, f->sequence - 1), 2);
 	assert_int_equal(get_newest(f, at), 3);
 }
 
-static void test_after_opening_nothing_is_hidden_until_the_timeline_is_set(void **state)
+static void test_after_opening_nothing_is_hidden_until_it_is_set_again(void **state)
 {
 	struct rollbacks rollbacks = { .count = 0 };
-	const struct record_timeline timeline = { .context = &rollbacks, .is_hidden = is_hidden };
+	const struct record_hidden hidden = { .context = &rollbacks, .is_hidden = is_hidden };
 	struct store_fixture *f = *state;
 	uint64_t to;
 
@@ -46,18 +46,18 @@ static void test_after_opening_nothing_is_hidden_until_the_timeline_is_set(void 
 	to = f->sequence;
 	put_alone(f, key(1), 2);
 	go_back(f, &rollbacks, to);
-	f->operations->set_timeline(f->store, &timeline);
+	f->operations->set_hidden(f->store, &hidden);
 	assert_int_equal(get_newest(f, key(1)), 1);
 	crash(f);
 	assert_int_equal(get_newest(f, key(1)), 2);
-	f->operations->set_timeline(f->store, &timeline);
+	f->operations->set_hidden(f->store, &hidden);
 	assert_int_equal(get_newest(f, key(1)), 1);
 }
 
 static void test_a_rollback_brings_back_what_was_removed_and_takes_what_was_new(void **state)
 {
 	struct rollbacks rollbacks = { .count = 0 };
-	const struct record_timeline timeline = { .context = &rollbacks, .is_hidden = is_hidden };
+	const struct record_hidden hidden = { .context = &rollbacks, .is_hidden = is_hidden };
 	uint8_t values[4 * STORES_VALUE_BYTES];
 	struct record_found found[4];
 	struct record_key at = key(1);
@@ -79,7 +79,7 @@ static void test_a_rollback_brings_back_what_was_removed_and_takes_what_was_new(
 	commit(f);
 	before = f->sequence;
 	go_back(f, &rollbacks, to);
-	f->operations->set_timeline(f->store, &timeline);
+	f->operations->set_hidden(f->store, &hidden);
 	at.piece = 0;
 	f->operations->get_run(f->store, &at, 4, RECORD_NEWEST, values, STORES_VALUE_BYTES, found);
 	for (uint32_t n = 0; n < 4; n++) {
@@ -102,11 +102,11 @@ static void test_a_rollback_brings_back_what_was_removed_and_takes_what_was_new(
 static void test_rollbacks_of_rollbacks_show_what_was_seen_at_their_moments(void **state)
 {
 	struct rollbacks rollbacks = { .count = 0 };
-	const struct record_timeline timeline = { .context = &rollbacks, .is_hidden = is_hidden };
+	const struct record_hidden hidden = { .context = &rollbacks, .is_hidden = is_hidden };
 	struct store_fixture *f = *state;
 	uint64_t moments[5];
 
-	f->operations->set_timeline(f->store, &timeline);
+	f->operations->set_hidden(f->store, &hidden);
 	for (uint32_t n = 0; n < 3; n++) {
 		put_alone(f, key(1), n);
 		moments[n] = f->sequence;
@@ -133,8 +133,8 @@ static void test_rollbacks_of_rollbacks_show_what_was_seen_at_their_moments(void
 int main(void)
 {
 	struct CMUnitTest tests[] = {
-		TEST(test_what_the_timeline_hides_is_not_found),
-		TEST(test_after_opening_nothing_is_hidden_until_the_timeline_is_set),
+		TEST(test_what_is_hidden_is_not_found),
+		TEST(test_after_opening_nothing_is_hidden_until_it_is_set_again),
 		TEST(test_a_rollback_brings_back_what_was_removed_and_takes_what_was_new),
 		TEST(test_rollbacks_of_rollbacks_show_what_was_seen_at_their_moments),
 	};

@@ -107,13 +107,13 @@ static uint32_t kept_moments(void *context, const struct record_key *at,
 static void run_model(struct store_fixture *f, bool goes_back, bool merges)
 {
 	struct model *model = calloc(1, sizeof(*model));
-	struct record_timeline timeline = { .is_hidden = is_hidden };
-	const struct record_keep keep = { .context = model, .boundaries = kept_moments };
+	struct record_hidden hidden = { .is_hidden = is_hidden };
+	const struct record_keep keep = { .context = model, .bounds = kept_moments };
 
 	assert_non_null(model);
 	*model = (struct model){ .random = 7, .goes_back = goes_back, .merges = merges };
-	timeline.context = &model->rollbacks;
-	f->operations->set_timeline(f->store, &timeline);
+	hidden.context = &model->rollbacks;
+	f->operations->set_hidden(f->store, &hidden);
 	while (model->moments < MOMENTS) {
 		if (model->goes_back && model->moments && below(model, 100) == 0 &&
 		    model->rollbacks.count < ROLLBACKS_MAX)
@@ -122,7 +122,7 @@ static void run_model(struct store_fixture *f, bool goes_back, bool merges)
 			step(f, model);
 		if (below(model, 100) == 0) {
 			crash(f);
-			f->operations->set_timeline(f->store, &timeline);
+			f->operations->set_hidden(f->store, &hidden);
 			if (model->moments)
 				check_present(f, model);
 		}
