@@ -56,13 +56,15 @@ void engine_abandon(struct engine *engine);
 
 /*
  * What this object store can do beside what every one can. The calls of what it can't do are not
- * to be made.
+ * to be made: the heading of a section names its capability; a section that names none is of every
+ * store.
  */
 enum engine_capability {
-	ENGINE_HAS_COLLECTIONS = 1 << 0, /* "collections" below */
-	ENGINE_HAS_MERGE = 1 << 1,       /* engine_merge frees space */
+	ENGINE_HAS_COLLECTIONS = 1 << 0,
+	ENGINE_HAS_MERGE = 1 << 1, /* engine_merge frees space */
 	/* The others are of history.h. */
-	ENGINE_HAS_VERSIONS = 1 << 2, /* moments, versions, views, and addresses that name them */
+	ENGINE_HAS_VERSIONS = 1 << 2, /* moments, versions, views, and addresses that name them;
+					 a moment that is not ENGINE_NOW, whatever the call */
 	ENGINE_HAS_ROLLBACK = 1 << 3, /* going back, and the modifications of one object */
 	ENGINE_HAS_DIFFERENCES = 1 << 4,
 	ENGINE_HAS_RETENTION = 1 << 5, /* policies, locks, time epochs */
@@ -302,7 +304,8 @@ int engine_object_attribute_next(struct engine_object *object, uint32_t *page, u
  * and when a rollback of the device brings it back (-EBADMSG: they are lost). No rollback takes
  * them back, a clone begins without any, a refreshed one keeps its own, engine_begin_format leaves
  * those of the root. To be called before the first transaction; at most ENGINE_LASTING_PAGES_MAX
- * pages.
+ * pages. Of every store: one without history has them all so, and only keeps those of the root when
+ * it is formatted.
  */
 #define ENGINE_LASTING_PAGES_MAX 8
 void engine_set_lasting_pages(struct engine *engine, const uint32_t *pages, uint32_t count);
@@ -353,7 +356,10 @@ uint64_t engine_memo(const struct engine *engine);
 int engine_set_memo(struct engine *engine, uint64_t memo, bool stable);
 
 /*
- * ---- collections: ordered sets of IDs of their partition's user objects ----
+ * ---- collections (ENGINE_HAS_COLLECTIONS) ----
+ *
+ * Ordered sets of IDs of their partition's user objects. Without them engine_create makes no
+ * ENGINE_COLLECTION, and there are no ENGINE_LIST_COLLECTIONS and ENGINE_LIST_MEMBERS.
  *
  * An object can know that it is a member: its memberships are attributes of page
  * ENGINE_MEMBERSHIPS_PAGE, each value a collection's ID in 8 bytes, big-endian. The attribute calls
@@ -477,7 +483,7 @@ int engine_object_list_count(struct engine_object *object, enum engine_list what
 int engine_object_list_sequence(struct engine_object *object, enum engine_list what,
 				uint64_t *sequence);
 
-/* ---- reclaiming space ---- */
+/* ---- reclaiming space (ENGINE_HAS_MERGE) ---- */
 
 /* Added up over calls. */
 struct engine_merge_result {

@@ -8,7 +8,7 @@
 
 #include "engine/engine.h"
 
-/* ---- moments and versions ---- */
+/* ---- moments and versions (ENGINE_HAS_VERSIONS) ---- */
 
 /* Numbers of versions, as they are in addresses: 16 bits. */
 #define ENGINE_PARTITION_VERSION_LAST 0x7fffu /* 1..: versions of one partition */
@@ -107,7 +107,16 @@ int engine_view_hold(struct engine_txn *txn, uint64_t partition, uint32_t *versi
 void engine_view_release(struct engine_txn *txn, uint64_t partition, uint32_t version,
 			 uint64_t bound);
 
-/* ---- going back ---- */
+/* How far back the moments of a partition reach; 0: of the device. */
+struct engine_history {
+	uint64_t horizon_sequence, horizon_time_ms; /* every moment from here on can be reached */
+	uint32_t versions;                          /* kept, the device's included */
+	uint32_t rollbacks;                         /* of the partition and of the device */
+};
+
+int engine_history(struct engine_txn *txn, uint64_t partition, struct engine_history *history);
+
+/* ---- going back, and what there is to go back from (ENGINE_HAS_ROLLBACK) ---- */
 
 /*
  * Rollbacks on record, of partitions, the device, and objects. A partition, and its objects
@@ -183,7 +192,7 @@ struct engine_modification {
 int engine_log_next(struct engine_txn *txn, uint64_t partition, uint64_t object, uint64_t below,
 		    struct engine_modification *modification);
 
-/* ---- differences ---- */
+/* ---- differences (ENGINE_HAS_DIFFERENCES) ---- */
 
 enum engine_difference_kind {
 	ENGINE_OBJECT_ADDED,
@@ -224,7 +233,7 @@ int engine_diff_progress(struct engine_txn *txn, uint64_t partition, struct engi
 			 struct engine_moment to, const struct engine_diff_cursor *cursor,
 			 uint64_t *done, uint64_t *total);
 
-/* ---- what is kept ---- */
+/* ---- what is kept (ENGINE_HAS_RETENTION) ---- */
 
 enum engine_retention_kind {
 	ENGINE_RETAIN_SNAPSHOTS, /* all of history while there is space, the oldest goes first;
@@ -267,15 +276,7 @@ int engine_retention_set(struct engine_txn *txn, uint64_t partition,
  */
 int engine_time_epoch(struct engine_txn *txn);
 
-struct engine_history {
-	uint64_t horizon_sequence, horizon_time_ms; /* every moment from here on can be reached */
-	uint32_t versions;                          /* kept, the device's included */
-	uint32_t rollbacks;                         /* of the partition and of the device */
-};
-
-int engine_history(struct engine_txn *txn, uint64_t partition, struct engine_history *history);
-
-/* ---- clones ---- */
+/* ---- clones (ENGINE_HAS_CLONES) ---- */
 
 #define ENGINE_CLONE_DEPTH_MAX 16
 

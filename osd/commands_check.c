@@ -212,10 +212,11 @@ static void check_totals(struct check *check)
 
 static int check_members(struct check *check)
 {
+	bool collections = osd_has(check->request->device, ENGINE_HAS_COLLECTIONS);
 	uint64_t first = max_u64(osd_first_id(check->request), 1), id;
 	struct directory directories[2] = {
 		{ .what = ENGINE_LIST_USER_OBJECTS, .next = first },
-		{ .what = ENGINE_LIST_COLLECTIONS, .next = first },
+		{ .what = ENGINE_LIST_COLLECTIONS, .next = collections ? first : 0 },
 	};
 	struct engine_address address = check->request->subject.address;
 	int result;

@@ -263,6 +263,11 @@ enum {
 int osd_validate_buffers(struct osd_request *request);
 /* Does the target take this isolation method? */
 bool osd_isolation_is_known(uint8_t isolation);
+/*
+ * A store without versions has no address with one, so that it is not even asked: the error is of
+ * `field`, as if the object were not there.
+ */
+int osd_check_version(struct osd_request *request, struct engine_address address, uint16_t field);
 /* Finds the addressed object and fills in `subject`. Inside the transaction. */
 int osd_validate_target(struct osd_request *request);
 /*

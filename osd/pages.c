@@ -108,7 +108,10 @@ int osd_page_check_set(const struct osd_request *request, enum engine_type type,
 		return 0;
 	}
 	if (is_membership(attribute->page, attribute->number))
-		return length == 0 || length == 8 ? 0 : -EINVAL;
+		return osd_has(request->device, ENGINE_HAS_COLLECTIONS) &&
+				       (length == 0 || length == 8)
+			       ? 0
+			       : -EINVAL;
 	entry = osd_page_table_find(attribute->page, attribute->number);
 	if (!entry || !entry->settable)
 		return -EINVAL;

@@ -254,7 +254,8 @@ int osd_further_find_partition(struct osd_request *request, uint64_t partition, 
 	struct engine_stat stat;
 	int result;
 
-	if (osd_further_check(request, partition, 0, OSD_PERMISSION_READ, &further) != 0)
+	if (osd_check_version(request, address, field) != 0 ||
+	    osd_further_check(request, partition, 0, OSD_PERMISSION_READ, &further) != 0)
 		return -EINVAL;
 	result = osd_stat_at(request, address, &stat);
 	if (result != 0)

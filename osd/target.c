@@ -258,8 +258,11 @@ static int do_steps(struct osd_request *request)
 
 static int run_in_transaction(struct osd_request *request)
 {
-	int result = osd_security_check_command(request);
+	struct engine_address partition = osd_address(request->cdb.partition, 0);
+	int result = osd_check_version(request, partition, OSD_FIELD_PARTITION);
 
+	if (result == 0)
+		result = osd_security_check_command(request);
 	if (result == 0)
 		result = osd_validate_target(request);
 	if (result == 0)

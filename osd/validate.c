@@ -385,12 +385,11 @@ static int read_object_id(struct osd_request *request, struct engine_address *ad
 	return 0;
 }
 
-/* An engine without versions has no address with a version. */
-static int check_version(struct osd_request *request, const struct engine_address *address)
+int osd_check_version(struct osd_request *request, struct engine_address address, uint16_t field)
 {
-	if (osd_has(request->device, ENGINE_HAS_VERSIONS) || (!address->version && !address->ago))
+	if (osd_has(request->device, ENGINE_HAS_VERSIONS) || (!address.version && !address.ago))
 		return 0;
-	return osd_result(request, -ENOENT, OSD_FIELD_PARTITION);
+	return osd_result(request, -ENOENT, field);
 }
 
 static int find_target(struct osd_request *request)
@@ -398,7 +397,8 @@ static int find_target(struct osd_request *request)
 	const struct osd_cdb *cdb = &request->cdb;
 	struct engine_address root = { 0 }, address;
 
-	if (read_object_id(request, &address) != 0 || check_version(request, &address) != 0)
+	if (read_object_id(request, &address) != 0 ||
+	    osd_check_version(request, address, OSD_FIELD_PARTITION) != 0)
 		return -EINVAL;
 
 	switch (request->entry->target) {
@@ -439,8 +439,10 @@ int osd_find_named_object(struct osd_request *request, uint64_t partition, uint6
 	struct osd_further further;
 	struct engine_address address;
 	struct osd_object_id id;
-	int result = osd_further_check(request, partition, object, permissions, &further);
+	int result = osd_check_version(request, osd_address(partition, 0), OSD_FIELD_CONTINUATION);
 
+	if (result == 0)
+		result = osd_further_check(request, partition, object, permissions, &further);
 	if (result == 0)
 		result = osd_find_layout(request, partition);
 	if (result == 0)
@@ -456,7 +458,7 @@ int osd_find_named_object(struct osd_request *request, uint64_t partition, uint6
 		address.version = id.version;
 		address.ago = id.ago;
 	}
-	if (check_version(request, &address) != 0)
+	if (osd_check_version(request, address, OSD_FIELD_CONTINUATION) != 0)
 		return -EINVAL;
 	result = osd_open(request, address, subject);
 	if (result == -ENOENT || (result == 0 && subject->stat.type != ENGINE_USER_OBJECT))

@@ -53,14 +53,20 @@ static void functions_that_the_engine_cannot_serve_are_not_there(void **state)
 	} cases[] = {
 		{ ENGINE_HAS_VERSIONS, OSD_FUNCTION_VERSIONS },
 		{ ENGINE_HAS_ROLLBACK, OSD_FUNCTION_LOG },
+		/* Its moments are those of versions. */
+		{ ENGINE_HAS_VERSIONS, OSD_FUNCTION_LOG },
+		{ ENGINE_HAS_VERSIONS, OSD_FUNCTION_ROLLBACK },
 		{ ENGINE_HAS_DIFFERENCES, OSD_FUNCTION_DIFF },
+		{ ENGINE_HAS_VERSIONS, OSD_FUNCTION_DIFF },
 		{ ENGINE_HAS_RETENTION, OSD_FUNCTION_RETENTION },
+		{ ENGINE_HAS_VERSIONS, OSD_FUNCTION_RETENTION },
 		{ ENGINE_HAS_MERGE, OSD_FUNCTION_MERGE },
 	};
 	struct unit *unit = *state;
 
 	function_subscribe(unit);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		unit->device->capabilities = engine_capabilities(unit->engine);
 		assert_true(is_offered(unit, cases[i].function));
 		take_away(unit, cases[i].capability);
 		assert_false(is_offered(unit, cases[i].function));
