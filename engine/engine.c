@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Opening and closing the object layer, flushing it, statistics. */
+/* Opening and closing the object layer, statistics. */
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -298,17 +298,6 @@ uint32_t engine_capabilities(const struct engine *engine)
 	return ENGINE_HAS_COLLECTIONS | ENGINE_HAS_VERSIONS | ENGINE_HAS_ROLLBACK |
 	       ENGINE_HAS_DIFFERENCES | ENGINE_HAS_RETENTION | ENGINE_HAS_CLONES |
 	       (engine->store->operations->merge ? ENGINE_HAS_MERGE : 0);
-}
-
-int engine_flush(struct engine *engine)
-{
-	int result;
-
-	engine_settle_accesses(engine, 0);
-	pthread_rwlock_wrlock(&engine->turn);
-	result = engine->store->operations->flush(engine->store);
-	pthread_rwlock_unlock(&engine->turn);
-	return result;
 }
 
 void engine_read_statistics(struct engine *engine, struct engine_statistics *statistics)

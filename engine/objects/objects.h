@@ -70,11 +70,13 @@ struct engine {
 	uint8_t *page;         /* scratch space of the writer: see struct record_writer */
 	uint64_t transactions; /* committed since open */
 	/*
-	 * Flushes of commits: one at a time; those who waited for it find their transaction flushed
-	 * too.
+	 * Flushes of commits and of engine_flush: one at a time; those who waited for it find that
+	 * theirs is done too.
 	 */
 	pthread_mutex_t flushing;
-	uint64_t flushed; /* transactions that had been committed when the last flush began */
+	uint64_t flushed;      /* transactions committed when the last good flush began */
+	uint64_t flushes;      /* that have begun since open; atomic */
+	uint64_t flushes_good; /* the last of them that succeeded */
 	struct flush_beside beside;
 	struct lineage lineage;
 	uint64_t committed, committed_ms; /* the last transaction that put anything */

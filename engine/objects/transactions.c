@@ -340,22 +340,35 @@ static void settle_accesses_if_many(struct engine *engine)
 		access_times_forget(&engine->accesses, key);
 }
 
-/* Flushes unless another thread has done so since `committed` transactions were committed. */
-static int make_stable(struct engine *engine, uint64_t committed)
+/*
+ * Flushes, unless another thread has done so since `committed` transactions were committed and
+ * `begun` flushes had begun.
+ */
+static int make_stable(struct engine *engine, uint64_t committed, uint64_t begun)
 {
 	int result = 0;
 
 	pthread_mutex_lock(&engine->flushing);
-	if (engine->flushed < committed) {
+	if (engine->flushed < committed || engine->flushes_good <= begun) {
 		pthread_rwlock_wrlock(&engine->turn);
+		begun = __atomic_add_fetch(&engine->flushes, 1, __ATOMIC_SEQ_CST);
 		committed = engine->transactions;
 		result = engine->store->operations->flush(engine->store);
 		pthread_rwlock_unlock(&engine->turn);
-		if (!result)
+		if (!result) {
 			engine->flushed = committed;
+			engine->flushes_good = begun;
+		}
 	}
 	pthread_mutex_unlock(&engine->flushing);
 	return result;
+}
+
+int engine_flush(struct engine *engine)
+{
+	engine_settle_accesses(engine, 0);
+	/* Also what is no transaction of this engine: the memo, what an earlier process left. */
+	return make_stable(engine, 0, __atomic_load_n(&engine->flushes, __ATOMIC_SEQ_CST));
 }
 
 int engine_commit(struct engine_txn *txn, bool stable)
@@ -372,7 +385,7 @@ int engine_commit(struct engine_txn *txn, bool stable)
 	committed = engine->transactions;
 	end(txn);
 	if (!result && (stable || (writing && engine->options.stable_commits)))
-		result = make_stable(engine, committed);
+		result = make_stable(engine, committed, 0);
 	if (!quick)
 		settle_accesses_if_many(engine);
 	return result;

@@ -193,6 +193,71 @@ static void test_threads_commit_stably_side_by_side(void **state)
 	}
 }
 
+/* ---- flushes share ---- */
+
+enum { FLUSHES = 8 };
+
+struct flusher {
+	struct engine *engine;
+	unsigned arrived; /* atomic */
+};
+
+static void *flush_once(void *argument)
+{
+	struct flusher *flusher = argument;
+
+	__atomic_add_fetch(&flusher->arrived, 1, __ATOMIC_SEQ_CST);
+	return engine_flush(flusher->engine) ? argument : NULL;
+}
+
+static void test_flushes_that_come_together_are_one_or_two(void **state)
+{
+	struct device *device = *state;
+	struct flusher flusher = { .engine = device->engine };
+	uint64_t before = nvram_syncs(device), one;
+	pthread_t threads[FLUSHES];
+	struct engine_txn *txn = NULL;
+	void *failed;
+
+	/* Each that comes alone is one, also when nothing was committed between. */
+	begin_commit(device->engine, FIRST, false);
+	assert_int_equal(engine_flush(device->engine), 0);
+	one = nvram_syncs(device) - before;
+	assert_true(one > 0);
+	before = nvram_syncs(device);
+	assert_int_equal(engine_flush(device->engine), 0);
+	assert_true(nvram_syncs(device) > before);
+
+	/* The first one waits for the reader, the others for it. */
+	begin_commit(device->engine, FIRST, false);
+	assert_int_equal(engine_begin(device->engine, ENGINE_READ, &txn), 0);
+	before = nvram_syncs(device);
+	for (int i = 0; i < FLUSHES; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, flush_once, &flusher), 0);
+	while (__atomic_load_n(&flusher.arrived, __ATOMIC_SEQ_CST) < FLUSHES)
+		usleep(1000);
+	usleep(300000);
+	assert_int_equal(nvram_syncs(device), before);
+	engine_abort(txn);
+	for (int i = 0; i < FLUSHES; i++) {
+		assert_int_equal(pthread_join(threads[i], &failed), 0);
+		assert_null(failed);
+	}
+	assert_in_range(nvram_syncs(device) - before, 1, 2 * one);
+}
+
+static void test_a_flush_stores_a_memo_although_nothing_was_committed(void **state)
+{
+	struct device *device = *state;
+	uint64_t before;
+
+	assert_int_equal(engine_flush(device->engine), 0);
+	assert_int_equal(engine_set_memo(device->engine, 5, false), 0);
+	before = nvram_syncs(device);
+	assert_int_equal(engine_flush(device->engine), 0);
+	assert_true(nvram_syncs(device) > before);
+}
+
 /* ---- flushes beside a transaction ---- */
 
 struct beside {
@@ -290,6 +355,10 @@ int main(void)
 		  test_the_memo_waits_for_the_host_as_commits_do, setup_stable, teardown, NULL },
 		cmocka_unit_test_setup_teardown(test_a_reading_transaction_never_waits,
 						setup_stable, teardown),
+		cmocka_unit_test_setup_teardown(test_flushes_that_come_together_are_one_or_two,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_a_flush_stores_a_memo_although_nothing_was_committed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_threads_commit_stably_side_by_side, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(
