@@ -225,18 +225,6 @@ int osd_client_detach_clone(struct osd_client *client, uint64_t clone,
 	return run(client, &request, error);
 }
 
-int osd_client_restore_partition(struct osd_client *client, uint64_t partition, uint64_t snapshot,
-				 struct osd_client_error *error)
-{
-	struct osd_request request = { .cdb = { .action = OSD_RESTORE_PARTITION_FROM_SNAPSHOT,
-						.partition = partition,
-						.address = snapshot } };
-	uint8_t segment[OSD_REQUEST_EXTENSIONS_BYTES(1)];
-	int result = extend_by_partition(client, &request, snapshot, segment, error);
-
-	return result == 0 ? run(client, &request, error) : result;
-}
-
 int osd_client_create(struct osd_client *client, uint64_t partition, uint64_t requested,
 		      uint16_t count, uint64_t *first, uint64_t *step,
 		      struct osd_client_error *error)

@@ -204,7 +204,7 @@ int osd_request_attributes(const struct osd_request *request, struct osd_list_re
  */
 int osd_client_step(struct osd_client *client, int timeout_ms);
 
-/* Commands submitted and not done. */
+/* Commands submitted and not done. For tests. */
 size_t osd_client_outstanding(const struct osd_client *client);
 uint32_t osd_client_queue_depth(const struct osd_client *client);
 
@@ -363,16 +363,11 @@ int osd_client_parse_moment(const char *text, uint64_t now_ms, struct osd_client
 int osd_client_clone(struct osd_client *client, struct osd_client_address source,
 		     uint64_t requested, bool writable, uint64_t *chosen,
 		     struct osd_client_error *error);
-/*
- * Takes a clone to the present of its source; ends the tie to the source; takes a partition to what
- * its snapshot shows.
- */
+/* Takes a clone to the present of its source; ends the tie to the source. */
 int osd_client_refresh_clone(struct osd_client *client, uint64_t clone,
 			     struct osd_client_error *error);
 int osd_client_detach_clone(struct osd_client *client, uint64_t clone,
 			    struct osd_client_error *error);
-int osd_client_restore_partition(struct osd_client *client, uint64_t partition, uint64_t snapshot,
-				 struct osd_client_error *error);
 
 /*
  * ---- EXECUTE: the target's functions beyond the standard. The client subscribes to their features

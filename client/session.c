@@ -403,11 +403,6 @@ static int wait_milliseconds(const struct session *session, int timeout_ms)
 
 /* ---- steps ---- */
 
-int session_fd(const struct session *session)
-{
-	return session->fd;
-}
-
 short session_events(const struct session *session)
 {
 	return session_has_output(session) ? POLLIN | POLLOUT : POLLIN;

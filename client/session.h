@@ -130,8 +130,7 @@ int session_logout(struct session *session, uint32_t timeout_ms);
 /* Why the session has ended: 0 while it lives; `error` gets the sentence. */
 int session_error(const struct session *session, struct error_text *error);
 
-/* The socket, for a caller's own poll(), and the events to wait for. */
-int session_fd(const struct session *session);
+/* What a poll() of the socket is to wait for. */
 short session_events(const struct session *session);
 
 #endif

@@ -2,14 +2,27 @@
 /* Writes log lines of every layer to where the process wants them. */
 #include "common/log.h"
 
+#include <errno.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <string.h>
+
+static const char *const words[] = { "error", "warning", "info", "debug" };
+
+int log_level_parse(const char *word, enum log_level *level)
+{
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (!strcmp(words[i], word)) {
+			*level = (enum log_level)i;
+			return 0;
+		}
+	return -EINVAL;
+}
 
 static void sink_stderr(enum log_level level, const char *line)
 {
-	static const char *const names[] = { "error", "warning", "info", "debug" };
-
-	fprintf(stderr, "muninn: %s: %s\n", names[level], line);
+	fprintf(stderr, "muninn: %s: %s\n", words[level], line);
 }
 
 static log_sink *configured_sink = sink_stderr;

@@ -8,6 +8,9 @@
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
+/* The words for them: error, warning, info, debug. -EINVAL: `word` is none. */
+int log_level_parse(const char *word, enum log_level *level);
+
 typedef void log_sink(enum log_level level, const char *line);
 
 /*

@@ -235,15 +235,12 @@ static int parse_chap_secret(const struct config_key *key, const char *value, ch
 static int parse_log_level(const struct config_key *key, const char *value, char *base,
 			   struct error_text *error)
 {
-	static const char *const names[] = { "error", "warning", "info", "debug" };
+	enum log_level level;
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (!strcmp(value, names[i])) {
-			enum log_level level = (enum log_level)i;
-
-			memcpy(base + key->offset, &level, sizeof(level));
-			return 0;
-		}
+	if (!log_level_parse(value, &level)) {
+		memcpy(base + key->offset, &level, sizeof(level));
+		return 0;
+	}
 	return error_set(error, -EINVAL, "'%s' is not error, warning, info or debug", value);
 }
 

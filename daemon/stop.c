@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/log.h"
-#include "daemon/clock.h"
 #include "daemon/image.h"
 #include "daemon/server.h"
 #include "daemon/tgt_control.h"

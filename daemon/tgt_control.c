@@ -14,7 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
+#include "common/clock.h"
 
 #include "scsi.h"
 #include "tgtadm.h"

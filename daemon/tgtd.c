@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
+#include "common/clock.h"
 
 #define MODULE_LINK "bs_muninn.so"
 

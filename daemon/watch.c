@@ -9,7 +9,7 @@
 
 #include "common/bytes.h"
 #include "common/log.h"
-#include "daemon/clock.h"
+#include "common/clock.h"
 #include "daemon/server.h"
 #include "daemon/tgt_control.h"
 

@@ -150,7 +150,7 @@ void engine_abort(struct engine_txn *txn);
  */
 int engine_begin_format(struct engine *engine, struct engine_txn **txn);
 
-/* The same, with nothing in it. */
+/* The same, with nothing in it. For tests. */
 int engine_reformat(struct engine *engine);
 
 /*

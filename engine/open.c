@@ -5,9 +5,9 @@
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/bytes.h"
+#include "common/clock.h"
 #include "engine/muninn/muninn.h"
 #include "engine/objects/objects.h"
 
@@ -140,19 +140,11 @@ int engine_open_records(struct nand *nand, const struct engine_options *options,
 				 error);
 }
 
-static uint64_t now_microseconds(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
-
 int engine_open(struct nand *nand, const struct engine_options *options, struct engine **engine,
 		struct error_text *error)
 {
 	struct record_store *store;
-	uint64_t begin = now_microseconds();
+	uint64_t begin = clock_microseconds();
 	int result = engine_open_records(nand, options, &store, error);
 
 	*engine = NULL;
@@ -161,6 +153,6 @@ int engine_open(struct nand *nand, const struct engine_options *options, struct 
 	result = engine_open_on(store, options, engine, error);
 	if (result)
 		return result;
-	(*engine)->open_microseconds = max_u64(now_microseconds() - begin, 1);
+	(*engine)->open_microseconds = max_u64(clock_microseconds() - begin, 1);
 	return 0;
 }

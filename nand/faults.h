@@ -69,8 +69,6 @@ struct nand_faults {
  */
 struct nand_faults nand_faults_default(void);
 
-const char *nand_fault_name(enum nand_fault fault);
-
 /*
  * Comma-separated: seed=N, ecc=BITS/BYTES, and these, each of which switches its fault on:
  * factory-bad=SHARE, program=P, program-at=N, erase=P, erase-at=N, endurance=ERASES (spread=SHARE),

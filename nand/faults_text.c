@@ -19,20 +19,6 @@ struct nand_faults nand_faults_default(void)
 	};
 }
 
-const char *nand_fault_name(enum nand_fault fault)
-{
-	static const char *const names[NAND_FAULTS] = {
-		[NAND_FAULT_FACTORY_BAD] = "factory bad block",
-		[NAND_FAULT_PROGRAM] = "program failure",
-		[NAND_FAULT_ERASE] = "erase failure",
-		[NAND_FAULT_ENDURANCE] = "worn out block",
-		[NAND_FAULT_BIT_ERRORS] = "bit errors",
-		[NAND_FAULT_UNREADABLE] = "unreadable page",
-	};
-
-	return names[fault];
-}
-
 /* "40/1024" */
 static int parse_ecc(const struct setting *setting, struct nand_faults *faults,
 		     struct error_text *error)

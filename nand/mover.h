@@ -57,8 +57,6 @@ struct nand_mover_options {
 	uint64_t memory_bytes;
 };
 
-#define NAND_MOVER_DEPTH_MAX 4096
-
 /* 0, -EPERM or -ENOSYS if this host forbids or lacks io_uring, -ENOMEM, -errno. */
 int nand_uring_open(const struct nand_mover_options *options, struct nand_mover **mover);
 

@@ -95,7 +95,7 @@ struct osd_cdb {
 	uint8_t security[OSD2_SECURITY_BYTES];
 };
 
-/* Does this action exist (in any version)? Vendor actions included. */
+/* Does this action exist (in any version)? Vendor actions included. For tests. */
 bool osd_action_is_known(uint16_t action);
 
 /* The standard's name, "READ"; "unknown action" for others. */

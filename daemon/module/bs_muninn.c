@@ -95,13 +95,10 @@ static void log_to_tgtd(enum log_level level, const char *line)
 
 static enum log_level wanted_log_level(void)
 {
-	static const char *const names[] = { "error", "warning", "info", "debug" };
 	const char *wanted = getenv("MUNINN_LOG_LEVEL");
+	enum log_level level;
 
-	for (size_t i = 0; wanted && i < sizeof(names) / sizeof(names[0]); i++)
-		if (!strcmp(wanted, names[i]))
-			return (enum log_level)i;
-	return LOG_LEVEL_INFO;
+	return wanted && !log_level_parse(wanted, &level) ? level : LOG_LEVEL_INFO;
 }
 
 static void register_kind(const struct unit_kind *kind, struct backingstore_template *template)

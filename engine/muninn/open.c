@@ -5,8 +5,8 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "engine/muninn/aborted.h"
 #include "engine/muninn/directory.h"
@@ -285,14 +285,6 @@ static const struct {
 	{ "note on flash what was discarded", step_root },
 };
 
-static uint64_t now_microseconds(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
-
 static void set_limits(struct muninn_store *store)
 {
 	const struct muninn_geometry *geometry = &store->geometry;
@@ -313,7 +305,7 @@ static int open_once(struct nand *nand, const struct record_options *records,
 		     struct error_text *error)
 {
 	struct muninn_store *store = calloc(1, sizeof(*store));
-	uint64_t begin = now_microseconds();
+	uint64_t begin = clock_microseconds();
 
 	if (!store)
 		return error_set(error, -ENOMEM, "out of memory");
@@ -323,7 +315,7 @@ static int open_once(struct nand *nand, const struct record_options *records,
 	store->records = records;
 	store->options = options; /* placement is fixed at format */
 	for (size_t i = 0; i < sizeof(open_steps) / sizeof(open_steps[0]); i++) {
-		uint64_t step_begin = now_microseconds();
+		uint64_t step_begin = clock_microseconds();
 		int result = open_steps[i].run(store, error);
 
 		if (result) {
@@ -333,12 +325,13 @@ static int open_once(struct nand *nand, const struct record_options *records,
 			return result;
 		}
 		log_line(LOG_LEVEL_DEBUG, "%s: open: %s: %llu us", nand_path(store->nand),
-			 open_steps[i].name, (unsigned long long)(now_microseconds() - step_begin));
+			 open_steps[i].name,
+			 (unsigned long long)(clock_microseconds() - step_begin));
 	}
 	store->records = NULL;
 	store->options = NULL;
 	set_limits(store);
-	store->open_microseconds = now_microseconds() - begin;
+	store->open_microseconds = clock_microseconds() - begin;
 	*out = &store->base;
 	return 0;
 }

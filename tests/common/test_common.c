@@ -117,6 +117,20 @@ static void test_log_lines_past_the_level_are_dropped(void **state)
 	log_configure(NULL, LOG_LEVEL_INFO);
 }
 
+static void test_log_levels_have_words(void **state)
+{
+	enum log_level level = LOG_LEVEL_INFO;
+
+	(void)state;
+	assert_int_equal(log_level_parse("error", &level), 0);
+	assert_int_equal(level, LOG_LEVEL_ERROR);
+	assert_int_equal(log_level_parse("debug", &level), 0);
+	assert_int_equal(level, LOG_LEVEL_DEBUG);
+	assert_int_equal(log_level_parse("", &level), -EINVAL);
+	assert_int_equal(log_level_parse("Info", &level), -EINVAL);
+	assert_int_equal(level, LOG_LEVEL_DEBUG);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -128,6 +142,7 @@ int main(void)
 		cmocka_unit_test(test_crc32c_of_parts_continues),
 		cmocka_unit_test(test_an_error_sentence_is_cut_never_overrun),
 		cmocka_unit_test(test_log_lines_past_the_level_are_dropped),
+		cmocka_unit_test(test_log_levels_have_words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
