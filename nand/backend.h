@@ -3,8 +3,9 @@
  * Where pages are kept. A back end moves whole pages and knows neither rules, nor checksums, nor
  * counters: nand.c does that in front of it, once for all of them.
  *
- * Results are 0 or -EIO; a back end logs the host's reason itself. The caller has checked page and
- * block numbers. All functions are thread-safe for different blocks; read may run beside anything.
+ * Results are 0 or -EIO, and of `prepare` and `write` -ENOSPC if the host's file system is full. A
+ * back end logs the host's reason itself. The caller has checked page and block numbers. All
+ * functions are thread-safe for different blocks; read may run beside anything.
  */
 #ifndef MUNINN_NAND_BACKEND_H
 #define MUNINN_NAND_BACKEND_H

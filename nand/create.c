@@ -18,6 +18,7 @@
 #include "common/bytes.h"
 #include "common/log.h"
 #include "nand/private.h"
+#include "nand/space.h"
 
 char *nand_nvram_path(const char *path)
 {
@@ -41,24 +42,6 @@ struct creation {
 static int failed(struct error_text *error, int result, const char *doing, const char *path)
 {
 	return error_set(error, result, "cannot %s %s: %s", doing, path, strerror(-result));
-}
-
-static int write_all(int fd, const void *from, size_t bytes, uint64_t offset)
-{
-	const uint8_t *next = from;
-
-	while (bytes > 0) {
-		ssize_t written = pwrite(fd, next, bytes, (off_t)offset);
-
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written <= 0)
-			return written < 0 ? -errno : -EIO;
-		next += written;
-		offset += (uint64_t)written;
-		bytes -= (size_t)written;
-	}
-	return 0;
 }
 
 static int create_file(const char *path, int *fd, struct error_text *error)
@@ -105,8 +88,8 @@ static int write_superblocks(struct creation *creation, enum nand_image_state st
 	creation->superblock.state = state;
 	nand_superblock_encode(&creation->superblock, bytes);
 	for (int copy = 0; copy < NAND_SUPERBLOCK_COPIES && result == 0; copy++)
-		result = write_all(creation->image_fd, bytes, sizeof(bytes),
-				   (uint64_t)copy * NAND_SUPERBLOCK_SPACING);
+		result = nand_write_all(creation->image_fd, bytes, sizeof(bytes),
+					(uint64_t)copy * NAND_SUPERBLOCK_SPACING);
 	return result < 0 ? failed(error, result, "write the superblock of", creation->path) : 0;
 }
 
@@ -122,11 +105,15 @@ static int write_table(struct creation *creation, struct error_text *error)
 	nand_table_initialise(chunk, CHUNK_WORDS);
 	for (uint64_t offset = creation->layout.table_offset;
 	     offset < creation->layout.data_offset && result == 0; offset += CHUNK_BYTES)
-		result = write_all(creation->image_fd, chunk, CHUNK_BYTES, offset);
+		result = nand_write_all(creation->image_fd, chunk, CHUNK_BYTES, offset);
 	free(chunk);
 	return result < 0 ? failed(error, result, "write the block table of", creation->path) : 0;
 }
 
+/*
+ * Written as a whole: a store into space that is only reserved can find a full file system, too
+ * (space.c), and would end the process.
+ */
 static int fill_nvram(struct creation *creation, struct error_text *error)
 {
 	struct nand_nvram_header header = { .nvram_bytes = creation->superblock.nvram_bytes };
@@ -135,13 +122,12 @@ static int fill_nvram(struct creation *creation, struct error_text *error)
 
 	memcpy(header.uuid, creation->superblock.uuid, sizeof(header.uuid));
 	nand_nvram_header_encode(&header, bytes);
-	result = -posix_fallocate(creation->nvram_fd, 0,
-				  (off_t)(NAND_HEADER_BYTES + header.nvram_bytes));
+	result = nand_write_zeroes(creation->nvram_fd, 0, NAND_HEADER_BYTES + header.nvram_bytes);
 	if (result < 0)
 		return error_set(error, result, "cannot reserve %llu bytes for %s: %s",
 				 (unsigned long long)(NAND_HEADER_BYTES + header.nvram_bytes),
 				 creation->nvram_path, strerror(-result));
-	result = write_all(creation->nvram_fd, bytes, sizeof(bytes), 0);
+	result = nand_write_all(creation->nvram_fd, bytes, sizeof(bytes), 0);
 	if (result == 0 && fsync(creation->nvram_fd) < 0)
 		result = -errno;
 	return result < 0 ? failed(error, result, "write", creation->nvram_path) : 0;
@@ -339,8 +325,8 @@ int nand_set_contents(struct nand *nand, const char *name, struct error_text *er
 	/* One copy is whole at any time. Opening takes the first one that is. */
 	for (int copy = 0; nand->image_fd >= 0 && copy < NAND_SUPERBLOCK_COPIES && !result;
 	     copy++) {
-		result = write_all(nand->image_fd, bytes, sizeof(bytes),
-				   (uint64_t)copy * NAND_SUPERBLOCK_SPACING);
+		result = nand_write_all(nand->image_fd, bytes, sizeof(bytes),
+					(uint64_t)copy * NAND_SUPERBLOCK_SPACING);
 		if (result == 0 && fdatasync(nand->image_fd) < 0)
 			result = -EIO;
 	}

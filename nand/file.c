@@ -127,8 +127,11 @@ static int move_page(struct nand *nand, uint64_t page, void *data, bool write)
 
 	if (result == 0)
 		return 0;
-	log_line(LOG_LEVEL_ERROR, "%s: the host could not %s page %llu: %s", nand->path,
-		 write ? "write" : "read", (unsigned long long)page, strerror(-result));
+	if (write)
+		return nand_space_failed(nand, (uint32_t)(page / nand->geometry.pages_per_block),
+					 result);
+	log_line(LOG_LEVEL_ERROR, "%s: the host could not read page %llu: %s", nand->path,
+		 (unsigned long long)page, strerror(-result));
 	return -EIO;
 }
 

@@ -236,11 +236,18 @@ int nand_read(struct nand *nand, enum nand_cause cause, const struct nand_page_i
 	      size_t count);
 
 /*
- * Programs `count` pages in the order given. 0, or -EPERM (rule broken), -ERANGE, -EIO; pages
- * before the failing one are programmed.
+ * Programs `count` pages in the order given. 0, or -EPERM (rule broken), -ERANGE, -EIO, -ENOSPC
+ * (the host's file system is full; the flash is not to blame); pages before the failing one are
+ * programmed.
  */
 int nand_program(struct nand *nand, enum nand_cause cause, const struct nand_page_io *pages,
 		 size_t count);
+
+/*
+ * Whether the host's file system has no space left but what is kept in reserve for the image. Who
+ * does not free space should write no more then.
+ */
+bool nand_host_is_full(struct nand *nand);
 
 /*
  * Erases a block. 0, -EPERM (bad block), -ERANGE, -EIO. Not ordered with anything on the host's

@@ -15,6 +15,7 @@
 #include "common/log.h"
 #include "nand/lab.h"
 #include "nand/private.h"
+#include "nand/space.h"
 
 /* A handle that nand_free can take back. NULL: no memory. */
 static struct nand *new_handle(const char *path)
@@ -32,6 +33,7 @@ static struct nand *new_handle(const char *path)
 	}
 	nand->image_fd = nand->nvram_fd = -1;
 	pthread_mutex_init(&nand->sync_lock, NULL);
+	pthread_mutex_init(&nand->ballast_lock, NULL);
 	pthread_mutex_init(&nand->lab_lock, NULL);
 	pthread_mutex_init(&nand->calls.lock, NULL);
 	pthread_cond_init(&nand->calls.returned, NULL);
@@ -308,14 +310,35 @@ static void report_damaged_blocks(const struct nand *nand)
 			 nand->path, damaged, first);
 }
 
+/* Before stores into the mappings of table and NVRAM. */
+static int fill_holes(const struct nand *nand, struct error_text *error)
+{
+	int result = 0;
+
+	if (nand->read_only || nand->image_fd < 0)
+		return 0;
+	if (nand->nvram_fd >= 0)
+		result = nand_space_fill_holes(nand->nvram_fd,
+					       NAND_HEADER_BYTES + nand->nvram_bytes);
+	if (result == 0)
+		result = nand_space_fill_holes(nand->image_fd, nand->layout.data_offset);
+	return result < 0 ? error_set(error, result,
+				      "%s: no space on the host's file system for holes in its "
+				      "NVRAM or block table: %s",
+				      nand->path, strerror(-result))
+			  : 0;
+}
+
 /* Table and NVRAM, which every device has mapped. */
 static int map_device(struct nand *nand, struct error_text *error)
 {
 	enum nand_mapping_kind kind = nand->read_only ? NAND_MAP_READ_ONLY : NAND_MAP_SHARED;
-	int result = nand_map(&nand->table, kind, nand->image_fd, nand->layout.table_offset,
-			      nand->layout.data_offset - nand->layout.table_offset, nand->path,
-			      error);
+	int result = fill_holes(nand, error);
 
+	if (result == 0)
+		result = nand_map(&nand->table, kind, nand->image_fd, nand->layout.table_offset,
+				  nand->layout.data_offset - nand->layout.table_offset, nand->path,
+				  error);
 	if (result == 0)
 		result = nand_map(&nand->nvram,
 				  nand->read_only ? NAND_MAP_PRIVATE : NAND_MAP_SHARED,

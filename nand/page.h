@@ -55,9 +55,9 @@ int nand_page_read_finish(struct nand *nand, const struct nand_page_io *io,
 			  const struct nand_page_way *way, uint8_t *spare);
 
 /*
- * May the page be programmed? Makes sure of the space for it. 0, -ERANGE, -EPERM or -EIO. -EIO also
- * if an injected fault or a power cut makes the program fail; what that leaves of the page is there
- * then.
+ * May the page be programmed? Makes sure of the space for it. 0, -ERANGE, -EPERM, -ENOSPC (the host
+ * is full) or -EIO. -EIO also if an injected fault or a power cut makes the program fail; what that
+ * leaves of the page is there then.
  */
 int nand_page_program_begin(struct nand *nand, const struct nand_page_io *io,
 			    struct nand_page_way *way);

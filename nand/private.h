@@ -70,6 +70,7 @@ struct nand {
 	struct nand_mapping pages;    /* the mmap back end's: data areas, then spare areas */
 	_Atomic uint64_t *
 		prepared; /* of an image's blocks, a bit each: has its space on the host for sure */
+	_Atomic uint64_t *reserved;   /* the same: has its space, but is not written yet */
 	_Atomic uint16_t *on_the_way; /* pages of each block being programmed by queues; NULL: no
 					 queue has any */
 	struct nand_mapping table;    /* block words, stored little-endian */
@@ -88,6 +89,14 @@ struct nand {
 	_Atomic bool dirty;        /* something was programmed or erased since the last sync */
 	bool sync_failed; /* the host dropped dirty pages: nothing can be called stable any more */
 	struct nand_nvram_group nvram_group;
+	/*
+	 * Chunks of the host's space behind the image's end that are kept for removing, and how
+	 * many shall be (space.c).
+	 */
+	pthread_mutex_t ballast_lock;
+	_Atomic uint32_t ballast;
+	uint32_t ballast_wanted;
+	uint64_t ballast_tried_ms;   /* when it was last tried to fill it up */
 	_Atomic bool prepare_failed; /* the host's file system is full; logged once until it has
 					space again */
 

@@ -14,6 +14,7 @@
 
 #include "common/log.h"
 #include "nand/request.h"
+#include "nand/space.h"
 
 /* ---- the end of a request ---- */
 
@@ -121,6 +122,22 @@ static void arrived(struct nand_queue *queue, struct slot *slot)
 	}
 }
 
+/* Logs it. Returns what its pages end with. */
+static int failed_transfer(struct nand *nand, const struct nand_request *request,
+			   const struct slot_transfer *mine, const struct nand_transfer *transfer)
+{
+	uint64_t first = request->pages[mine->first_page].page;
+
+	if (transfer->write)
+		return nand_space_failed(nand, (uint32_t)(first / nand->geometry.pages_per_block),
+					 transfer->result);
+	log_line(LOG_LEVEL_ERROR,
+		 "%s: the host could not read pages %" PRIu64 " to %" PRIu64 ": %s", nand->path,
+		 first, request->pages[mine->first_page + mine->pages - 1].page,
+		 strerror(-transfer->result));
+	return -EIO;
+}
+
 /* Takes a finished transfer from the mover. False: there is none. */
 bool nand_request_collect(struct nand_queue *queue, bool wait)
 {
@@ -137,14 +154,10 @@ bool nand_request_collect(struct nand_queue *queue, bool wait)
 	mine = (struct slot_transfer *)transfer;
 	slot = mine->slot;
 	if (transfer->result < 0) {
-		log_line(LOG_LEVEL_ERROR,
-			 "%s: the host could not %s pages %" PRIu64 " to %" PRIu64 ": %s",
-			 queue->nand->path, transfer->write ? "write" : "read",
-			 slot->request->pages[mine->first_page].page,
-			 slot->request->pages[mine->first_page].page + mine->pages - 1,
-			 strerror(-transfer->result));
+		int result = failed_transfer(queue->nand, slot->request, mine, transfer);
+
 		for (uint32_t i = 0; i < mine->pages; i++)
-			slot->pages[mine->first_page + i].error = -EIO;
+			slot->pages[mine->first_page + i].error = result;
 	}
 	if (--slot->transfers_left == 0)
 		arrived(queue, slot);

@@ -2,18 +2,24 @@
 /*
  * Space of an image's blocks on the host's file system.
  *
- * A store into a mapped hole of a full file system would kill the process (SIGBUS), so a block gets
- * its space with fallocate(2) before its first program, and once again in every process: a copy of
- * the image may have lost it. A host without space is an error there and nowhere later.
+ * A store into a mapped hole of a full file system would kill the process (SIGBUS). fallocate(2)
+ * does not prevent that: the store needs the file system to note that the block is in use now, and
+ * a full one may have no room for this note either. So before its first program a block is written
+ * with zeroes by pwrite(2), which fails where there is no space. From then on stores into the
+ * mapping need none. That is done once in every process, as a copy of the image may have lost it,
+ * and never to pages that have been programmed.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/bytes.h"
 #include "common/log.h"
+#include "nand/page.h"
 #include "nand/space.h"
 
 /*
@@ -42,20 +48,51 @@ static struct block_ranges ranges_of(const struct nand *nand, uint32_t block, ui
 	};
 }
 
-/* For file systems without fallocate: zeroes take the space as well. */
-static int reserve_by_writing(int fd, uint64_t offset, uint64_t bytes)
+int nand_write_all(int fd, const void *from, uint64_t bytes, uint64_t offset)
 {
-	static const uint8_t zeroes[65536];
+	const uint8_t *next = from;
 
 	while (bytes > 0) {
-		ssize_t written = pwrite(fd, zeroes, min_u64(bytes, sizeof(zeroes)), (off_t)offset);
+		ssize_t written = pwrite(fd, next, bytes, (off_t)offset);
 
 		if (written < 0 && errno == EINTR)
 			continue;
 		if (written <= 0)
 			return written < 0 ? -errno : -EIO;
+		next += written;
 		offset += (uint64_t)written;
 		bytes -= (uint64_t)written;
+	}
+	return 0;
+}
+
+int nand_write_zeroes(int fd, uint64_t offset, uint64_t bytes)
+{
+	static const uint8_t zeroes[65536];
+	int result = 0;
+
+	for (uint64_t done = 0; done < bytes && result == 0; done += sizeof(zeroes))
+		result = nand_write_all(fd, zeroes, min_u64(bytes - done, sizeof(zeroes)),
+					offset + done);
+	return result;
+}
+
+int nand_space_fill_holes(int fd, uint64_t bytes)
+{
+	uint64_t at = 0;
+
+	while (at < bytes) {
+		off_t hole = lseek(fd, (off_t)at, SEEK_HOLE), data;
+		int result;
+
+		/* A file system that can't tell has none. */
+		if (hole < 0 || (uint64_t)hole >= bytes)
+			return 0;
+		data = lseek(fd, hole, SEEK_DATA);
+		at = data < 0 ? bytes : min_u64((uint64_t)data, bytes);
+		result = nand_write_zeroes(fd, (uint64_t)hole, at - (uint64_t)hole);
+		if (result < 0)
+			return result;
 	}
 	return 0;
 }
@@ -67,7 +104,29 @@ static int reserve(int fd, uint64_t offset, uint64_t bytes)
 	do
 		result = fallocate(fd, 0, (off_t)offset, (off_t)bytes) < 0 ? -errno : 0;
 	while (result == -EINTR);
-	return result == -EOPNOTSUPP ? reserve_by_writing(fd, offset, bytes) : result;
+	/* For better order only: what must be real is written. */
+	return result == -EOPNOTSUPP ? 0 : result;
+}
+
+/* Makes the part of a block real that has not been programmed, where it is stored to a mapping. */
+static int make_real(const struct nand *nand, uint32_t block)
+{
+	const struct nand_geometry *geometry = &nand->geometry;
+	struct block_ranges ranges = ranges_of(nand, block, 1);
+	struct nand_block_word word = { 0 };
+	uint64_t skipped;
+	int result = 0;
+
+	if (!nand_word_load(nand, block, &word))
+		return 0;
+	skipped = (uint64_t)word.next_page * geometry->page_bytes;
+	if (nand->pages.at)
+		result = nand_write_zeroes(nand->image_fd, ranges.data.offset + skipped,
+					   ranges.data.bytes - skipped);
+	skipped = (uint64_t)word.next_page * geometry->spare_bytes;
+	return result < 0 ? result
+			  : nand_write_zeroes(nand->image_fd, ranges.spare.offset + skipped,
+					      ranges.spare.bytes - skipped);
 }
 
 static int reserve_blocks(const struct nand *nand, uint32_t block, uint32_t count)
@@ -75,44 +134,178 @@ static int reserve_blocks(const struct nand *nand, uint32_t block, uint32_t coun
 	struct block_ranges ranges = ranges_of(nand, block, count);
 	int result = reserve(nand->image_fd, ranges.data.offset, ranges.data.bytes);
 
-	return result < 0 ? result
-			  : reserve(nand->image_fd, ranges.spare.offset, ranges.spare.bytes);
+	if (result == 0)
+		result = reserve(nand->image_fd, ranges.spare.offset, ranges.spare.bytes);
+	return result;
 }
 
-static void mark_prepared(struct nand *nand, uint32_t block, uint32_t count)
+static bool has_bit(const _Atomic uint64_t *bits, uint32_t block)
+{
+	return atomic_load_explicit(&bits[block / 64], memory_order_relaxed) &
+	       UINT64_C(1) << block % 64;
+}
+
+static void set_bits(_Atomic uint64_t *bits, uint32_t block, uint32_t count)
 {
 	for (uint32_t i = block; i < block + count; i++)
-		atomic_fetch_or_explicit(&nand->prepared[i / 64], UINT64_C(1) << i % 64,
+		atomic_fetch_or_explicit(&bits[i / 64], UINT64_C(1) << i % 64,
 					 memory_order_relaxed);
-	atomic_store_explicit(&nand->prepare_failed, false, memory_order_relaxed);
+}
+
+/* A full host is told apart from a broken one, and logged once until it has space again. */
+int nand_space_failed(struct nand *nand, uint32_t block, int result)
+{
+	bool is_full = result == -ENOSPC || result == -EDQUOT;
+
+	if (!is_full)
+		log_line(LOG_LEVEL_ERROR, "%s: the host could not write to block %u: %s",
+			 nand->path, block, strerror(-result));
+	else if (!atomic_exchange(&nand->prepare_failed, true))
+		log_line(LOG_LEVEL_ERROR,
+			 "%s: no space for block %u on the host's file system (%s): commands that "
+			 "store are refused until there is",
+			 nand->path, block, strerror(-result));
+	return is_full ? -ENOSPC : -EIO;
+}
+
+/* ---- a reserve ---- */
+
+/*
+ * What a full file system would refuse is taken from a ballast: space behind the image's end. It is
+ * given up chunk by chunk, each of which serves one block. So commands that free something work on
+ * a full host; nand_host_is_full keeps others from using it up.
+ */
+#define BALLAST_PART      32 /* of the image's data, one part in so many ... */
+#define BALLAST_BYTES_MAX (UINT64_C(64) << 20)
+#define BALLAST_RETRY_MS  1000
+
+/* With a little more than a block needs, for what the file system notes about it. */
+static uint64_t chunk_bytes(const struct nand *nand)
+{
+	return align_up(nand->layout.block_bytes + (uint64_t)nand->geometry.pages_per_block *
+							   nand->geometry.spare_bytes,
+			65536) +
+	       65536;
+}
+
+static off_t chunk_offset(const struct nand *nand, uint32_t chunk)
+{
+	return (off_t)(align_up(nand->layout.image_bytes, 65536) + chunk * chunk_bytes(nand));
+}
+
+/* Under the lock. */
+static void fill_ballast(struct nand *nand)
+{
+	uint32_t chunk = nand->ballast;
+
+	while (chunk < nand->ballast_wanted &&
+	       fallocate(nand->image_fd, 0, chunk_offset(nand, chunk), (off_t)chunk_bytes(nand)) ==
+		       0)
+		chunk++;
+	nand->ballast = chunk;
+}
+
+static void open_ballast(struct nand *nand)
+{
+	uint64_t bytes = min_u64(nand->geometry.blocks * nand->layout.block_bytes / BALLAST_PART,
+				 BALLAST_BYTES_MAX);
+
+	nand->ballast_wanted = nand->read_only ? 0 : (uint32_t)(bytes / chunk_bytes(nand));
+	if (nand->ballast_wanted == 0)
+		return;
+	fill_ballast(nand);
+	/* Not possible on this file system: then there is none. */
+	if (nand->ballast == 0 && errno != ENOSPC && errno != EDQUOT)
+		nand->ballast_wanted = 0;
+}
+
+/* Gives a chunk up for a block, which the host has no space for. False: there is none left. */
+static bool drop_ballast(struct nand *nand, uint32_t block)
+{
+	bool dropped;
+
+	pthread_mutex_lock(&nand->ballast_lock);
+	dropped = nand->ballast > 0;
+	if (dropped) {
+		nand_space_failed(nand, block, -ENOSPC);
+		nand->ballast--;
+		(void)fallocate(nand->image_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				chunk_offset(nand, nand->ballast), (off_t)chunk_bytes(nand));
+	}
+	pthread_mutex_unlock(&nand->ballast_lock);
+	return dropped;
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+bool nand_host_is_full(struct nand *nand)
+{
+	if (nand->ballast == nand->ballast_wanted)
+		return false;
+	pthread_mutex_lock(&nand->ballast_lock);
+	if (now_ms() - nand->ballast_tried_ms >= BALLAST_RETRY_MS) {
+		fill_ballast(nand);
+		nand->ballast_tried_ms = now_ms();
+	}
+	pthread_mutex_unlock(&nand->ballast_lock);
+	return nand->ballast < nand->ballast_wanted;
+}
+
+/* ---- taking and giving ---- */
+
+/* What fallocate could not get as a whole it does not give back. */
+static bool has_plenty(const struct nand *nand, uint64_t bytes)
+{
+	struct statvfs status;
+
+	return fstatvfs(nand->image_fd, &status) == 0 &&
+	       (uint64_t)status.f_bavail * status.f_frsize >= 2 * bytes;
+}
+
+/*
+ * Where space is kept, many blocks at once, so that they lie together. They are not made real yet:
+ * other threads may be programming them.
+ */
+static void reserve_ahead(struct nand *nand, uint32_t block)
+{
+	uint64_t ahead = max_u64(SPACE_AHEAD_BYTES / nand->layout.block_bytes, 1);
+	uint32_t count = (uint32_t)min_u64(ahead, nand->geometry.blocks - block);
+
+	if (nand->keep_space && !has_bit(nand->reserved, block) &&
+	    has_plenty(nand, count * nand->layout.block_bytes) &&
+	    reserve_blocks(nand, block, count) == 0)
+		set_bits(nand->reserved, block, count);
+}
+
+static int prepare(const struct nand *nand, uint32_t block)
+{
+	int result = has_bit(nand->reserved, block) ? 0 : reserve_blocks(nand, block, 1);
+
+	return result < 0 ? result : make_real(nand, block);
 }
 
 int nand_space_take(struct nand *nand, uint32_t block)
 {
-	uint64_t ahead = max_u64(SPACE_AHEAD_BYTES / nand->layout.block_bytes, 1);
-	uint32_t count = (uint32_t)min_u64(ahead, nand->geometry.blocks - block);
 	int result;
 
-	if (!nand->prepared ||
-	    atomic_load_explicit(&nand->prepared[block / 64], memory_order_relaxed) &
-		    UINT64_C(1) << block % 64)
+	if (!nand->prepared || has_bit(nand->prepared, block))
 		return 0;
-	if (nand->keep_space && reserve_blocks(nand, block, count) == 0) {
-		mark_prepared(nand, block, count);
-		return 0;
-	}
-	result = reserve_blocks(nand, block, 1);
-	if (result == 0) {
-		mark_prepared(nand, block, 1);
-		return 0;
-	}
-	if (!atomic_exchange(&nand->prepare_failed, true))
-		log_line(LOG_LEVEL_ERROR,
-			 "%s: no space for block %u on the host's file system (%s): programs fail "
-			 "until "
-			 "there is",
-			 nand->path, block, strerror(-result));
-	return -EIO;
+	reserve_ahead(nand, block);
+	do
+		result = prepare(nand, block);
+	while (result == -ENOSPC && drop_ballast(nand, block));
+	if (result < 0)
+		return nand_space_failed(nand, block, result);
+	set_bits(nand->prepared, block, 1);
+	if (nand->ballast == nand->ballast_wanted)
+		atomic_store_explicit(&nand->prepare_failed, false, memory_order_relaxed);
+	return 0;
 }
 
 void nand_space_give(struct nand *nand, uint32_t block)
@@ -133,15 +326,19 @@ void nand_space_give(struct nand *nand, uint32_t block)
 int nand_space_open(struct nand *nand, struct error_text *error)
 {
 	nand->prepared = calloc(divide_up(nand->geometry.blocks, 64), sizeof(*nand->prepared));
-	return nand->prepared ? 0
-			      : error_set(error, -ENOMEM, "cannot open %s: %s", nand->path,
-					  strerror(ENOMEM));
+	nand->reserved = calloc(divide_up(nand->geometry.blocks, 64), sizeof(*nand->reserved));
+	if (!nand->prepared || !nand->reserved)
+		return error_set(error, -ENOMEM, "cannot open %s: %s", nand->path,
+				 strerror(ENOMEM));
+	open_ballast(nand);
+	return 0;
 }
 
 void nand_space_close(struct nand *nand)
 {
-	free(nand->prepared);
-	nand->prepared = NULL;
+	free((void *)nand->prepared);
+	free((void *)nand->reserved);
+	nand->prepared = nand->reserved = NULL;
 }
 
 int nand_image_sync(struct nand *nand)

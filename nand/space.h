@@ -8,11 +8,27 @@
 
 #include "nand/private.h"
 
+/* Writes all of it, at an offset of a file. 0 or -errno. */
+int nand_write_all(int fd, const void *from, uint64_t bytes, uint64_t offset);
+int nand_write_zeroes(int fd, uint64_t offset, uint64_t bytes);
+
+/*
+ * Gives a file's holes space by writing zeroes to them, so that no store into its mapping can want
+ * some: a copy of the file may have got holes. 0 or -errno.
+ */
+int nand_space_fill_holes(int fd, uint64_t bytes);
+
 int nand_space_open(struct nand *nand, struct error_text *error);
 void nand_space_close(struct nand *nand);
 
 /* As `prepare` of struct nand_backend; nothing to do without nand_space_open. */
 int nand_space_take(struct nand *nand, uint32_t block);
+
+/*
+ * Logs that the host could not write to a block, a full one once until it has space again. Returns
+ * -ENOSPC for a full host, else -EIO.
+ */
+int nand_space_failed(struct nand *nand, uint32_t block, int result);
 
 /* As `discard`: gives the space back, unless it is kept. */
 void nand_space_give(struct nand *nand, uint32_t block);

@@ -139,6 +139,13 @@ static int program_image(struct muninn_store *store, struct image_writing *writi
 		writing->pages++;
 		if (!result)
 			continue;
+		/* The host is full, not the flash broken. */
+		if (result == -ENOSPC) {
+			directory_refer_to_segments(store, writing->entry, -1);
+			free(writing->image.bytes);
+			*writing = (struct image_writing){ 0 };
+			return result;
+		}
 		log_line(LOG_LEVEL_WARNING,
 			 "%s: index: segment %u is retired: programming failed (error %d)",
 			 nand_path(store->nand), store->metadata_segment, -result);

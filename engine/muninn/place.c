@@ -18,6 +18,9 @@ static int check_room(struct muninn_store *store, enum record_room room)
 {
 	if (!room_has_segment(store->geometry.room_kept, room, store->space.count))
 		return -ENOSPC;
+	/* What the host has in reserve is for commands that free something. */
+	if (room == RECORD_ROOM_WRITE && nand_host_is_full(store->nand))
+		return -ENOSPC;
 	/* Should this transaction end in an abort, its number must be noted. */
 	if (!aborted_has_room(store, room)) {
 		log_line(LOG_LEVEL_ERROR,

@@ -2,6 +2,8 @@
 /* Seals a row's buffer: programs it to a segment, and adds that to the index. */
 #include "engine/muninn/seal.h"
 
+#include <errno.h>
+
 #include "common/log.h"
 #include "engine/muninn/image.h"
 #include "engine/muninn/nvram.h"
@@ -108,6 +110,11 @@ static int write_segment(struct muninn_store *store, uint32_t row, struct sealin
 		sealing->pages += count;
 		if (!result)
 			continue;
+		/* The host is full, not the flash broken: the segment is as good as before. */
+		if (result == -ENOSPC) {
+			seal_give_up(store, sealing);
+			return result;
+		}
 		log_line(LOG_LEVEL_WARNING,
 			 "%s: segment %u is retired: programming failed (error %d)",
 			 nand_path(store->nand), sealing->segment, -result);

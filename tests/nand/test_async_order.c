@@ -211,10 +211,10 @@ static void test_after_a_failed_program_no_page_of_the_block_under_way_counts(vo
 	arrive(device, 0, 0);
 	assert_int_equal(device->completed, 4);
 	assert_int_equal(device->requests[0].result, 0);
-	assert_int_equal(device->requests[1].result, -EIO);
+	assert_int_equal(device->requests[1].result, -ENOSPC);
 	assert_int_equal(device->requests[2].result, -EIO);
 	assert_int_equal(device->requests[3].result, 0);
-	assert_non_null(strstr(log_captured(), "could not write pages 2 to 2: No space left"));
+	assert_non_null(strstr(log_captured(), "no space for block 0 on the host's file system"));
 	assert_int_equal(next_page(device, 0), 2);
 	assert_int_equal(next_page(device, 1), 1);
 	/* The block goes on where it stands. */

@@ -110,8 +110,8 @@ static void test_a_full_file_system_fails_programs_and_nothing_else(void **state
 	/* The second block was begun before, so it has its space; the third has not. */
 	for (uint64_t page = 12; page < 16; page++)
 		assert_int_equal(program_filled(nand, page, 1), 0);
-	assert_int_equal(program_filled(nand, 16, 1), -EIO);
-	assert_int_equal(program_filled(nand, 24, 1), -EIO);
+	assert_int_equal(program_filled(nand, 16, 1), -ENOSPC);
+	assert_int_equal(program_filled(nand, 24, 1), -ENOSPC);
 	assert_non_null(strstr(log_captured(),
 			       "no space for block 2 on the host's file system (No space left"));
 	assert_null(strstr(log_captured(), "block 3"));
@@ -143,14 +143,14 @@ static void test_a_full_file_system_fails_programs_where_space_is_kept(void **st
 	nand = open_image_ok(directory);
 	test_space = NAND_SPACE_GIVEN_BACK;
 	fill_up(directory->directory, filler, sizeof(filler));
-	assert_int_equal(program_filled(nand, 0, 1), -EIO);
+	assert_int_equal(program_filled(nand, 0, 1), -ENOSPC);
 	assert_int_equal(unlink(filler), 0);
 	while (blocks < 64 && program_filled(nand, blocks * UINT64_C(8), 1) == 0)
 		blocks++;
 	assert_in_range(blocks, 32, 63);
 	/* No erase gives space back, but each block has its own for ever. */
 	assert_int_equal(nand_erase(nand, NAND_CAUSE_USER, 0), 0);
-	assert_int_equal(program_filled(nand, blocks * UINT64_C(8), 1), -EIO);
+	assert_int_equal(program_filled(nand, blocks * UINT64_C(8), 1), -ENOSPC);
 	for (uint64_t page = 0; page < 8; page++)
 		assert_int_equal(program_filled(nand, page, 2), 0);
 	for (uint64_t block = 1; block < blocks; block++)
@@ -176,7 +176,7 @@ static void test_a_copy_that_lost_its_space_fails_programs_and_nothing_else(void
 	close(fd);
 	fill_up(directory->directory, filler, sizeof(filler));
 	nand = open_image_ok(directory);
-	assert_int_equal(program_filled(nand, 1, 1), -EIO);
+	assert_int_equal(program_filled(nand, 1, 1), -ENOSPC);
 	assert_int_equal(read_filled(nand, 0, 1), 0);
 	assert_int_equal(unlink(filler), 0);
 	assert_int_equal(program_filled(nand, 1, 1), 0);
@@ -193,10 +193,10 @@ static void test_space_of_an_erased_block_serves_another(void **state)
 	for (uint64_t page = 0; page < 8; page++)
 		assert_int_equal(program_filled(nand, page, 1), 0);
 	fill_up(directory->directory, filler, sizeof(filler));
-	assert_int_equal(program_filled(nand, 8, 1), -EIO);
+	assert_int_equal(program_filled(nand, 8, 1), -ENOSPC);
 	assert_int_equal(nand_erase(nand, NAND_CAUSE_USER, 0), 0);
 	assert_int_equal(program_filled(nand, 8, 1), 0);
-	assert_int_equal(program_filled(nand, 0, 2), -EIO);
+	assert_int_equal(program_filled(nand, 0, 2), -ENOSPC);
 	assert_int_equal(read_filled(nand, 0, 1), -ENODATA);
 	assert_int_equal(nand_close(nand), 0);
 	unlink(filler);
