@@ -21,25 +21,32 @@ struct record_memory {
 	uint64_t bytes;
 };
 
-/* A store leaves alone what it does not have. */
+/* A store leaves alone, and so 0, what it does not have. */
 struct record_statistics {
+	/* ---- any store ---- */
 	uint64_t committed_sequence;
 	uint64_t used_bytes; /* occupied by records of any age, of record_limits.capacity_bytes */
-	uint64_t segments, segments_free, segments_sealed, segments_metadata;
-	uint64_t rows, tables, internal_versions;
+	uint64_t open_microseconds;                        /* how long opening took */
 	uint64_t records_put, records_got, records_absent; /* since open */
 	uint64_t record_bytes_put;
-	uint64_t user_page_reads;      /* pages read from flash for lookups, wasted ones included */
-	uint64_t false_positive_reads; /* of them: key was not there */
-	uint64_t index_bytes;          /* of the index, in memory */
-	uint64_t table_cache_bytes;    /* of them, the cache of tables on flash */
-	uint64_t table_reads;          /* pages of tables asked of that cache since open ... */
-	uint64_t table_page_reads;     /* ... and those that it had to read from flash */
 	struct record_memory memory[RECORD_MEMORY_KINDS_MAX];
-	uint64_t buffer_bytes;   /* in NVRAM */
+
+	/* ---- one on flash ---- */
+	uint64_t user_page_reads; /* pages read from flash for lookups, wasted ones included */
+	uint64_t index_bytes;     /* of the index, in memory */
+	uint64_t buffer_bytes;    /* of records that are not on flash yet, in NVRAM */
+
+	/* ---- one that gathers records in segments, which it seals and merges ---- */
+	uint64_t segments, segments_free, segments_sealed, segments_metadata;
 	uint64_t sealed_records; /* records in sealed segments */
 	uint64_t sealed_record_bytes;
-	uint64_t open_microseconds; /* how long opening took */
+
+	/* ---- Muninn alone ---- */
+	uint64_t rows, tables, internal_versions;
+	uint64_t false_positive_reads; /* of user_page_reads: the key was not there */
+	uint64_t table_cache_bytes;    /* of index_bytes, the cache of tables on flash */
+	uint64_t table_reads;          /* pages of tables asked of that cache since open ... */
+	uint64_t table_page_reads;     /* ... and those that it had to read from flash */
 };
 
 #endif
