@@ -30,7 +30,7 @@ enum {
 	VALUE_BYTES = 200,
 	ROUNDS = 20,
 	TRANSACTIONS_PER_ROUND_MAX = 400,
-	US_TO_LIVE_MAX = 3000, /* a few transactions */
+	US_TO_LIVE_MAX = 3000, /* some transactions */
 	FREE_MIN = 420
 };
 
@@ -171,8 +171,9 @@ static void run_child(const char *path, uint64_t next, volatile uint64_t *commit
 
 static void kill_and_recover(int rounds)
 {
-	char directory[] = "/tmp/muninn-crash-XXXXXX";
-	char path[64], nvram_path[80];
+	/* In memory where there is some: a process is killed, not the host. */
+	const char *parent = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+	char directory[32], path[64], nvram_path[80];
 	struct error_text error = { "" };
 	uint64_t expected[KEYS] = { 0 };
 	uint64_t nvram_bytes, last = 0, seed = 1, in_flight = 0;
@@ -183,6 +184,7 @@ static void kill_and_recover(int rounds)
 	struct nand *nand = NULL;
 
 	assert_ptr_not_equal(committed, MAP_FAILED);
+	snprintf(directory, sizeof(directory), "%s/muninn-crash-XXXXXX", parent);
 	assert_non_null(mkdtemp(directory));
 	snprintf(path, sizeof(path), "%s/image", directory);
 	snprintf(nvram_path, sizeof(nvram_path), "%s.nvram", path);
