@@ -209,6 +209,7 @@ static void prepare(struct nand *nand, void *context)
 	copy_mapping(&nand->table, &load->stage->table);
 	copy_mapping(&nand->nvram, &load->stage->nvram);
 	memcpy(nand->uuid, load->stage->uuid, sizeof(nand->uuid));
+	memcpy(nand->contents, load->stage->contents, sizeof(nand->contents));
 	load->committed = load->flushed = load->first - 1;
 }
 
