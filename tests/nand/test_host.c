@@ -202,6 +202,56 @@ static void test_space_of_an_erased_block_serves_another(void **state)
 	unlink(filler);
 }
 
+/* A thirty-second of the image is kept for those who free something. */
+static void test_a_full_file_system_leaves_a_reserve_and_says_so(void **state)
+{
+	struct test_directory *directory = mount_small(state, 4 << 20);
+	struct nand_geometry geometry = small_geometry;
+	uint64_t block = 1;
+	char filler[128];
+	struct nand *nand;
+	int result;
+
+	geometry.blocks = 256;
+	assert_int_equal(nand_create(directory->image, &geometry, TEST_NVRAM_BYTES, NULL), 0);
+	nand = open_image_ok(directory);
+	assert_int_equal(program_filled(nand, 0, 1), 0);
+	assert_false(nand_host_is_full(nand));
+	fill_up(directory->directory, filler, sizeof(filler));
+	log_capture();
+	while ((result = program_filled(nand, block * 8, 1)) == 0)
+		assert_true(block++ < geometry.blocks);
+	assert_int_equal(result, -ENOSPC);
+	assert_true(block > 4);
+	assert_true(nand_host_is_full(nand));
+	assert_non_null(strstr(log_captured(), "no space for block"));
+	assert_int_equal(unlink(filler), 0);
+	while (nand_host_is_full(nand))
+		usleep(10000);
+	assert_int_equal(program_filled(nand, block * 8, 1), 0);
+	assert_int_equal(nand_close(nand), 0);
+}
+
+/* Stores to it must not want space later. */
+static void test_holes_of_a_copied_nvram_are_filled_at_opening(void **state)
+{
+	struct test_directory *directory = mount_small(state, 2 << 20);
+	struct nand *nand = create_image(directory);
+	int fd;
+
+	memset(nand_nvram(nand, NULL), 0, TEST_NVRAM_BYTES);
+	assert_int_equal(nand_close(nand), 0);
+	fd = open(directory->nvram, O_RDWR | O_CLOEXEC);
+	assert_int_equal(
+		fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 4096, TEST_NVRAM_BYTES),
+		0);
+	assert_int_equal(lseek(fd, 0, SEEK_HOLE), 4096);
+	nand = open_image_ok(directory);
+	assert_int_equal(lseek(fd, 0, SEEK_HOLE), 4096 + TEST_NVRAM_BYTES);
+	assert_int_equal(nand_close(nand), 0);
+	close(fd);
+}
+
 static void test_creation_without_space_leaves_nothing(void **state)
 {
 	struct test_directory *directory = mount_small(state, 1 << 20);
@@ -246,6 +296,8 @@ int main(void)
 		IN_DIRECTORY(test_a_full_file_system_fails_programs_where_space_is_kept),
 		IN_DIRECTORY(test_a_copy_that_lost_its_space_fails_programs_and_nothing_else),
 		IN_DIRECTORY(test_space_of_an_erased_block_serves_another),
+		IN_DIRECTORY(test_a_full_file_system_leaves_a_reserve_and_says_so),
+		IN_DIRECTORY(test_holes_of_a_copied_nvram_are_filled_at_opening),
 		IN_DIRECTORY(test_creation_without_space_leaves_nothing),
 		IN_DIRECTORY(test_an_erase_gives_its_space_back),
 	};
