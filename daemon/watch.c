@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "common/log.h"
 #include "common/clock.h"
+#include "common/log.h"
 #include "daemon/server.h"
 #include "daemon/tgt_control.h"
 

@@ -24,7 +24,7 @@ struct engine;
 struct engine_txn;
 
 struct hidden {
-	struct record_hidden asked; /* what the record store calls */
+	struct record_hidden asked;   /* what the record store calls */
 	struct hidden_interval *list; /* by partition, identifier and `at` */
 	uint32_t count, capacity;
 	/* On record: how many bytes each chunk has. */

@@ -189,15 +189,19 @@ int engine_snapshot_attribute_get(struct engine_txn *txn, struct engine_address 
 				  uint32_t capacity, uint32_t *length)
 {
 	struct partition *current, source;
-	struct partition_origin origin;
+	struct partition_origin origin = { 0 };
 	struct old_view *earlier;
 	int result = find_shown(txn, address, &current, &earlier);
 
 	if (result)
 		return result;
-	origin = earlier ? earlier->partition.origin : current->origin;
-	if (current)
+	/* An earlier partition may be shown while there is a current one of its ID. */
+	if (current) {
+		origin = current->origin;
 		partition_release(txn->engine, current);
+	}
+	if (earlier)
+		origin = earlier->partition.origin;
 	for (unsigned n = 0; n < above && !result; n++) {
 		result = go_up(txn->engine, origin, &source);
 		origin = source.origin;
