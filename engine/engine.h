@@ -110,10 +110,10 @@ enum engine_mode {
 
 /*
  * Waits for its turn. Only the thread that began a transaction uses and ends it. -ENOMEM.
- * -EOVERFLOW: the engine has 2^48 sequence numbers in 2^32 slots, of which it uses one for each
- * history_interval_ms, or for each command. When there are no more slots, what needs a moment of
- * its own (versions, going back, clones) ends with this error; when there are no more numbers
- * either, every writing transaction. Reading goes on.
+ * -EOVERFLOW: the engine has 2^48 sequence numbers in 2^32 slots. It uses one slot for each
+ * history_interval_ms, or for each command. When there are no more slots, versions, rollbacks and
+ * clones end with this error, because they need a moment of their own. When there are no more
+ * numbers either, every writing transaction does. Reading goes on.
  */
 int engine_begin(struct engine *engine, enum engine_mode mode, struct engine_txn **txn);
 
@@ -138,7 +138,7 @@ uint64_t engine_txn_sequence_max(const struct engine_txn *txn);
  */
 int engine_commit(struct engine_txn *txn, bool stable);
 
-/* Ends a transaction, nothing of which happened. Also right for reading ones. */
+/* Ends a transaction and takes back all that it did. Also right for reading ones. */
 void engine_abort(struct engine_txn *txn);
 
 /*
@@ -375,9 +375,10 @@ int engine_set_memo(struct engine *engine, uint64_t memo, bool stable);
 #define ENGINE_PRIVATE_PAGE UINT32_C(0xFFFFFFFF)
 
 /*
- * Makes membership `number` of a user object that of `collection`, 0 = of none; the one that it was
- * before ends. -EINVAL: not a user object, number out of range, no such collection. -EEXIST: the
- * object is in that collection already. -EFBIG: more than ENGINE_MEMBERSHIPS_MAX.
+ * Makes a user object a member of `collection` (0: of none) under membership `number`, in place of
+ * the collection that this number stood for before. -EINVAL: not a user object, number out of
+ * range, no such collection. -EEXIST: the object is in that collection already. -EFBIG: more than
+ * ENGINE_MEMBERSHIPS_MAX.
  */
 int engine_object_membership_set(struct engine_object *object, uint32_t number,
 				 uint64_t collection);
@@ -477,8 +478,8 @@ int engine_object_list_count(struct engine_object *object, enum engine_list what
 			     uint64_t *count);
 
 /*
- * The sequence number of the last command that changed the list; it may be that of a later one
- * after the unit was opened or a command failed. So of two equal ones the list is the same.
+ * The sequence number of the last command that changed the list. After the unit was opened, or a
+ * command failed, it may be higher. So if it is equal twice, the list is the same.
  */
 int engine_object_list_sequence(struct engine_object *object, enum engine_list what,
 				uint64_t *sequence);

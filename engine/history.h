@@ -63,8 +63,8 @@ struct engine_version {
 	uint64_t used_bytes, objects; /* of the partition then; versions of the device: 0 */
 	/*
 	 * Put since the version before: in the partition, or, of a version of the device, on the
-	 * whole device. The most that the version holds alone. A crash may take back what was put
-	 * in the last second before.
+	 * whole device. The version alone holds no more than this. A crash may take back the last
+	 * second of the count.
 	 */
 	uint64_t written_bytes;
 	char name[ENGINE_VERSION_NAME_MAX + 1]; /* "": none */
@@ -85,15 +85,15 @@ int engine_version_find(struct engine_txn *txn, uint64_t partition, const char *
 /*
  * Ends a version: what only it needs can be reclaimed. Partition 0 for versions of the device.
  * -EBUSY: a clone stands on it, or did at a moment that can be reached. -EPERM: the partition's
- * retention is locked (of the device: that of any partition).
+ * retention is locked, or for a version of the device any partition's retention.
  */
 int engine_version_drop(struct engine_txn *txn, uint64_t partition, uint32_t version);
 
 /*
  * A version number for a moment of a partition, in memory only: it keeps nothing from being
  * reclaimed, and ends with the engine (-ENOENT for its number then). The same moment has the same
- * number; that of one that nothing was read at for ENGINE_VIEW_UNUSED_MS may be given to another
- * one. -EFBIG: all are in use. Works in reading transactions.
+ * number. After ENGINE_VIEW_UNUSED_MS without a read at it, another moment may get the number.
+ * -EFBIG: all are in use. Works in reading transactions.
  */
 int engine_view_open(struct engine_txn *txn, uint64_t partition, struct engine_moment moment,
 		     uint32_t *version);
@@ -125,7 +125,10 @@ int engine_history(struct engine_txn *txn, uint64_t partition, struct engine_his
 #define ENGINE_HIDDEN_MAX 65536
 /* ... and so many in any case, whatever others have. */
 #define ENGINE_HIDDEN_OWN 8
-/* That one goes back behind, which leads behind another one, and so on. */
+/*
+ * A rollback to a moment between another rollback and its moment leads back behind that one, and so
+ * on: a reader follows at most so many.
+ */
 #define ENGINE_HIDDEN_STEPS 4096
 
 /*
@@ -133,20 +136,20 @@ int engine_history(struct engine_txn *txn, uint64_t partition, struct engine_his
  * reached by its versions and moments as before, so that a rollback can itself be rolled back,
  * until it is reclaimed. A few records, whatever the size. Versions, retention and clones are not
  * touched: a partition that the device's brings back has its own ones. Must come before all changes
- * of its transaction and is its only change: -EINVAL. -EFBIG: as many of it as
- * there may be are on record that moments which can be reached lie behind, or it would lead by
- * ENGINE_HIDDEN_STEPS. -EPERM, of the device: a partition whose retention is locked would
- * vanish. -ENOENT, -ENODATA, -ESTALE as engine_moment_resolve.
+ * of its transaction and is its only change: -EINVAL. -EFBIG: as many rollbacks of it as there may
+ * be are on record, and moments that can be reached need them; or a reader would follow more than
+ * ENGINE_HIDDEN_STEPS. -EPERM, of the device: a partition whose retention is locked would vanish.
+ * -ENOENT, -ENODATA, -ESTALE as engine_moment_resolve.
  */
 int engine_rollback(struct engine_txn *txn, uint64_t partition, struct engine_moment to);
 
 /*
  * One user object is again as at `to`, which is a modification like any other. It may have been
  * removed since; one that did not exist then is removed. It is a member of the collections of then
- * again, as far as they are still there, and of no others that it knows of. A few records, whatever
- * the size: what was put since is hidden. Only a small one, and where hiding can't be had, is put
- * again where it differs: see docs/objects.md, "Rollbacks". -ENOENT: neither then nor now. -EFBIG:
- * it would have to be put again, and is too large for that.
+ * again, as far as they are still there, and of no others that it knows of. It puts a few records,
+ * whatever the size, because it hides the newer data. Where the object is small, or no interval can
+ * be had, it puts the differing data once more: see docs/objects.md, "Rollbacks". -ENOENT: neither
+ * then nor now. -EFBIG: it would have to put the data once more, and the object is too large.
  */
 int engine_rollback_object(struct engine_txn *txn, uint64_t partition, uint64_t object,
 			   struct engine_moment to);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Differences between two moments of a partition. What was not touched in between is told by
- * sequence numbers: an object by that of its last modification, a piece by that of its record.
+ * Differences between two moments of a partition. Sequence numbers tell what nobody touched in
+ * between: an object has the number of its last modification, a piece the number of its record.
  */
 #include "common/bytes.h"
 #include "engine/history/moments.h"
 #include "engine/objects/data.h"
 
 /*
- * Objects and pieces that are looked at in one call; objects of which it is known that nothing was
- * put count as less.
+ * One call looks at so many objects and pieces. An object counts as less if it is known that no
+ * command has changed it.
  */
 #define LOOKS_MAX   16384
 #define LOOKS_FULL  16
@@ -67,8 +67,8 @@ static int open_side(struct engine_txn *txn, struct partition *current, struct e
 }
 
 /*
- * Whether the later moment's reader sees all that the earlier one's sees, under the same keys, and
- * only what was put since besides.
+ * Whether a reader at the later moment sees every record that a reader at the earlier one sees,
+ * under the same keys, and beside them only newer records.
  */
 static bool are_on_one_line(const struct diff *diff)
 {
@@ -223,7 +223,7 @@ static void report(struct diff *diff, enum engine_difference_kind kind, uint64_t
 	};
 }
 
-/* Whether what a side has of `sequence` is the partition's own, not that of a clone's source. */
+/* Whether the partition wrote `sequence` itself. If not, the clone's source wrote it. */
 static bool is_own(const struct side *side, uint64_t sequence)
 {
 	return !side->state.origin.index || sequence >= side->state.origin.since;

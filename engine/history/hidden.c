@@ -7,7 +7,7 @@
 #include "common/bytes.h"
 #include "engine/history/past.h"
 
-/* That are dropped in one transaction. */
+/* One transaction drops so many. */
 #define DROPPED_AT_ONCE 256
 
 /* ---- order ---- */
@@ -71,7 +71,7 @@ uint64_t hidden_next_of(const struct hidden *hidden, uint16_t partition, uint64_
 		       : RECORD_NEWEST;
 }
 
-/* The later one; of one transaction's two that of the smaller scope, which is `b`. */
+/* The later one. If one transaction made both: `b`, which has the smaller scope. */
 static const struct hidden_interval *later(const struct hidden_interval *a,
 					   const struct hidden_interval *b)
 {
@@ -88,7 +88,7 @@ const struct hidden_interval *hidden_last(const struct hidden *hidden, uint16_t 
 	return last;
 }
 
-/* The last one that a reader of the key is behind. */
+/* The last interval that counts for a reader of the key at `bound`. */
 static const struct hidden_interval *last_for(const struct hidden *hidden,
 					      const struct record_key *key, uint64_t bound)
 {
@@ -151,7 +151,7 @@ uint32_t hidden_count(const struct hidden *hidden, uint16_t partition)
 
 /* ---- the list ---- */
 
-/* One more fits into an array with `count` elements. */
+/* Makes space for one more in an array with `count` elements. */
 static int grow(void **array, uint32_t count, uint32_t *capacity, size_t element_bytes)
 {
 	uint32_t wanted = *capacity ? *capacity * 2 : 16;
@@ -188,7 +188,7 @@ static void insert(struct hidden *hidden, const struct hidden_interval *interval
 	hidden->count++;
 }
 
-/* Takes out some, in the order of the list, which are on record no more. */
+/* Takes some out of the list, given in its order. They are no longer on record. */
 static void take_out(struct hidden *hidden, const struct hidden_interval *dropped, uint32_t count)
 {
 	uint32_t from, kept;
@@ -266,8 +266,8 @@ void hidden_free(struct hidden *hidden)
 /* ---- changes ---- */
 
 /*
- * A partition, and the objects of a partition together, have as many as are still free, and
- * ENGINE_HIDDEN_OWN in any case: so nobody takes all, and no other's take these.
+ * The first limit of hidden.h: a partition may have as many intervals as are still free, and
+ * ENGINE_HIDDEN_OWN in any case. The same holds for all objects of a partition together.
  */
 static bool has_space(const struct hidden *hidden, const struct hidden_interval *interval)
 {
@@ -279,7 +279,7 @@ static bool has_space(const struct hidden *hidden, const struct hidden_interval 
 	return own < max_u64(free, ENGINE_HIDDEN_OWN);
 }
 
-/* Objects that would be found by too many steps are put again: see rollback_object.c. */
+/* The second limit. Objects have their own: rollback_object.c puts the data once more instead. */
 static bool is_too_deep(const struct hidden *hidden, const struct hidden_interval *interval)
 {
 	return !interval->identifier && hidden_steps(hidden, interval->partition, 0, interval->to,

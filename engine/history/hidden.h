@@ -1,11 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * What rollbacks hide. An interval at sequence number r to b hides the numbers between b and r from
- * every reader whose bound is r or more; to others all is as it was. So what a reader sees is
- * always one line of history, without branches, and everything above works as if what is hidden had
- * never been. An interval's scope is the device, a partition, or one object, of which it hides data
- * only: the onode is put again as it was, which is a modification like any other. All intervals are
- * in memory, and in one table of the root.
+ * What rollbacks hide. A rollback at sequence number r, back to b, makes an interval. It hides the
+ * numbers between b and r from every reader whose bound is r or more. Other readers see everything
+ * as before. So each reader sees one line of history, without branches, and no code above has to
+ * know what is hidden.
+ *
+ * An interval's scope is the device, a partition, or one object. The interval of an object hides
+ * only its data: the rollback puts the old onode once more, like any other modification. All
+ * intervals are in memory, and in one table of the root.
+ *
+ * Limits, and what ends with -EFBIG there (docs/objects.md, "How many there may be"):
+ *
+ *  limit                      who meets it                        what is refused
+ *  ENGINE_HIDDEN_MAX less     a partition, the device, or all     its rollback; of an object, the
+ *  all that there are         objects of a partition together     interval: the data is put again
+ *  ENGINE_HIDDEN_OWN          the same, when the first is lower   nothing up to here, whatever
+ *                                                                 others have
+ *  ENGINE_HIDDEN_STEPS        a partition's or the device's       its rollback
+ *                             readers, following one by one
+ *  STEPS_MANY, STEPS_MAX in   an object's readers, the same       the interval: the data is put
+ *  rollback_object.c                                              again
+ *  none: hidden_add_beside    a partition that a rollback of      nothing: at most one a partition
+ *                             the device leaves as it is          for each rollback of the device
+ *  HIDDEN_MAX                 nobody: the sum of all above        nothing: bounds what is loaded
  */
 #ifndef MUNINN_ENGINE_HISTORY_HIDDEN_H
 #define MUNINN_ENGINE_HISTORY_HIDDEN_H
@@ -14,8 +31,9 @@
 #include "engine/history/hidden_chunks.h"
 
 /*
- * More there never are: those that all share, the own ones of each index and of its objects, and
- * one of each index beside the last of the device that all share, and beside the device's own.
+ * There are never more: those that all share; of each index its own ones and its objects' own ones;
+ * and of each index those that hidden_add_beside added: one with the last interval of the device
+ * that all share, and one with each of the device's own.
  */
 #define HIDDEN_MAX        (ENGINE_HIDDEN_MAX + (3 * ENGINE_HIDDEN_OWN + 1) * (UINT16_MAX + 1))
 #define HIDDEN_CHUNKS_MAX (HIDDEN_MAX / HIDDEN_CHUNK_FULL + 1)
@@ -93,12 +111,12 @@ void hidden_undo(struct hidden *hidden, uint64_t at);
 int hidden_follow(struct engine_txn *txn);
 
 /*
- * Drops some, in the order of the list, of which nobody can tell that they are gone, in a
- * transaction of their own. Errors leave all as it was.
+ * Drops some intervals, given in the order of the list, in a transaction of its own. The caller
+ * knows that no reader needs them. Errors leave all as it was.
  */
 int hidden_drop(struct engine *engine, const struct hidden_interval *dropped, uint32_t count);
 
-/* All of a partition index, the objects' too, which nothing shows any more. */
+/* Drops all of a partition index and of its objects. No moment shows the partition any more. */
 int hidden_drop_partition(struct engine *engine, uint16_t partition);
 
 #endif

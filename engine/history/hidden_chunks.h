@@ -33,8 +33,8 @@ static inline uint32_t hidden_bytes(const struct hidden_interval *interval)
 }
 
 /*
- * Calls `take` for each interval of a chunk; *length: that of the chunk. Errors of `take`, and
- * -EBADMSG, -EIO.
+ * Calls `take` for each interval of a chunk, and sets *length to the chunk's length. Errors of
+ * `take`, and -EBADMSG, -EIO.
  */
 int hidden_chunk_load(struct record_store *store, uint32_t number,
 		      int (*take)(void *context, const struct hidden_interval *interval),

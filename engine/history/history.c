@@ -273,8 +273,8 @@ int history_horizon(struct engine *engine, const struct history *history,
 	if (history == device) {
 		limit = max_u64(limit, device->device.lossy_removed);
 		/*
-		 * Those that give up for space have all that is newer than this, whatever else they
-		 * keep.
+		 * A partition whose own policy gives history up for space keeps everything from
+		 * this bound on. What else it keeps does not matter to the device.
 		 */
 		if (device->device.lossy)
 			limit = max_u64(limit, device->device.reclaimed);

@@ -62,7 +62,7 @@ int left_out_shows(struct engine *engine, struct partition *root, const struct h
 	return result;
 }
 
-/* Moments are ends of slots: that of this one is the first that does not show it. */
+/* The end of this slot is the first moment that does not show the partition. */
 static int begin(struct engine_txn *txn, struct partition *root, struct history *history)
 {
 	struct device_history *device = &root->history->device;
@@ -150,7 +150,7 @@ static int add(struct left_out *found, struct left_out_element element)
 	return 0;
 }
 
-/* Adds a partition of the moment `bound` if that does not show it. */
+/* Adds an element of the table as of `bound` if the moment leaves its partition out. */
 static int add_left_out(struct engine *engine, uint64_t element, uint64_t bound,
 			struct left_out *found)
 {
@@ -161,7 +161,10 @@ static int add_left_out(struct engine *engine, uint64_t element, uint64_t bound,
 		return add(found, (struct left_out_element){ .element = element });
 	if (result)
 		return result;
-	/* One that no moment shows any more may be gone altogether, and its index another one's. */
+	/*
+	 * No moment may need this partition any more. Then merging has dropped its state, and its
+	 * index may have got another owner.
+	 */
 	result = partition_state_of(engine->store, (uint16_t)element, bound, &state);
 	if (result == -ENOENT)
 		return add(found, (struct left_out_element){ element, .is_nothing = true });
@@ -198,8 +201,8 @@ void left_out_free(struct left_out *found)
 }
 
 /*
- * A rollback of the partition of the same number, to just before: it takes the place of the
- * device's, and hides nothing.
+ * Keeps one partition as it is. It gets an interval of its own at the same number as the device's,
+ * back to the number before. The smaller scope counts, so nothing of the partition is hidden.
  */
 static int keep_one(struct engine_txn *txn, struct partition *root, struct left_out_element one)
 {

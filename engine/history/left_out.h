@@ -42,7 +42,7 @@ int left_out_follow(struct engine_txn *txn, struct partition *root, struct parti
  */
 int left_out_check(struct engine *engine, uint64_t id, uint64_t bound);
 
-/* An element of the table of partitions; is_nothing: what it was is gone, its index is free. */
+/* An element of the table of partitions. is_nothing: its index has another owner, or none. */
 struct left_out_element {
 	uint64_t element;
 	bool is_nothing;
@@ -54,13 +54,13 @@ struct left_out {
 	uint32_t count, capacity;
 };
 
-/* Finds those that the moment `bound` does not show, though they were there. -ENOMEM, ... */
+/* Finds the partitions that were there at `bound`, but are left out of it. -ENOMEM, ... */
 int left_out_find(struct engine *engine, uint64_t bound, struct left_out *found);
 void left_out_free(struct left_out *found);
 
 /*
- * Leaves them as they are, in the transaction that has rolled back the device. `root`: as of the
- * rollback, pinned; the caller marks its history. -ENOSPC, ...
+ * Keeps the found partitions as they are, in the transaction that has rolled back the device.
+ * `root` is pinned, in the state after the rollback; the caller marks its history. -ENOSPC, ...
  */
 int left_out_keep(struct engine_txn *txn, struct partition *root, const struct left_out *found);
 

@@ -243,7 +243,7 @@ int moment_of_version(struct engine_txn *txn, uint64_t id, uint32_t version, uin
 }
 
 /*
- * Sets the bound as of which a view of one number shows directories. That is the moment before the
+ * Sets the bound at which a view of one number reads directories. It is the moment before the
  * number, unless the partition was not there then: made later, or gone until a rollback of the
  * device brought it back, with just the directories that it shows now.
  */

@@ -133,7 +133,7 @@ static int floor_of_new(struct engine_txn *txn, const struct partition *root,
 {
 	struct engine *engine = txn->engine;
 	const struct engine_retention *now = history_policy(engine, partition->history);
-	/* The device's policy is about partitions that inherit it, of which the root is not one. */
+	/* The device's policy is about partitions that inherit it. The root is none of them. */
 	const struct history inherits = history_new(RECORD_ROOT_INDEX, 0);
 	bool of_device = partition == root;
 	int result = history_horizon(engine, of_device ? &inherits : partition->history,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Going back of partitions and of the device: a note that hides what came after. Of single objects:
- * rollback_object.c.
+ * Rolls back partitions and the device: it notes a hidden interval, which hides what came after the
+ * moment. rollback_object.c does the same for single objects.
  */
 #include "common/bytes.h"
 #include "engine/history/left_out.h"
@@ -10,7 +10,7 @@
 #include "engine/history/retention.h"
 #include "engine/history/times.h"
 
-/* Forgets all that is known of a partition (or of everything) as it was before the rollback. */
+/* Makes memory forget the state of a partition, or of the device, from before the rollback. */
 static void forget(struct engine_txn *txn, struct partition *partition)
 {
 	struct engine *engine = txn->engine;
@@ -29,8 +29,9 @@ static void forget(struct engine_txn *txn, struct partition *partition)
 }
 
 /*
- * Rollbacks of what is locked are all kept, so there are few of them. Any number of others can take
- * one another's place; these leave the locked ones their room.
+ * The device keeps each rollback of what is locked, so only a limited number of them can follow.
+ * Without a lock any number can, one taking the place of another: these leave the locked ones their
+ * room.
  */
 static void raise_room(struct engine_txn *txn, const struct partition *partition)
 {
@@ -63,7 +64,7 @@ static int roll_back(struct engine_txn *txn, struct partition *partition, uint64
 		result = left_out_keep(txn, root, &left_out);
 		root->history->device.hidden_chunks = engine->past->hidden.chunks;
 		partition_mark_history(txn, root);
-		/* Which policies there are hangs on the table of partitions. */
+		/* With the table of partitions, the policies that count change too. */
 		if (!result && of_device)
 			result = retention_recount(txn, root);
 		partition_release(engine, root);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Going back of single objects. The onode is put again as it was. The data of then comes back by a
- * note that hides what was put since; where there is little of it, or that can't be, by putting it
- * again.
+ * Rolls back single objects. It puts the old onode once more. For the data it notes a hidden
+ * interval, which hides the newer pieces. If there are few old pieces, or no interval can be had,
+ * it puts the old pieces once more instead.
  */
 #include "common/bytes.h"
 #include "engine/history/merge.h"
@@ -11,8 +11,9 @@
 #include "engine/objects/data.h"
 
 /*
- * Rollbacks of one object that its data is found by, each of which a reader of an old piece goes
- * by. With so many it is put again, if it is not too large for that.
+ * A reader of an old piece follows the object's intervals one by one. When it would follow so many
+ * (STEPS_MANY), the rollback puts the data once more. An object that is too large for that gets
+ * further intervals up to STEPS_MAX; then the rollback is refused.
  */
 #define STEPS_MANY 512
 #define STEPS_MAX  4096

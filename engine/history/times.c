@@ -294,7 +294,8 @@ static int append(struct engine_txn *txn, struct partition *root, const struct t
 		result = record_get(txn->engine->store, key_of_table(RECORD_ID_TIMES, chunk),
 				    RECORD_NEWEST, record, sizeof(record), &info);
 	/*
-	 * More there may be of a command of which a recovery without NVRAM has found only a part.
+	 * The chunk may be longer: a recovery without NVRAM may have found this record of a
+	 * command, and not the one of the history.
 	 */
 	if (result == -ENOENT || (at && !result && info.length < at))
 		result = -EBADMSG;

@@ -85,7 +85,7 @@ int times_note(struct engine_txn *txn);
  */
 int times_note_found(struct engine *engine, uint64_t committed);
 
-/* Drops some chunks of which everything is older than `sequence`. -ENOSPC, -EIO. */
+/* Drops some chunks that hold only entries older than `sequence`. -ENOSPC, -EIO. */
 int times_forget(struct engine_txn *txn, struct partition *root, uint64_t sequence);
 
 #endif

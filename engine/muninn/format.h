@@ -64,8 +64,8 @@ struct record_header {
 	uint64_t sequence;
 	/*
 	 * It may absorb records with numbers from here on; none if this is above its own number.
-	 * What is stored may be later than what was put: they are equal if that was a multiple of
-	 * RECORD_REACH_STEP and not too far back.
+	 * The stored number may be later than the one that the caller gave. Both are equal if the
+	 * caller's was a multiple of RECORD_REACH_STEP and not too far back.
 	 */
 	uint64_t epoch;
 	uint16_t length;

@@ -17,7 +17,7 @@
 #include "engine/records/space.h"
 
 /*
- * Pages of a segment of the ring that have not been looked at. `spare` is that of the last one, if
+ * Pages of a segment of the ring that have not been looked at. `spare` belongs to the last one, if
  * `known`.
  */
 struct cursor {

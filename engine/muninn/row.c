@@ -5,11 +5,11 @@
  * History's row takes the records of snapshots and rollbacks, which must not wait until a whole
  * segment is programmed. So it always finds a second buffer. As soon as it has one, nothing is put
  * to the first, and this is programmed a few pages at a time behind each command (seal_catch_up).
- * The row fills slowly. It is sealed half empty when the other rows have sealed one segment each,
- * so that no more of it is lost with the NVRAM than of them.
+ * The row fills slowly. It is sealed half empty when the other rows have sealed one segment each.
+ * So it loses no more with the NVRAM than they do.
  *
- * The buffers' areas in NVRAM say whose they are. The older one of a row has the lower serial. A
- * buffer whose serial is not above that of the row's last segment has been sealed.
+ * The buffers' areas in NVRAM say which row they belong to. The older buffer of a row has the lower
+ * serial. A buffer has been sealed if its serial is not above the serial of the row's last segment.
  */
 #include "engine/muninn/row.h"
 

@@ -450,7 +450,7 @@ static int check_space(struct target *object, bool replaces)
 	return result ? result : purge(object);
 }
 
-/* Membership `number` becomes that of the opened collection. */
+/* Makes the object's membership `number` one of the opened collection. */
 static int change_to(struct target *object, uint32_t number, const uint8_t *before, uint32_t length,
 		     struct target *collection, struct collection_state *state)
 {

@@ -49,7 +49,7 @@ int membership_is_live(const struct target *target, const uint8_t *value, uint32
 int membership_change(struct target *object, uint32_t number, uint64_t collection);
 
 /*
- * The members of an opened collection. `header` becomes that of the set, which points to it.
+ * Opens the set of an opened collection's members. The set points to `header`, which this fills.
  * -EINVAL: something else.
  */
 int collection_set(struct engine_object *object, struct idset *set, struct idset_header *header);

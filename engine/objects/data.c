@@ -336,7 +336,7 @@ int data_change(struct target *target)
 	return result;
 }
 
-/* Writes `length` bytes at `from` of a piece of which some other bytes may have to be kept. */
+/* Writes `length` bytes at `from` of a piece. Other bytes of the piece stay as they are. */
 static int write_part(struct target *target, uint32_t piece, uint32_t from, const uint8_t *data,
 		      uint32_t length)
 {

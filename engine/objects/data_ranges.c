@@ -66,8 +66,8 @@ int engine_object_truncate(struct engine_object *object, uint64_t length)
 /* ---- clear ---- */
 
 /*
- * Zeros over bytes offset..end - 1 (offset < end) of what the object has. A piece of which nothing
- * else is left becomes a hole.
+ * Puts zeros over bytes offset..end - 1 (offset < end), as far as the object has them. A piece
+ * without any other bytes becomes a hole.
  */
 static int clear_range(struct target *target, uint64_t offset, uint64_t end)
 {

@@ -34,7 +34,7 @@ struct history_calls {
 	int (*load)(struct engine *engine, struct partition *partition);
 	int (*put)(const struct record_writer *writer, uint16_t index,
 		   const struct history *history);
-	/* Where it counts what was put in the partition since its last version: written.h. */
+	/* Where it counts the bytes put in the partition since its last version: written.h. */
 	uint64_t *(*written_bytes)(struct history *history);
 	/* Whether no moments of a partition are kept but versions. */
 	bool (*keeps_nothing)(const struct engine *engine, const struct partition *partition);

@@ -20,7 +20,7 @@ struct kept_bound {
 	uint64_t partition; /* ID */
 	uint64_t bound;
 	uint32_t version;    /* 0: not in use */
-	uint32_t generation; /* counts if it is that of the table */
+	uint32_t generation; /* the entry counts if the table has the same */
 };
 
 struct kept_state {

@@ -67,7 +67,7 @@ static inline struct record_key key_of_onode_chunk(uint16_t partition, uint64_t 
 	return key_make(RECORD_CLASS_METADATA, partition, object, piece);
 }
 
-/* A part of a set's node. The identifier is that of a reserved set, or of a collection. */
+/* A part of a set's node. The identifier names a reserved set, or a collection. */
 static inline struct record_key key_of_node(uint16_t partition, uint64_t set, uint32_t part)
 {
 	bool of_history = set == RECORD_ID_VERSION_SET || set == RECORD_ID_CLONE_SET;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Where clones find what they have not got themselves. A record that a clone's index does not have
- * is that of its source's index as of the clone's origin, and so on. Everything that reads goes
- * through record_get, which asks here, so that nobody else knows of it.
+ * Where a clone finds records that it has not written itself: under its source's index, as of the
+ * clone's origin. The source may be a clone itself, and so on. All reads go through record_get,
+ * which asks here, so no other code knows of it.
  */
 #ifndef MUNINN_ENGINE_OBJECTS_LINEAGE_H
 #define MUNINN_ENGINE_OBJECTS_LINEAGE_H
@@ -30,8 +30,7 @@ struct lineage {
 	pthread_mutex_t mutex;
 	struct lineage_entry entries[LINEAGE_ENTRIES];
 	/*
-	 * Indices that may be those of clones: somebody has seen such a state. Read without the
-	 * mutex.
+	 * Indices that clones may have: somebody has seen such a state. Read without the mutex.
 	 */
 	uint8_t clones[(UINT16_MAX + 1) / 8];
 };
@@ -39,7 +38,7 @@ struct lineage {
 void lineage_init(struct lineage *lineage);
 void lineage_destroy(struct lineage *lineage);
 
-/* That of a store, which has one. */
+/* The lineage of a store that has one. */
 static inline struct lineage *lineage_of(const struct record_store *store)
 {
 	return (struct lineage *)store->lineage;
@@ -48,7 +47,7 @@ static inline struct lineage *lineage_of(const struct record_store *store)
 /* Forgets what the states said: one of them, or which one is found, has changed. */
 void lineage_forget(struct lineage *lineage);
 
-/* Notes that an index is that of a clone. */
+/* Notes that a clone has this index. */
 void lineage_note(struct lineage *lineage, uint16_t index);
 
 /* How many sources a partition has behind it as of `bound`; negative errno. */

@@ -103,7 +103,7 @@ struct old_view {
 	struct engine_address address;
 	uint64_t bound;         /* 0: nothing kept */
 	uint64_t objects_bound; /* the same but for views by sequence number: see struct view */
-	bool one_object;        /* only for one: the partition is that of now */
+	bool one_object;        /* only for one: the partition is read as of now */
 	struct partition partition;
 	struct onode *onode; /* the object looked at last, or NULL */
 };

@@ -223,9 +223,9 @@ static uint8_t choose_spilling(const struct onode *onode, uint32_t space)
 }
 
 /*
- * Every modification is a moment of the object, so its records stay. Those of which only accessed
- * times are new need not, nor those of collections, of which single modifications are not asked
- * for.
+ * Every modification of a user object is a moment of it, so its records stay. A newer record may
+ * absorb one in which only the accessed time is new. It may also absorb a collection's, because
+ * nobody asks for single modifications of collections.
  */
 static unsigned flags_of(const struct record_writer *writer, const struct onode *onode)
 {

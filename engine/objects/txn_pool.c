@@ -5,9 +5,9 @@
 #include "engine/objects/objects.h"
 
 /*
- * So many are made when the engine is opened. When more are open at once, further ones are made,
- * and kept. There are never more than threads that call the engine, each of which has one open: a
- * unit's I/O threads, at most 64, and the few that work behind them.
+ * The engine makes so many when it is opened. When more are open at once, it makes further ones and
+ * keeps them. Each thread that calls the engine has one open at a time: a unit's I/O threads, at
+ * most 64, and the few that work behind them.
  */
 #define TRANSACTIONS_MADE 32
 #define PAGES_EACH        2

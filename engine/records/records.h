@@ -231,9 +231,8 @@ struct record_store_operations {
 		   void *value, uint32_t capacity, struct record_info *info);
 
 	/*
-	 * get for the `count` keys, at most RECORD_RUN_MAX, whose pieces follow one another from
-	 * that of `key`, so that a store can read them in one request. Their values stand
-	 * `capacity` bytes apart.
+	 * get for `count` keys, at most RECORD_RUN_MAX: `key` and those of the pieces behind it. A
+	 * store can read them in one request. Their values stand `capacity` bytes apart.
 	 */
 	void (*get_run)(struct record_store *store, const struct record_key *key, uint32_t count,
 			uint64_t bound, uint8_t *values, uint32_t capacity,

@@ -44,7 +44,7 @@ struct idset {
 	struct cache *nodes;         /* of struct idset_node; not used when `bound` is one of old */
 	struct idset_header *header; /* the owner's */
 	struct record_key first;     /* key of its first record; others differ by their piece */
-	uint64_t bound; /* RECORD_NEWEST, or the sequence number as of which it is read */
+	uint64_t bound; /* reads see the set as of this sequence number; RECORD_NEWEST: now */
 };
 
 /* Encodes into IDSET_HEADER_BYTES bytes. */

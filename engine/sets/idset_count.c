@@ -27,7 +27,7 @@ void idset_counts_change(struct idset *set, const struct idset_path *path, uint3
 		struct idset_node *node = path->nodes[path->depth - 1 - level];
 		uint64_t *count = &node->counts[path->indexes[path->depth - 1 - level]];
 
-		/* Known or not: what is counted from now on is that of the open transaction. */
+		/* Even if it is not known: from now on the open transaction's state is counted. */
 		cache_mark_touched(set->nodes, &node->entry);
 		if (level <= split)
 			*count = 0;
@@ -45,7 +45,7 @@ struct frame {
 	uint64_t sum;
 };
 
-/* Adds up what is known, up to the first child of which it is not. true: that is the whole node. */
+/* Adds up the known counts, up to the first unknown one. true: all of the node were known. */
 static bool add_known(struct frame *frame)
 {
 	const struct idset_node *node = frame->node;

@@ -13,9 +13,9 @@
 #include "engine/records/cache.h"
 
 /*
- * A node's records are the pieces node << 7 | part, counted from that of the set's first key: part
- * 0 the base, 1.. the operations since. There are a few nodes less than pieces, so that an owner
- * can let a set begin behind piece 0, and keep some pieces behind it.
+ * A node's records are the pieces node << 7 | part, counted from the piece of the set's first key:
+ * part 0 the base, 1.. the operations since. There are a few nodes less than pieces, so that an
+ * owner can let a set begin behind piece 0, and keep some pieces behind it.
  */
 #define IDSET_PART_BITS           7
 #define IDSET_NODES_MAX           ((UINT32_C(1) << 24) - 1025)

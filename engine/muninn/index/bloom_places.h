@@ -27,7 +27,7 @@ static inline uint32_t hash_page(const struct key_hash *hash, uint32_t place,
 }
 
 /*
- * Further places of a key are the pages behind that of the last hash function, all of a segment.
+ * Further places of a key are the pages behind the last hash function's page, all of a segment.
  */
 static inline uint32_t hash_run_page(const struct key_hash *hash, uint32_t number,
 				     uint32_t segment_pages)

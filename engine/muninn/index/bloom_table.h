@@ -51,7 +51,7 @@ void table_begin(struct table *table, const struct muninn_geometry *geometry, ui
 		 uint32_t row, uint32_t index);
 
 /*
- * Takes up an image in NVRAM or memory. False when its header is not that of table of `row` with
+ * Takes up an image in NVRAM or memory. False when its header does not name a table of `row` with
  * this geometry.
  */
 bool table_attach(struct table *table, const struct muninn_geometry *geometry, uint8_t *image,
