@@ -332,7 +332,12 @@ int history_device_oldest(struct engine *engine, const struct history *device, u
 	return result;
 }
 
-/* The first moment of the policy's intervals >= `sequence`; RECORD_NEWEST: there is none yet. */
+/*
+ * The first moment of the policy's intervals >= `sequence`; RECORD_NEWEST: there is none yet. Such
+ * a moment is the state at a time that is a multiple of the interval. So this goes from `sequence`
+ * to the time when its slot was over, past intervals that are too old, up to the next multiple, and
+ * back to a bound.
+ */
 static int next_interval(struct engine *engine, const struct engine_retention *policy,
 			 const struct history *device, uint64_t sequence, uint64_t *found)
 {
@@ -341,7 +346,6 @@ static int next_interval(struct engine *engine, const struct engine_retention *p
 	int result;
 
 	*found = RECORD_NEWEST;
-	/* From when on the slot of `sequence` is over. */
 	result = times_of_boundary(engine, device, slot_end(sequence), &ms, &last_ms);
 	if (result && result != -ENOENT)
 		return result;

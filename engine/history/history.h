@@ -53,7 +53,11 @@ struct history {
 	 */
 	uint64_t left_from, left_until;
 	struct idset_header versions;
-	struct idset_header clones;   /* of the root: indices that are taken */
+	/*
+	 * Of a partition: the clones that stand on its bounds (history_clones). Nothing stands on
+	 * the root, so its set is another one: the indices that are taken (history_indices).
+	 */
+	struct idset_header clones;
 	struct device_history device; /* of the root */
 };
 

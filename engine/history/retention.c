@@ -364,26 +364,46 @@ struct reclaim {
 	uint64_t bytes, needed;
 };
 
+/*
+ * The bound up to which history goes: as far as `reclaim` asks, but at least a part of all that
+ * there is, so that each step frees something. It stays before the moment that is still needed.
+ * -EAGAIN: nothing may go.
+ */
+static int find_bound(struct engine *engine, const struct history *device,
+		      const struct reclaim *reclaim, uint64_t *bound)
+{
+	uint64_t from = device->device.reclaimed, bytes;
+	int result = times_put_since(engine, device, from, &bytes);
+
+	*bound = 0;
+	if (result)
+		return result;
+	bytes = max_u64(reclaim->bytes, bytes / RECLAIM_PART);
+	result = times_boundary_after(engine, device, from, bytes, bound);
+	if (!result && *bound > reclaim->needed)
+		result = times_boundary_of(engine, device, reclaim->needed, bound);
+	if (result)
+		return result;
+	return *bound > from ? 0 : -EAGAIN;
+}
+
+/* Moves the root's bound up, and drops the times before it if nobody asks for them any more. */
 static int give_up_oldest(struct engine_txn *txn, struct partition *root, void *context)
 {
-	const struct reclaim *reclaim = context;
 	struct engine *engine = txn->engine;
 	struct device_history *device = &root->history->device;
-	uint64_t bound = 0, bytes;
+	uint64_t bound;
 	int result;
 
-	/* Where nobody gives any up for space, it would be lost for nothing when a lock ends. */
+	/*
+	 * While no policy gives up for space, the bound stays. Otherwise history would be lost at
+	 * once when the lock ends, and nobody would have had the space.
+	 */
 	if (device->lossy == 0 && locks_keep_all(&engine->past->policy, device->judged_ms))
 		return -EAGAIN;
-	result = times_put_since(engine, root->history, device->reclaimed, &bytes);
-	if (!result)
-		result = times_boundary_after(engine, root->history, device->reclaimed,
-					      max_u64(reclaim->bytes, bytes / RECLAIM_PART),
-					      &bound);
-	if (!result && bound > reclaim->needed)
-		result = times_boundary_of(engine, root->history, reclaim->needed, &bound);
-	if (result || bound <= device->reclaimed)
-		return result ? result : -EAGAIN;
+	result = find_bound(engine, root->history, context, &bound);
+	if (result)
+		return result;
 	device->reclaimed = bound;
 	partition_mark_history(txn, root);
 	/* Others may still ask for older times. */

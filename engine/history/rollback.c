@@ -15,16 +15,13 @@ static void forget(struct engine_txn *txn, struct partition *partition)
 {
 	struct engine *engine = txn->engine;
 
-	lineage_forget(&engine->lineage);
 	if (partition->index == RECORD_ROOT_INDEX) {
 		partition_release(engine, partition);
 		objects_release(txn);
 		stale_say(&engine->memories, STALE_RECORDS);
 		return;
 	}
-	cache_drop_partition(&engine->onodes, partition->index);
-	cache_drop_partition(&engine->nodes, partition->index);
-	cache_drop(&engine->partitions, &partition->entry);
+	partition_forget(engine, partition);
 	partition_release(engine, partition);
 }
 

@@ -522,6 +522,22 @@ int standing_give_up(struct engine *engine)
 
 /* ---- rounds ---- */
 
+/* Says once what keeps the review from going on; says it again when the error is another one. */
+static void warn_review(struct engine *engine, int result)
+{
+	if (!result || result == engine->past->warned_review)
+		return;
+	log_line(LOG_LEVEL_WARNING,
+		 "%s: can't tell what removed partitions and clones still need (error %d); "
+		 "their space stays in use for now",
+		 engine->store->device, -result);
+	engine->past->warned_review = result;
+}
+
+/*
+ * Goes on with the round until it is over, or enough was read for one call. A round without errors
+ * ends the silence of warn_review.
+ */
 void standing_review(struct engine *engine)
 {
 	uint32_t states = 0;
@@ -533,13 +549,7 @@ void standing_review(struct engine *engine)
 	for (int step = 0; !result && !over && states < STATES_AT_ONCE && step < STATES_AT_ONCE;
 	     step++)
 		result = review_some(engine, &states, &over);
-	if (result && result != engine->past->warned_review) {
-		log_line(LOG_LEVEL_WARNING,
-			 "%s: can't tell what removed partitions and clones still need (error %d); "
-			 "their space stays in use for now",
-			 engine->store->device, -result);
-		engine->past->warned_review = result;
-	}
+	warn_review(engine, result);
 	engine->past->review.failed |= result != 0;
 	if (!over)
 		return;

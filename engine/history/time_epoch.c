@@ -11,31 +11,36 @@
 
 /* ---- what is kept ---- */
 
+/* Makes the horizon of now the partition's floor. */
+static int keep_horizon(struct engine_txn *txn, const struct partition *root, struct source *source)
+{
+	struct history *history = source->partition->history;
+	uint64_t horizon;
+	int result = history_horizon(txn->engine, history, root->history, &horizon);
+
+	if (!result)
+		result = partitions_limit_dirty(txn);
+	if (result)
+		return result;
+	history->floor = max_u64(history->floor, horizon);
+	return source_changed(txn, source);
+}
+
 /*
- * A policy promises by ages, which the new time epoch changes. What it may have given up by the
- * wrong clock does not come back, so its horizon of now becomes its floor, of intervals too.
+ * A policy promises by ages, and the new time epoch makes moments younger. But what the policy has
+ * given up by the wrong clock does not come back. So its horizon must not go down. Partitions
+ * without a policy of their own have inherited_floor for that.
  */
 static int raise_floor(struct engine_txn *txn, const struct partition *root, uint16_t index)
 {
-	struct engine *engine = txn->engine;
-	struct history *history;
 	struct source source;
-	uint64_t horizon;
-	int result = source_open(engine, index, &source);
+	int result = source_open(txn->engine, index, &source);
 
 	if (result)
 		return result;
-	history = source.partition->history;
-	if (history->particular) {
-		result = history_horizon(engine, history, root->history, &horizon);
-		if (!result)
-			result = partitions_limit_dirty(txn);
-		if (!result) {
-			history->floor = max_u64(history->floor, horizon);
-			result = source_changed(txn, &source);
-		}
-	}
-	source_close(engine, &source);
+	if (source.partition->history->particular)
+		result = keep_horizon(txn, root, &source);
+	source_close(txn->engine, &source);
 	return result;
 }
 

@@ -181,8 +181,9 @@ static void range_of(const struct partition *partition, uint32_t *first, uint32_
 static int search_free(const struct idset *versions, uint32_t first, uint32_t last, uint32_t from,
 		       uint32_t *number)
 {
-	uint8_t taken[(UINT16_MAX + 1) / 8] = { 0 };
+	uint8_t taken[(UINT16_MAX + 1) / 8] = { 0 }; /* a bit for each number */
 	struct idset_walk walk = idset_walk_from(versions, 0);
+	uint32_t count = last - first + 1;
 	uint64_t element;
 	int found;
 
@@ -190,14 +191,15 @@ static int search_free(const struct idset *versions, uint32_t first, uint32_t la
 		taken[(uint16_t)element / 8] |= (uint8_t)(1 << (uint16_t)element % 8);
 	if (found)
 		return found;
-	for (uint32_t tried = 0; tried <= last - first; tried++, from++) {
-		if (from > last)
-			from = first;
-		if (!(taken[from / 8] >> from % 8 & 1)) {
-			*number = from;
+	for (uint32_t tried = 0; tried < count; tried++) {
+		uint32_t next = first + (from - first + tried) % count;
+
+		if (!(taken[next / 8] >> next % 8 & 1)) {
+			*number = next;
 			return 0;
 		}
 	}
+	/* The set has fewer elements than there are numbers, so it is damaged. */
 	return -EBADMSG;
 }
 

@@ -47,7 +47,7 @@ int aborted_refuse(struct error_text *error)
 			 MUNINN_ABORTED_MAX);
 }
 
-void aborted_note(struct muninn_store *store, uint64_t last)
+void aborted_skip_to(struct muninn_store *store, uint64_t last)
 {
 	uint64_t count = state_read(store, STATE_ABORTED_COUNT_AT);
 	uint64_t first = store->committed + 1;

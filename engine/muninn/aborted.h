@@ -12,10 +12,11 @@ bool aborted_has_room(const struct muninn_store *store, enum record_room room);
 int aborted_refuse(struct error_text *error);
 
 /*
- * Notes that the numbers above the committed one, up to `last`, never count; their records on flash
- * are skipped from now on. `last` becomes the committed number. There must be space for one more.
+ * Skips the numbers above the committed one, up to `last`: notes that they never count, so no
+ * reader finds their records on flash, and makes `last` the committed number. There must be space
+ * for one more range.
  */
-void aborted_note(struct muninn_store *store, uint64_t last);
+void aborted_skip_to(struct muninn_store *store, uint64_t last);
 
 /* Ends the list with what was in it at the commit of `last`. */
 void aborted_take_back(struct muninn_store *store, uint64_t last);

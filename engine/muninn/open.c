@@ -175,6 +175,10 @@ static int note_segments(struct muninn_store *store, uint32_t number, bool *in_u
 	return 0;
 }
 
+/*
+ * Reads the complete groups of all rows from flash, and learns from them which segments are in use.
+ * All others are free: the list of free segments is made anew from that.
+ */
 static int step_complete_groups(struct muninn_store *store, struct error_text *error)
 {
 	const struct muninn_geometry *geometry = &store->geometry;
@@ -243,7 +247,7 @@ static int step_interrupted(struct muninn_store *store, struct error_text *error
 	if (sealed > store->committed) {
 		if (!aborted_has_room(store, RECORD_ROOM_UPKEEP))
 			return aborted_refuse(error);
-		aborted_note(store, sealed);
+		aborted_skip_to(store, sealed);
 	}
 	return 0;
 }

@@ -71,7 +71,7 @@ static void muninn_abort(struct record_store *base)
 	for (uint32_t n = 0; n < store->touched_count; n++)
 		row_cut(&store->rows[store->touched[n]], store->committed);
 	if (store->sealed_running) {
-		aborted_note(store, sequence);
+		aborted_skip_to(store, sequence);
 		roots_write(store); /* what is on flash alone does not tell */
 	}
 	end_transaction(store);

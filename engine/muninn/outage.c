@@ -109,7 +109,7 @@ int outage_finish(struct muninn_store *store, struct error_text *error)
 
 		if (!aborted_has_room(store, RECORD_ROOM_UPKEEP))
 			return aborted_refuse(error);
-		aborted_note(store, store->fallen_from | (RECORD_SLOT - 1));
+		aborted_skip_to(store, store->fallen_from | (RECORD_SLOT - 1));
 		log_line(LOG_LEVEL_WARNING,
 			 "%s: this host has been started again without a clean stop: back to the "
 			 "last flush; %llu commands or fewer after it are gone",

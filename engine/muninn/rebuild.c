@@ -320,7 +320,7 @@ static int step_sequence(struct rebuild *rebuild, struct error_text *error)
 	if (!aborted_has_room(store, RECORD_ROOM_UPKEEP))
 		return aborted_refuse(error);
 	/* The numbers of lost commands are not used again, as after a failure of the host. */
-	aborted_note(store, end);
+	aborted_skip_to(store, end);
 	return 0;
 }
 

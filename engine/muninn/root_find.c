@@ -172,14 +172,42 @@ static bool root_is_sound(const struct muninn_geometry *geometry, const uint8_t 
 	return at == header->bytes;
 }
 
-/* The newest root, and the newest list that goes with it. */
+/* Whether a list of segments that merges freed is complete. */
+static bool kills_are_sound(const struct muninn_geometry *geometry,
+			    const struct root_header *header)
+{
+	return header->count <= geometry->root_kills_max &&
+	       header->bytes == ROOT_HEADER_BYTES + header->count * ROOT_KILL_BYTES;
+}
+
+/* Takes over `bytes`: a root, or the first list that is found. False: they are of no use. */
+static bool take(struct found_root *found, uint8_t *bytes, const struct root_header *header)
+{
+	if (header->magic == KILLS_MAGIC) {
+		if (found->kills || !kills_are_sound(&found->geometry, header))
+			return false;
+		found->kills = bytes;
+		found->kills_header = *header;
+		return true;
+	}
+	if (!root_is_sound(&found->geometry, bytes, header))
+		return false;
+	found->bytes = bytes;
+	found->header = *header;
+	return true;
+}
+
+/*
+ * The newest root, and the newest list of freed segments that goes with it. Goes from the highest
+ * serial down: lists are newer than the root that they continue, so they come first.
+ */
 static int find_newest(struct search *search)
 {
 	struct found_root *found = search->found;
 	const struct muninn_geometry *geometry = &found->geometry;
 	struct cursor *cursor;
 
-	while ((cursor = newest(search)) != NULL) {
+	while (!found->bytes && (cursor = newest(search)) != NULL) {
 		struct page_spare spare = cursor->spare;
 		uint32_t segment = (uint32_t)(cursor - search->cursors);
 		uint8_t *bytes = gather(search, &spare);
@@ -191,26 +219,8 @@ static int find_newest(struct search *search)
 		}
 		if (!bytes ||
 		    !root_header_decode(bytes, spare.parts * geometry->page_bytes, &header) ||
-		    header.serial != spare.serial) {
+		    header.serial != spare.serial || !take(found, bytes, &header))
 			free(bytes);
-		} else if (header.magic == KILLS_MAGIC) {
-			bool sound = header.count <= geometry->root_kills_max &&
-				     header.bytes ==
-					     ROOT_HEADER_BYTES + header.count * ROOT_KILL_BYTES;
-
-			if (found->kills || !sound) {
-				free(bytes);
-				continue;
-			}
-			found->kills = bytes;
-			found->kills_header = header;
-		} else if (!root_is_sound(geometry, bytes, &header)) {
-			free(bytes);
-		} else {
-			found->bytes = bytes;
-			found->header = header;
-			break;
-		}
 	}
 	if (found->bytes && found->kills && found->kills_header.base != found->header.serial) {
 		log_line(LOG_LEVEL_WARNING,

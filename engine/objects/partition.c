@@ -208,6 +208,14 @@ void partition_release(struct engine *engine, struct partition *partition)
 	cache_unpin(&engine->partitions, &partition->entry);
 }
 
+void partition_forget(struct engine *engine, struct partition *partition)
+{
+	cache_drop_partition(&engine->onodes, partition->index);
+	cache_drop_partition(&engine->nodes, partition->index);
+	cache_drop(&engine->partitions, &partition->entry);
+	lineage_forget(&engine->lineage);
+}
+
 int partition_get_pair(struct engine *engine, uint64_t id, struct partition_pair *pair)
 {
 	int result = partition_get(engine, 0, &pair->root);

@@ -91,6 +91,12 @@ struct partition *partition_new(const struct engine *engine, uint64_t id);
 int partition_get(struct engine *engine, uint64_t id, struct partition **partition);
 void partition_release(struct engine *engine, struct partition *partition);
 
+/*
+ * Makes memory forget a pinned partition, its objects and sets, and what clones find through it:
+ * its records have become others. The caller still releases it.
+ */
+void partition_forget(struct engine *engine, struct partition *partition);
+
 /* The root, and a partition or the root again; both pinned. */
 struct partition_pair {
 	struct partition *root, *partition;

@@ -243,13 +243,10 @@ static int remove_partition(struct engine_txn *txn, struct partition *root,
 	txn->changed = txn->partitions_removed = true;
 	usage_change(txn, partition->used_bytes, 0);
 	partition_mark(txn, root);
-	cache_drop_partition(&engine->onodes, partition->index);
-	cache_drop_partition(&engine->nodes, partition->index);
-	cache_drop(&engine->partitions, &partition->entry);
 	result = put_tombstone(txn, key_of_state(partition->index));
 	if (!result)
 		result = put_tombstone(txn, key_of_onode(partition->index, 0));
-	lineage_forget(&engine->lineage);
+	partition_forget(engine, partition);
 	return result;
 }
 

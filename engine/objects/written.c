@@ -68,13 +68,17 @@ void written_settle(struct engine_txn *txn, struct partition *partition)
 	txn->written.list[at].saved = now;
 }
 
+/*
+ * Marks the history of the partition that has an index now, so that the commit puts it with the new
+ * count. Nobody has it opened, so this looks for its ID first.
+ */
 static int mark(struct engine_txn *txn, uint16_t index)
 {
 	struct engine *engine = txn->engine;
 	struct partition state = { 0 }, *partition;
 	int result = partition_state_of(engine->store, index, RECORD_NEWEST, &state);
 
-	/* It was just removed, or made: then its history is put anyway. */
+	/* The transaction has just removed or made it: then its history is put anyway. */
 	if (result)
 		return result == -ENOENT ? 0 : result;
 	result = partition_get(engine, state.id, &partition);

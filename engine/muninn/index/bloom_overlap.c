@@ -50,6 +50,12 @@ static uint64_t word_at_fraction(const struct table *table, uint32_t filter, uin
 /*
  * Adds what the columns of `older` share with the live ones of `newer` in one filter. The same
  * table: with those behind.
+ *
+ * The first loop counts bits: how many each column has set, and how many in common with newer
+ * columns. The second solves the formula at the top of this file for the shared keys. With a bits
+ * set in the column and b in a newer one, a b / n of the common bits are there by chance
+ * (`chance`); each shared key adds k (1 - a / n) (1 - b / n) more, where `space` is the mean of 1 -
+ * b / n over the newer columns. The 0.01 keeps full filters from dividing by nothing.
  */
 static void compare_filter(const struct table *older, const struct table *newer, uint32_t filter,
 			   struct gathered *gathered)
