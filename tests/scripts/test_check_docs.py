@@ -57,6 +57,10 @@ class CheckDocs(TreeCase):
         self.write("docs/tour.md", "Nothing.")
         self.assertEqual(self.check(), ["docs/tour.md: names no function in the form that this script reads"])
 
+    def test_a_long_tour_fails(self):
+        self.write("docs/tour.md", TOUR.replace(" and `third`", ""), *[""] * 150)
+        self.assertEqual(self.check(), ["docs/tour.md: 151 lines; 150 is the limit"])
+
     def test_every_warning_of_the_engine_is_in_its_page(self):
         known, unknown = '"%s: the clock of %u is wrong"', '"%s: the moon of %u "\n"is full"'
         self.write("engine/two.c", f"log_line(LOG_LEVEL_WARNING, {known}, a, b);")
