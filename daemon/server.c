@@ -65,6 +65,21 @@ static int lock_file(const char *name, int flags, int *fd)
 }
 
 /*
+ * Notes in the lock file who holds it. The file keeps its block on the host's file system, which
+ * may be full; if it never had one, the message to the next muninnd lacks a number, and that is
+ * all.
+ */
+static int note_holder(int fd)
+{
+	char text[32];
+	int length = snprintf(text, sizeof(text), "%d\n", (int)getpid());
+
+	if (pwrite(fd, text, (size_t)length, 0) != length)
+		return errno == ENOSPC ? 0 : -errno;
+	return ftruncate(fd, length) ? -errno : 0;
+}
+
+/*
  * Two locks. One is muninnd's. tgtd inherits the other one and holds it to its last moment: after a
  * kill of muninnd its tgtd ends at once, but a successor may look before that. The successor waits
  * for this lock.
@@ -85,10 +100,7 @@ static int lock_run_dir(struct server *server, struct error_text *error)
 				 holder, run_dir);
 	}
 	if (!result)
-		result = ftruncate(server->lock_fd, 0) ||
-					 dprintf(server->lock_fd, "%d\n", (int)getpid()) < 0
-				 ? -errno
-				 : 0;
+		result = note_holder(server->lock_fd);
 	if (!result)
 		result = lock_file(TGTD_LOCK_FILE, 0, &server->tgtd_lock_fd);
 	for (int waited_ms = 0; result == -EWOULDBLOCK && waited_ms < PREDECESSOR_MS;
