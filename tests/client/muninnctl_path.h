@@ -15,8 +15,8 @@
 #include <cmocka.h>
 
 /*
- * build/tests/VARIANT/FOLDER/PROGRAM → build/bin/muninnctl, or build/VARIANT/bin/muninnctl. `path`
- * has 4096 bytes.
+ * Finds build/bin/muninnctl, or build/VARIANT/bin/muninnctl, from the path of a program in
+ * build/tests/VARIANT/FOLDER/. `path` has 4096 bytes.
  */
 static inline void muninnctl_path(char *path)
 {

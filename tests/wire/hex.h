@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /*
- * Reads a dump, "0010  00 01 02 …" a line, into `bytes`: each row at its offset. Rows that are not
- * there leave the bytes as they are. Returns the end of the furthest row.
+ * Reads a dump into `bytes`. A line is "0010  00 01 02 ...": each row goes to its offset. Bytes
+ * without a row stay as they are. Returns the end of the furthest row.
  */
 size_t hex_rows(const char *dump, uint8_t *bytes, size_t capacity);
 

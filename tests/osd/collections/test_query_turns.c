@@ -20,7 +20,7 @@
 #include "osd/execute.h"
 #include "tests/osd/unit.h"
 
-/* Members FIRST … of collection LINEAR; several turns of a search, which lists so many at once. */
+/* Members of collection LINEAR, from FIRST on. A search takes several turns of AT_ONCE. */
 enum { MANY = 750, AT_ONCE = 32, HEAD = 12, ROUNDS = 30 };
 #define LINEAR UINT64_C(0x20000)
 #define FIRST  UINT64_C(0x20001)
