@@ -27,6 +27,18 @@ MUNINNCTL = os.path.join(BUILD, "bin", "muninnctl")
 LIMIT_SECONDS = 120
 IQN = "iqn.2014-06.local.muninn:osd"
 
+# A unit with so little before the flash that nearly all of a large object lies on it.
+SMALL_ROWS = """[nand]
+channels = 1
+dies_per_channel = 1
+[engine]
+rows = 1
+segment_pages = 64
+[lun 1]
+type = osd
+size = 256M
+"""
+
 
 def sanitizer_environment():
     """What lets an uninstrumented tgtd load a module that is built with AddressSanitizer."""

@@ -5,7 +5,7 @@ the host fails right behind it."""
 import unittest
 
 import osd
-from harness import IQN, E2ETest, noise
+from harness import IQN, SMALL_ROWS, E2ETest, noise
 from osd import Command, Osd
 from tasks import Session
 
@@ -16,16 +16,7 @@ LARGE_DATA = noise(1 << 21, 1)
 CONFIG = """
 [daemon]
 stop_timeout = {seconds}
-[nand]
-channels = 1
-dies_per_channel = 1
-[engine]
-rows = 1
-segment_pages = 64
-[lun 1]
-type = osd
-size = 256M
-"""
+""" + SMALL_ROWS
 # Where the NVRAM file has the host's boot ID, by which an outage shows (docs/format.md).
 BOOT_ID_AT = 4096 + 96
 

@@ -8,7 +8,7 @@ import time
 import unittest
 
 import osd
-from harness import IQN, LIMIT_SECONDS, E2ETest, noise
+from harness import IQN, LIMIT_SECONDS, SMALL_ROWS, E2ETest, noise
 from osd import GOOD, Command, Osd, Sense
 from tasks import (
     ABORT_TASK,
@@ -267,18 +267,7 @@ class Tasks(E2ETest):
         self.assertTrue(any("everything is stable" in line for line in self.shared.errors), self.shared.errors)
 
 
-CONFIG = """
-[nand]
-channels = 1
-dies_per_channel = 1
-[engine]
-rows = 1
-segment_pages = 64
-[lun 1]
-type = osd
-size = 256M
-threads = {threads}
-"""
+CONFIG = SMALL_ROWS + "threads = {threads}\n"
 LARGE = O + 1  # nearly all of it is on the flash, as rows are small
 LARGE_DATA = noise(1 << 21, 1)
 # Reading the large object takes 512 times as long; all other commands of a test are there long

@@ -6,7 +6,7 @@ import signal
 import unittest
 
 import osd
-from harness import IQN, E2ETest, noise, wait_for_exit
+from harness import IQN, SMALL_ROWS, E2ETest, noise, wait_for_exit
 from osd import Command, Osd
 from tasks import Session
 
@@ -16,16 +16,7 @@ LARGE = O + 1  # nearly all of it is on the flash, as rows are small
 CONFIG = """
 [daemon]
 watchdog = 3
-[nand]
-channels = 1
-dies_per_channel = 1
-[engine]
-rows = 1
-segment_pages = 64
-[lun 1]
-type = osd
-size = 256M
-"""
+""" + SMALL_ROWS
 
 
 class Watchdog(E2ETest):

@@ -376,6 +376,19 @@ uint32_t view_of(struct fixture *f, uint64_t partition, struct engine_moment mom
 	return version;
 }
 
+int stat_of_device_at(struct fixture *f, uint64_t partition, uint64_t ms)
+{
+	const struct engine_address address = { .partition = partition,
+						.version = view_of(f, 0, at_time(ms)) };
+	struct engine_stat stat;
+	int result;
+
+	begin(f, ENGINE_READ);
+	result = engine_stat(f->txn, address, &stat);
+	commit(f);
+	return result;
+}
+
 uint32_t view_at(struct fixture *f, uint64_t ms)
 {
 	return try_view_of(f, PARTITION, at_time(ms));

@@ -186,6 +186,9 @@ uint32_t view_of(struct fixture *f, uint64_t partition, struct engine_moment mom
 uint32_t try_view_of(struct fixture *f, uint64_t partition, struct engine_moment moment);
 uint32_t view_at(struct fixture *f, uint64_t ms);
 
+/* Looks at a partition as the device was at a time. Returns how that failed. */
+int stat_of_device_at(struct fixture *f, uint64_t partition, uint64_t ms);
+
 /* Looks up the moment at a time. Returns how that failed. */
 int try_time(struct fixture *f, uint64_t partition, uint64_t seconds);
 

@@ -13,22 +13,6 @@ static void write_twice(struct fixture *f)
 	f->now = 9 * SECOND;
 }
 
-static int stat_at(struct fixture *f, uint64_t partition, uint64_t ms)
-{
-	const struct engine_moment moment = at_time(ms);
-	struct engine_stat stat;
-	uint32_t version;
-	int result;
-
-	begin(f, ENGINE_READ);
-	assert_int_equal(engine_view_open(f->txn, 0, moment, &version), 0);
-	result = engine_stat(f->txn,
-			     (struct engine_address){ .partition = partition, .version = version },
-			     &stat);
-	commit(f);
-	return result;
-}
-
 static void check_others(struct fixture *f, char byte)
 {
 	check_page_of(f, OTHERS, 0, 0, byte);
@@ -75,9 +59,9 @@ static void test_a_partition_that_keeps_nothing_is_left_out_of_moments(void **st
 	/* merge_all writes there. */
 	write_others(f, 18 * SECOND, 'r');
 	f->now = 20 * SECOND;
-	assert_int_equal(stat_at(f, OTHERS, 8 * SECOND), 0);
-	assert_int_equal(stat_at(f, OTHERS, 11 * SECOND), -ENOENT);
-	assert_int_equal(stat_at(f, PARTITION, 11 * SECOND), 0);
+	assert_int_equal(stat_of_device_at(f, OTHERS, 8 * SECOND), 0);
+	assert_int_equal(stat_of_device_at(f, OTHERS, 11 * SECOND), -ENOENT);
+	assert_int_equal(stat_of_device_at(f, PARTITION, 11 * SECOND), 0);
 	/* A rollback leaves it as it is. */
 	assert_int_equal(try_rollback(f, ENGINE_RESCUE, 0, at_time(11 * SECOND)), 0);
 	for (int start = 0; start < 2; start++) {
@@ -109,11 +93,11 @@ static void test_with_another_policy_it_takes_part_again(void **state)
 	f->now = 22 * SECOND;
 	merge_all(f);
 	f->now += SECOND;
-	assert_int_equal(stat_at(f, OTHERS, 8 * SECOND), 0);
-	assert_int_equal(stat_at(f, OTHERS, 13 * SECOND), -ENOENT);
+	assert_int_equal(stat_of_device_at(f, OTHERS, 8 * SECOND), 0);
+	assert_int_equal(stat_of_device_at(f, OTHERS, 13 * SECOND), -ENOENT);
 	/* The new policy keeps it as it was last. */
-	assert_int_equal(stat_at(f, OTHERS, 15 * SECOND), 0);
-	assert_int_equal(stat_at(f, OTHERS, 19 * SECOND), 0);
+	assert_int_equal(stat_of_device_at(f, OTHERS, 15 * SECOND), 0);
+	assert_int_equal(stat_of_device_at(f, OTHERS, 19 * SECOND), 0);
 	assert_int_equal(try_rollback(f, ENGINE_RESCUE, 0, at_time(19 * SECOND)), 0);
 	check_others(f, 's');
 	f->now += 2 * SECOND;
@@ -131,11 +115,11 @@ static void test_when_it_keeps_nothing_again_it_is_left_out_in_between_too(void 
 	assert_int_equal(try_kind(f, OTHERS, ENGINE_RETAIN_ALL, 0), 0);
 	write_others(f, 18 * SECOND, 's');
 	f->now = 20 * SECOND;
-	assert_int_equal(stat_at(f, OTHERS, 19 * SECOND), 0);
+	assert_int_equal(stat_of_device_at(f, OTHERS, 19 * SECOND), 0);
 	assert_int_equal(try_kind(f, OTHERS, ENGINE_RETAIN_NONE, 0), 0);
 	f->now = 22 * SECOND;
-	assert_int_equal(stat_at(f, OTHERS, 8 * SECOND), 0);
-	assert_int_equal(stat_at(f, OTHERS, 19 * SECOND), -ENOENT);
+	assert_int_equal(stat_of_device_at(f, OTHERS, 8 * SECOND), 0);
+	assert_int_equal(stat_of_device_at(f, OTHERS, 19 * SECOND), -ENOENT);
 }
 
 static void test_a_version_of_the_device_has_it(void **state)
@@ -199,8 +183,8 @@ static void test_one_that_lost_its_policy_takes_part_again(void **state)
 	write_others(f, 22 * SECOND, 's');
 	write_others(f, 24 * SECOND, 't');
 	f->now = 26 * SECOND;
-	assert_int_equal(stat_at(f, OTHERS, 11 * SECOND), -ENOENT);
-	assert_int_equal(stat_at(f, OTHERS, 23 * SECOND), 0);
+	assert_int_equal(stat_of_device_at(f, OTHERS, 11 * SECOND), -ENOENT);
+	assert_int_equal(stat_of_device_at(f, OTHERS, 23 * SECOND), 0);
 	assert_int_equal(try_rollback(f, ENGINE_RESCUE, 0, at_time(23 * SECOND)), 0);
 	check_others(f, 's');
 }
@@ -355,7 +339,7 @@ static void roll_back_to_what_was_never_shown(struct fixture *f, uint64_t used_a
 	for (int start = 0; start < 2; start++) {
 		check_page(f, 0, 0, 'c');
 		assert_int_equal(is_there(f, CLONE), -ENOENT);
-		assert_int_equal(stat_at(f, CLONE, 15 * SECOND), -ENOENT);
+		assert_int_equal(stat_of_device_at(f, CLONE, 15 * SECOND), -ENOENT);
 		crash(f);
 	}
 	assert_int_equal(is_there(f, CLONE + 1), -ENOENT);

@@ -15,6 +15,13 @@ static void write_twice(struct fixture *f)
 	f->now = 9 * SECOND;
 }
 
+/* The device goes back to a time, at which the partition's first page had this byte. */
+static void check_goes_back(struct fixture *f, uint64_t ms, char byte)
+{
+	assert_int_equal(try_rollback(f, ENGINE_RESCUE, 0, at_time(ms)), 0);
+	check_page(f, 0, 0, byte);
+}
+
 static void test_a_lock_of_another_partition_leaves_what_was_removed_in_reach(void **state)
 {
 	struct fixture *f = *state;
@@ -26,12 +33,10 @@ static void test_a_lock_of_another_partition_leaves_what_was_removed_in_reach(vo
 	f->now = 13 * SECOND;
 	merge_all(f);
 	/* Since the lock, and from before it. */
-	assert_int_equal(try_rollback(f, ENGINE_RESCUE, 0, at_time(10 * SECOND)), 0);
-	check_page(f, 0, 0, 'b');
+	check_goes_back(f, 10 * SECOND, 'b');
 	f->now = 15 * SECOND;
 	merge_all(f);
-	assert_int_equal(try_rollback(f, ENGINE_RESCUE, 0, at_time(5 * SECOND)), 0);
-	check_page(f, 0, 0, 'a');
+	check_goes_back(f, 5 * SECOND, 'a');
 }
 
 static void test_a_policy_that_gives_up_for_room_only_ends_no_moment_of_the_device(void **state)
@@ -47,13 +52,11 @@ static void test_a_policy_that_gives_up_for_room_only_ends_no_moment_of_the_devi
 	assert_int_equal(try_kind(f, OTHERS, ENGINE_RETAIN_ALL, 0), 0);
 	f->now = 13 * SECOND;
 	merge_all(f);
-	assert_int_equal(try_rollback(f, ENGINE_RESCUE, 0, at_time(8 * SECOND)), 0);
-	check_page(f, 0, 0, 'b');
+	check_goes_back(f, 8 * SECOND, 'b');
 	/* Which looks at all policies again. */
 	f->now = 15 * SECOND;
 	merge_all(f);
-	assert_int_equal(try_rollback(f, ENGINE_RESCUE, 0, at_time(5 * SECOND)), 0);
-	check_page(f, 0, 0, 'a');
+	check_goes_back(f, 5 * SECOND, 'a');
 }
 
 static void test_a_policy_that_keeps_nothing_takes_no_moment_of_before_it(void **state)
@@ -69,17 +72,14 @@ static void test_a_policy_that_keeps_nothing_takes_no_moment_of_before_it(void *
 	f->now = 15 * SECOND;
 	merge_all(f);
 	/* While it stands, and when it is gone. */
-	assert_int_equal(try_rollback(f, ENGINE_RESCUE, 0, at_time(5 * SECOND)), 0);
-	check_page(f, 0, 0, 'a');
+	check_goes_back(f, 5 * SECOND, 'a');
 	f->now = 17 * SECOND;
 	merge_all(f);
 	crash(f);
-	assert_int_equal(try_rollback(f, ENGINE_RESCUE, 0, at_time(10 * SECOND)), 0);
-	check_page(f, 0, 0, 'b');
+	check_goes_back(f, 10 * SECOND, 'b');
 	f->now = 19 * SECOND;
 	merge_all(f);
-	assert_int_equal(try_rollback(f, ENGINE_RESCUE, 0, at_time(5 * SECOND)), 0);
-	check_page(f, 0, 0, 'a');
+	check_goes_back(f, 5 * SECOND, 'a');
 }
 
 /* Whoever may set it can't take what it held before from who may roll the device back. */
@@ -93,15 +93,13 @@ static void test_neither_does_it_take_what_the_partition_itself_was_then(void **
 	f->now = 13 * SECOND;
 	merge_all(f);
 	assert_int_equal(view_at(f, 5 * SECOND), 0);
-	assert_int_equal(try_rollback(f, ENGINE_RESCUE, 0, at_time(5 * SECOND)), 0);
-	check_page(f, 0, 0, 'a');
+	check_goes_back(f, 5 * SECOND, 'a');
 	f->now = 15 * SECOND;
 	merge_all(f);
 	remove_partition(f, PARTITION);
 	f->now = 17 * SECOND;
 	merge_all(f);
-	assert_int_equal(try_rollback(f, ENGINE_RESCUE, 0, at_time(8 * SECOND)), 0);
-	check_page(f, 0, 0, 'b');
+	check_goes_back(f, 8 * SECOND, 'b');
 }
 
 /* Also what is older than all moments of the device, and still showed at the first of them. */

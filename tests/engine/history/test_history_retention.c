@@ -370,22 +370,6 @@ static void test_the_device_goes_back_to_an_interval_with_all_that_was_removed(v
 	check_page(f, 0, 0, 'b');
 }
 
-static int stat_of_device_at(struct fixture *f, uint64_t partition, uint64_t ms)
-{
-	const struct engine_moment moment = { .kind = ENGINE_AT_TIME, .value = ms };
-	struct engine_stat stat;
-	uint32_t version;
-	int result;
-
-	begin(f, ENGINE_READ);
-	assert_int_equal(engine_view_open(f->txn, 0, moment, &version), 0);
-	result = engine_stat(f->txn,
-			     (struct engine_address){ .partition = partition, .version = version },
-			     &stat);
-	commit(f);
-	return result;
-}
-
 static void test_the_devices_intervals_leave_out_a_partition_that_keeps_nothing(void **state)
 {
 	struct fixture *f = *state;
