@@ -310,6 +310,27 @@ static void test_rollbacks_stay_that_a_moment_of_an_interval_of_the_device_shows
 	go_back_twice(*state, false);
 }
 
+/* Neither in a chunk that it began, nor in one that was there. */
+static void test_an_aborted_rollback_takes_no_space_on_record(void **state)
+{
+	struct fixture *f = *state;
+
+	make_text_object(f);
+	take_snapshot(f, PARTITION, NULL);
+	for (uint32_t on_record = 0; on_record < 3; on_record++) {
+		begin(f, ENGINE_HISTORY);
+		assert_int_equal(engine_rollback(f->txn, PARTITION, at_number(1)), 0);
+		abort_all(f);
+		assert_int_equal(f->engine->past->hidden.chunks, on_record ? 1 : 0);
+		assert_int_equal(bytes_of_hidden(f), on_record * HIDDEN_BYTES);
+		roll_back(f, PARTITION, at_number(1));
+		assert_int_equal(bytes_of_hidden(f), (on_record + 1) * HIDDEN_BYTES);
+	}
+	crash(f);
+	assert_int_equal(rollbacks_of(f, PARTITION), 3);
+	check_text(f, object(OBJECT), "one");
+}
+
 /* Its index is free then, and who gets it begins without. */
 static void test_rollbacks_of_a_removed_partition_are_forgotten(void **state)
 {
@@ -432,6 +453,7 @@ int main(void)
 		TEST(test_rollbacks_of_others_that_nothing_shows_make_room),
 		TEST(test_rollbacks_stay_that_a_version_of_the_device_shows),
 		TEST(test_rollbacks_stay_that_a_moment_of_an_interval_of_the_device_shows),
+		TEST(test_an_aborted_rollback_takes_no_space_on_record),
 		TEST(test_rollbacks_of_a_removed_partition_are_forgotten),
 		TEST(test_a_removed_partition_s_past_stays_as_a_version_of_the_device_shows_it),
 		TEST(test_rollbacks_of_a_clone_stay_although_nothing_shows_them),
