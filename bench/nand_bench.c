@@ -6,7 +6,6 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "bench/command_line.h"
 
@@ -45,71 +44,6 @@ struct nand_bench_options nand_bench_defaults(void)
 		.memory_limit_mib = 8192,
 		.seed = 1,
 	};
-}
-
-/* ---- what all parts need ---- */
-
-double nand_bench_seconds(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-double nand_bench_median(const double *values, uint32_t count)
-{
-	double sorted[NAND_BENCH_RUNS_MAX];
-
-	memcpy(sorted, values, count * sizeof(sorted[0]));
-	qsort(sorted, count, sizeof(sorted[0]), compare);
-	return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
-}
-
-double nand_bench_report(const struct nand_bench_output *output, const struct nand_bench_pair *pair)
-{
-	double ratios[NAND_BENCH_RUNS_MAX] = { 0 }, ratio, measured, reference;
-	double quarter, three_quarters, least, most;
-	json_t *object;
-
-	for (uint32_t i = 0; i < pair->runs; i++)
-		ratios[i] = pair->measured[i] / pair->reference[i];
-	qsort(ratios, pair->runs, sizeof(ratios[0]), compare);
-	least = ratios[0];
-	quarter = ratios[(pair->runs - 1) / 4];
-	three_quarters = ratios[pair->runs - 1 - (pair->runs - 1) / 4];
-	most = ratios[pair->runs - 1];
-	ratio = nand_bench_median(ratios, pair->runs);
-	measured = nand_bench_median(pair->measured, pair->runs);
-	reference = nand_bench_median(pair->reference, pair->runs);
-	fprintf(output->text,
-		"%-34s %11.1f %-6s  %-24s %11.1f  ratio %.3f (half of them %.3f..%.3f, "
-		"all %.3f..%.3f)",
-		pair->name, measured, pair->unit, pair->reference_name, reference, ratio, quarter,
-		three_quarters, least, most);
-	if (pair->goal > 0)
-		fprintf(output->text, "  goal %.2f %s", pair->goal,
-			ratio >= pair->goal ? "reached" : "MISSED");
-	fputc('\n', output->text);
-	object = json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "bench",
-			   pair->name, "reference", pair->reference_name, "unit", pair->unit,
-			   "measured", measured, "reference_measured", reference, "ratio", ratio,
-			   "ratio_least", least, "ratio_quarter", quarter, "ratio_three_quarters",
-			   three_quarters, "ratio_most", most, "runs", (int)pair->runs);
-	if (object && pair->goal > 0)
-		json_object_set_new(object, "goal", json_real(pair->goal));
-	if (object)
-		json_dumpf(object, output->json, JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(6));
-	fputc('\n', output->json);
-	json_decref(object);
-	return ratio;
 }
 
 /* ---- the command line ---- */
@@ -169,7 +103,7 @@ static int set_number(struct nand_bench_options *options, int option, const char
 		{ "device", true, UINT64_C(64) << 20, UINT64_C(1) << 46 },
 		{ "records", false, 1, UINT64_C(1) << 40 },
 		{ "record-size", false, 28, 4096 },
-		{ "runs", false, 1, NAND_BENCH_RUNS_MAX },
+		{ "runs", false, 1, BENCH_RUNS_MAX },
 		{ "seed", false, 0, UINT64_MAX },
 	};
 	uint64_t value;
@@ -254,13 +188,13 @@ int nand_bench_main(int argc, char **argv, FILE *json, FILE *text)
 	static const struct {
 		enum nand_bench_part part;
 		int (*run)(const struct nand_bench_options *options,
-			   const struct nand_bench_output *output, struct error_text *error);
+			   const struct bench_output *output, struct error_text *error);
 	} parts[] = {
 		{ NAND_BENCH_MMAP, nand_bench_mmap },
 		{ NAND_BENCH_FILE, nand_bench_file },
 		{ NAND_BENCH_HEADERS, nand_bench_headers },
 	};
-	const struct nand_bench_output output = { json, text };
+	const struct bench_output output = { json, text };
 	struct nand_bench_options options = nand_bench_defaults();
 	struct error_text error = { "" };
 	int result = parse(&options, argc, argv, &error);

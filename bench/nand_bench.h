@@ -7,15 +7,12 @@
 #ifndef MUNINN_BENCH_NAND_BENCH_H
 #define MUNINN_BENCH_NAND_BENCH_H
 
-#include <jansson.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
+#include "bench/turns.h"
 #include "common/error.h"
 #include "nand/nand.h"
-
-enum { NAND_BENCH_RUNS_MAX = 99 };
 
 enum nand_bench_part {
 	NAND_BENCH_MMAP = 1 << 0,    /* program and read of memory beside memcpy(3) */
@@ -37,55 +34,17 @@ struct nand_bench_options {
 	uint64_t seed;
 };
 
-/* Where results go: a JSON object a line, and lines for people. */
-struct nand_bench_output {
-	FILE *json, *text;
-};
-
 /* Runs the command line; argv[0] is not looked at. Returns the exit code of the program. */
 int nand_bench_main(int argc, char **argv, FILE *json, FILE *text);
 
 struct nand_bench_options nand_bench_defaults(void);
 
 /* The parts. 0, or negative with a sentence; -ERANGE: it ran, but a goal was missed. */
-int nand_bench_mmap(const struct nand_bench_options *options,
-		    const struct nand_bench_output *output, struct error_text *error);
-int nand_bench_file(const struct nand_bench_options *options,
-		    const struct nand_bench_output *output, struct error_text *error);
-int nand_bench_headers(const struct nand_bench_options *options,
-		       const struct nand_bench_output *output, struct error_text *error);
-
-/* ---- of all parts ---- */
-
-double nand_bench_seconds(void);
-double nand_bench_median(const double *values, uint32_t count);
-
-/* A measurement beside its reference: medians, and their ratio turn by turn. */
-struct nand_bench_pair {
-	const char *name, *reference_name, *unit;
-	double goal; /* least ratio; 0: none */
-	uint32_t runs;
-	double reference[NAND_BENCH_RUNS_MAX], measured[NAND_BENCH_RUNS_MAX];
-};
-
-/* Prints; returns the median of the ratios. Both values of a turn are rates: more is better. */
-double nand_bench_report(const struct nand_bench_output *output,
-			 const struct nand_bench_pair *pair);
-
-/* What fio measured on a part of a file. */
-struct nand_bench_fio {
-	const char *path;
-	uint64_t offset, bytes; /* of the file */
-	bool write;             /* sequential, once over; else random reads for `seconds` */
-	uint32_t block_bytes, depth;
-	double seconds;
-};
-
-/*
- * Runs fio(1), engine io_uring, direct, registered buffers and files. Fills operations and bytes a
- * second.
- */
-int nand_bench_run_fio(const struct nand_bench_fio *fio, double *operations, double *bytes,
+int nand_bench_mmap(const struct nand_bench_options *options, const struct bench_output *output,
+		    struct error_text *error);
+int nand_bench_file(const struct nand_bench_options *options, const struct bench_output *output,
+		    struct error_text *error);
+int nand_bench_headers(const struct nand_bench_options *options, const struct bench_output *output,
 		       struct error_text *error);
 
 #endif

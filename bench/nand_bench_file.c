@@ -110,12 +110,12 @@ static int measure_program(struct nand_bench_file *bench, struct nand *nand, dou
 	memory = nand_queue_memory(queue);
 	for (size_t i = 0; i < options.memory_bytes; i += 8)
 		put_le64(memory + i, random_next(&bench->random));
-	begin = nand_bench_seconds();
+	begin = bench_seconds();
 	result = program_pages(nand, queue, bench);
-	*rate = (double)bench->data_bytes / (nand_bench_seconds() - begin);
+	*rate = (double)bench->data_bytes / (bench_seconds() - begin);
 	if (result == 0)
 		result = nand_sync(nand, 0, bench->geometry.blocks);
-	*synced_rate = (double)bench->data_bytes / (nand_bench_seconds() - begin);
+	*synced_rate = (double)bench->data_bytes / (bench_seconds() - begin);
 	nand_queue_close(queue);
 	return result < 0
 		       ? nand_bench_file_failed(error, result, "the file back end failed a program")
@@ -124,10 +124,10 @@ static int measure_program(struct nand_bench_file *bench, struct nand *nand, dou
 
 /* ---- in turns with fio ---- */
 
-struct nand_bench_fio nand_bench_file_fio(const struct nand_bench_file *bench, bool write,
-					  uint32_t block_bytes, uint32_t depth)
+struct bench_fio nand_bench_file_fio(const struct nand_bench_file *bench, bool write,
+				     uint32_t block_bytes, uint32_t depth)
 {
-	return (struct nand_bench_fio){
+	return (struct bench_fio){
 		.path = bench->options->path,
 		.offset = bench->data_offset,
 		.bytes = bench->data_bytes,
@@ -138,10 +138,10 @@ struct nand_bench_fio nand_bench_file_fio(const struct nand_bench_file *bench, b
 	};
 }
 
-int nand_bench_file_report(const struct nand_bench_output *output,
-			   const struct nand_bench_pair *pair, struct error_text *error)
+int nand_bench_file_report(const struct bench_output *output, const struct bench_pair *pair,
+			   struct error_text *error)
 {
-	double ratio = nand_bench_report(output, pair);
+	double ratio = bench_pair_report(output, pair);
 
 	return ratio >= pair->goal ? 0
 				   : error_set(error, -ERANGE, "%s: %.3f of fio, the goal is %.2f",
@@ -149,15 +149,15 @@ int nand_bench_file_report(const struct nand_bench_output *output,
 }
 
 static int compare_writes(struct nand_bench_file *bench, struct nand *nand,
-			  const struct nand_bench_output *output, struct error_text *error)
+			  const struct bench_output *output, struct error_text *error)
 {
-	struct nand_bench_fio fio = nand_bench_file_fio(bench, true, WRITE_BYTES, WRITE_DEPTH);
-	struct nand_bench_pair pair = { .name = "file_program_1MiB",
-					.reference_name = "fio write 1 MiB",
-					.unit = "MB/s",
-					.goal = NAND_BENCH_FILE_GOAL,
-					.runs = bench->options->runs };
-	struct nand_bench_pair synced = pair;
+	struct bench_fio fio = nand_bench_file_fio(bench, true, WRITE_BYTES, WRITE_DEPTH);
+	struct bench_pair pair = { .name = "file_program_1MiB",
+				   .reference_name = "fio write 1 MiB",
+				   .unit = "MB/s",
+				   .goal = NAND_BENCH_FILE_GOAL,
+				   .runs = bench->options->runs };
+	struct bench_pair synced = pair;
 	double operations, rate = 0, synced_rate = 0;
 	int result = 0;
 
@@ -170,8 +170,8 @@ static int compare_writes(struct nand_bench_file *bench, struct nand *nand,
 		 */
 		for (uint32_t side = 0; side < 2 && result == 0; side++)
 			result = (run + side) % 2 == 0
-					 ? nand_bench_run_fio(&fio, &operations,
-							      &pair.reference[run], error)
+					 ? bench_run_fio(&fio, &operations, &pair.reference[run],
+							 error)
 					 : measure_program(bench, nand, &rate, &synced_rate, error);
 		if (result < 0)
 			return result;
@@ -180,7 +180,7 @@ static int compare_writes(struct nand_bench_file *bench, struct nand *nand,
 		pair.measured[run] = rate / 1e6;
 		synced.measured[run] = synced_rate / 1e6;
 	}
-	nand_bench_report(output, &synced);
+	bench_pair_report(output, &synced);
 	return nand_bench_file_report(output, &pair, error);
 }
 
@@ -218,7 +218,7 @@ static void remove_image(const char *path)
  * was written.
  */
 static int measure_fresh(struct nand_bench_file *bench, struct nand *nand,
-			 const struct nand_bench_output *output, struct error_text *error)
+			 const struct bench_output *output, struct error_text *error)
 {
 	double rate, synced_rate;
 	int result = measure_program(bench, nand, &rate, &synced_rate, error);
@@ -235,7 +235,7 @@ static int measure_fresh(struct nand_bench_file *bench, struct nand *nand,
 }
 
 /* Leaves the image as the back end has programmed it last, because nothing of fio's may be read. */
-static int program_all(struct nand_bench_file *bench, const struct nand_bench_output *output,
+static int program_all(struct nand_bench_file *bench, const struct bench_output *output,
 		       struct error_text *error)
 {
 	double rate, synced_rate;
@@ -253,7 +253,7 @@ static int program_all(struct nand_bench_file *bench, const struct nand_bench_ou
 	return result < 0 ? result : missed;
 }
 
-static int compare_all(struct nand_bench_file *bench, const struct nand_bench_output *output,
+static int compare_all(struct nand_bench_file *bench, const struct bench_output *output,
 		       struct error_text *error)
 {
 	int result = find_data(bench, error), missed;
@@ -266,8 +266,8 @@ static int compare_all(struct nand_bench_file *bench, const struct nand_bench_ou
 	return result == 0 ? missed : result;
 }
 
-int nand_bench_file(const struct nand_bench_options *options,
-		    const struct nand_bench_output *output, struct error_text *error)
+int nand_bench_file(const struct nand_bench_options *options, const struct bench_output *output,
+		    struct error_text *error)
 {
 	struct nand_bench_file bench = {
 		.options = options,

@@ -3,6 +3,7 @@
 #ifndef MUNINN_BENCH_NAND_BENCH_FILE_H
 #define MUNINN_BENCH_NAND_BENCH_FILE_H
 
+#include "bench/fio.h"
 #include "bench/nand_bench.h"
 #include "bench/random.h"
 
@@ -20,18 +21,18 @@ struct nand_bench_file {
 int nand_bench_file_failed(struct error_text *error, int result, const char *what);
 
 /* What fio has to do on the image's page data; `depth` blocks at once. */
-struct nand_bench_fio nand_bench_file_fio(const struct nand_bench_file *bench, bool write,
-					  uint32_t block_bytes, uint32_t depth);
+struct bench_fio nand_bench_file_fio(const struct nand_bench_file *bench, bool write,
+				     uint32_t block_bytes, uint32_t depth);
 
 /* Prints the pair. 0, or -ERANGE with a sentence if a goal was missed. */
-int nand_bench_file_report(const struct nand_bench_output *output,
-			   const struct nand_bench_pair *pair, struct error_text *error);
+int nand_bench_file_report(const struct bench_output *output, const struct bench_pair *pair,
+			   struct error_text *error);
 
 /*
  * Random reads beside fio, and reads that need a spare area that is not in the host's memory. As
  * nand_bench_file.
  */
-int nand_bench_file_reads(struct nand_bench_file *bench, const struct nand_bench_output *output,
+int nand_bench_file_reads(struct nand_bench_file *bench, const struct bench_output *output,
 			  struct error_text *error);
 
 #endif

@@ -44,7 +44,7 @@ static bool next_page(struct page_source *source, uint64_t *page)
 			return false;
 		*page = source->list[source->given];
 	} else {
-		if (source->given > 0 && nand_bench_seconds() >= source->end)
+		if (source->given > 0 && bench_seconds() >= source->end)
 			return false;
 		*page = random_below(source->random, source->count);
 	}
@@ -116,10 +116,10 @@ static int measure(struct nand *nand, uint32_t depth, struct page_source *source
 
 	if (result < 0)
 		return result;
-	begin = nand_bench_seconds();
+	begin = bench_seconds();
 	source->end += begin;
 	result = depth ? read_by_queue(nand, queue, depth, source) : read_by_calls(nand, source);
-	*rate = (double)source->given / (nand_bench_seconds() - begin);
+	*rate = (double)source->given / (bench_seconds() - begin);
 	nand_queue_close(queue);
 	return result < 0 ? nand_bench_file_failed(error, result, "the file back end failed a read")
 			  : 0;
@@ -144,18 +144,17 @@ static int measure_random(struct nand_bench_file *bench, struct nand *nand, uint
 
 /* `depth` 0: calls of nand_read, beside fio at depth 1. */
 static int compare_reads(struct nand_bench_file *bench, struct nand *nand, uint32_t depth,
-			 const char *name, const struct nand_bench_output *output,
+			 const char *name, const struct bench_output *output,
 			 struct error_text *error)
 {
-	struct nand_bench_fio fio =
+	struct bench_fio fio =
 		nand_bench_file_fio(bench, false, bench->geometry.page_bytes, depth ? depth : 1);
-	struct nand_bench_pair pair = { .name = name,
-					.reference_name = depth == DEPTH_MAX
-								  ? "fio randread depth 32"
-								  : "fio randread depth 1",
-					.unit = "IOPS",
-					.goal = NAND_BENCH_FILE_GOAL,
-					.runs = bench->options->runs };
+	struct bench_pair pair = { .name = name,
+				   .reference_name = depth == DEPTH_MAX ? "fio randread depth 32"
+									: "fio randread depth 1",
+				   .unit = "IOPS",
+				   .goal = NAND_BENCH_FILE_GOAL,
+				   .runs = bench->options->runs };
 	double bytes;
 	int result = 0;
 
@@ -166,8 +165,7 @@ static int compare_reads(struct nand_bench_file *bench, struct nand *nand, uint3
 		 */
 		for (uint32_t side = 0; side < 2 && result == 0; side++)
 			result = (run + side) % 2 == 0
-					 ? nand_bench_run_fio(&fio, &pair.reference[run], &bytes,
-							      error)
+					 ? bench_run_fio(&fio, &pair.reference[run], &bytes, error)
 					 : measure_random(bench, nand, depth, &pair.measured[run],
 							  error);
 		if (result < 0)
@@ -191,7 +189,7 @@ static int look_at_spares(struct nand_bench_file *bench, struct nand *nand,
 			  : 0;
 }
 
-static int compare_with_fio(struct nand_bench_file *bench, const struct nand_bench_output *output,
+static int compare_with_fio(struct nand_bench_file *bench, const struct bench_output *output,
 			    struct error_text *error)
 {
 	static const struct {
@@ -302,12 +300,12 @@ static int measure_cold(struct nand_bench_file *bench, uint32_t depth, double *c
 }
 
 static int compare_cold(struct nand_bench_file *bench, uint32_t depth, const char *name,
-			const struct nand_bench_output *output, struct error_text *error)
+			const struct bench_output *output, struct error_text *error)
 {
-	struct nand_bench_pair pair = { .name = name,
-					.reference_name = "with it in memory",
-					.unit = "IOPS",
-					.runs = bench->options->runs };
+	struct bench_pair pair = { .name = name,
+				   .reference_name = "with it in memory",
+				   .unit = "IOPS",
+				   .runs = bench->options->runs };
 
 	for (uint32_t run = 0; run < pair.runs; run++) {
 		struct error_text why;
@@ -325,7 +323,7 @@ static int compare_cold(struct nand_bench_file *bench, uint32_t depth, const cha
 	return nand_bench_file_report(output, &pair, error);
 }
 
-int nand_bench_file_reads(struct nand_bench_file *bench, const struct nand_bench_output *output,
+int nand_bench_file_reads(struct nand_bench_file *bench, const struct bench_output *output,
 			  struct error_text *error)
 {
 	int result = compare_with_fio(bench, output, error), missed = result;

@@ -127,28 +127,28 @@ struct headers_result {
 
 static int measure(struct headers_bench *bench, struct headers_result *result)
 {
-	double begin = nand_bench_seconds();
+	double begin = bench_seconds();
 	int failure = fill(bench);
 
-	result->fill_seconds = nand_bench_seconds() - begin;
+	result->fill_seconds = bench_seconds() - begin;
 	if (failure < 0)
 		return failure;
-	begin = nand_bench_seconds();
+	begin = bench_seconds();
 	failure = look_at_blocks(bench, &result->programmed);
-	result->scan_seconds = nand_bench_seconds() - begin;
+	result->scan_seconds = bench_seconds() - begin;
 	if (failure == 0 && result->programmed != bench->pages)
 		failure = -EILSEQ;
-	begin = nand_bench_seconds();
+	begin = bench_seconds();
 	if (failure == 0)
 		failure = read_sample(bench, &result->sampled);
-	result->read_seconds = nand_bench_seconds() - begin;
+	result->read_seconds = bench_seconds() - begin;
 	result->resident = resident_bytes();
 	nand_headers_usage(bench->nand, &result->usage);
 	return failure;
 }
 
 static void report(const struct headers_bench *bench, const struct headers_result *result,
-		   const struct nand_bench_output *output)
+		   const struct bench_output *output)
 {
 	const struct nand_bench_options *options = bench->options;
 	uint64_t pages = bench->pages;
@@ -185,8 +185,8 @@ static void report(const struct headers_bench *bench, const struct headers_resul
 		result->read_seconds * 1e6 / (double)result->sampled);
 }
 
-int nand_bench_headers(const struct nand_bench_options *options,
-		       const struct nand_bench_output *output, struct error_text *error)
+int nand_bench_headers(const struct nand_bench_options *options, const struct bench_output *output,
+		       struct error_text *error)
 {
 	static const uint32_t page_bytes = PAGE_BYTES;
 	const struct nand_payload_codec codec = record_codec(&page_bytes);

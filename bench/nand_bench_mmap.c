@@ -118,7 +118,7 @@ static int move_all(const struct mmap_bench *bench, bool write, double *copied, 
 }
 
 /* Program and read, in turns with copies there and back. Rates are of bytes moved, in MB/s. */
-static int measure(const struct mmap_bench *bench, uint32_t runs, struct nand_bench_pair pairs[3],
+static int measure(const struct mmap_bench *bench, uint32_t runs, struct bench_pair pairs[3],
 		   struct error_text *error)
 {
 	for (int i = 0; i < 3; i++)
@@ -177,10 +177,10 @@ static int bench_open(struct mmap_bench *bench, uint64_t bytes, uint64_t seed,
 }
 
 /* The same device without large pages, to tell what they do. */
-static int measure_small_pages(const struct nand_bench_options *options,
-			       struct nand_bench_pair *pair, struct error_text *error)
+static int measure_small_pages(const struct nand_bench_options *options, struct bench_pair *pair,
+			       struct error_text *error)
 {
-	struct nand_bench_pair pairs[3] = { 0 };
+	struct bench_pair pairs[3] = { 0 };
 	struct mmap_bench bench = { 0 };
 	int result;
 
@@ -196,18 +196,18 @@ static int measure_small_pages(const struct nand_bench_options *options,
 	return result;
 }
 
-int nand_bench_mmap(const struct nand_bench_options *options,
-		    const struct nand_bench_output *output, struct error_text *error)
+int nand_bench_mmap(const struct nand_bench_options *options, const struct bench_output *output,
+		    struct error_text *error)
 {
-	struct nand_bench_pair pairs[3] = {
+	struct bench_pair pairs[3] = {
 		{ .name = "mmap_program", .reference_name = "memcpy" },
 		{ .name = "mmap_read", .reference_name = "memcpy" },
 		{ .name = "mmap_program_and_read", .reference_name = "memcpy", .goal = 0.6 },
 	};
-	struct nand_bench_pair huge = { .name = "mmap_large_pages",
-					.reference_name = "mmap without large pages",
-					.unit = "MB/s",
-					.runs = options->runs };
+	struct bench_pair huge = { .name = "mmap_large_pages",
+				   .reference_name = "mmap without large pages",
+				   .unit = "MB/s",
+				   .runs = options->runs };
 	struct mmap_bench bench = { 0 };
 	double ratio = 0;
 	int result = bench_open(&bench, options->mmap_bytes, options->seed, error);
@@ -223,8 +223,8 @@ int nand_bench_mmap(const struct nand_bench_options *options,
 		return result;
 	memcpy(huge.measured, pairs[2].measured, sizeof(huge.measured));
 	for (int i = 0; i < 3; i++)
-		ratio = nand_bench_report(output, &pairs[i]);
-	nand_bench_report(output, &huge);
+		ratio = bench_pair_report(output, &pairs[i]);
+	bench_pair_report(output, &huge);
 	return ratio >= pairs[2].goal
 		       ? 0
 		       : error_set(error, -ERANGE, "mmap: %.3f of memcpy, the goal is %.2f", ratio,

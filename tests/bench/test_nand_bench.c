@@ -93,7 +93,7 @@ static int run_file_part(const char *script, char **json, char **text, struct er
 {
 	char directory[] = "/tmp/muninn-nand-bench-XXXXXX", path[64], fio[64];
 	struct nand_bench_options options = nand_bench_defaults();
-	struct nand_bench_output output;
+	struct bench_output output;
 	size_t json_bytes, text_bytes;
 	int result;
 
@@ -226,9 +226,9 @@ static void test_help_is_an_answer(void **state)
 static void test_the_median_is_the_middle(void **state)
 {
 	(void)state;
-	assert_true(nand_bench_median((double[]){ 3 }, 1) == 3);
-	assert_true(nand_bench_median((double[]){ 9, 1, 5 }, 3) == 5);
-	assert_true(nand_bench_median((double[]){ 4, 1, 9, 2 }, 4) == 3);
+	assert_true(bench_median((double[]){ 3 }, 1) == 3);
+	assert_true(bench_median((double[]){ 9, 1, 5 }, 3) == 5);
+	assert_true(bench_median((double[]){ 4, 1, 9, 2 }, 4) == 3);
 }
 
 int main(void)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* Runs fio(1) and reads its JSON. */
+#include "bench/fio.h"
+
 #include <errno.h>
+#include <jansson.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "bench/nand_bench.h"
-#include "common/bytes.h"
+#include "bench/process.h"
 
 enum { ARGUMENTS_MAX = 20, ARGUMENT_BYTES = 512 };
 
@@ -16,7 +17,7 @@ struct command {
 	char *argv[ARGUMENTS_MAX + 1];
 };
 
-static void make_command(const struct nand_bench_fio *fio, struct command *command)
+static void make_command(const struct bench_fio *fio, struct command *command)
 {
 	int count = 0;
 
@@ -50,29 +51,6 @@ static void make_command(const struct nand_bench_fio *fio, struct command *comma
 		command->argv[i] = command->text[i];
 }
 
-/* Starts fio; returns where its output comes from. NULL: not started. */
-static FILE *start(const struct command *command, pid_t *child)
-{
-	int ends[2];
-
-	if (pipe(ends) < 0)
-		return NULL;
-	*child = fork();
-	if (*child == 0) {
-		dup2(ends[1], STDOUT_FILENO);
-		close(ends[0]);
-		close(ends[1]);
-		execvp(command->argv[0], command->argv);
-		_exit(127);
-	}
-	close(ends[1]);
-	if (*child < 0) {
-		close(ends[0]);
-		return NULL;
-	}
-	return fdopen(ends[0], "r");
-}
-
 static int read_results(json_t *object, bool write, double *operations, double *bytes)
 {
 	json_t *job = json_array_get(json_object_get(object, "jobs"), 0);
@@ -88,32 +66,29 @@ static int read_results(json_t *object, bool write, double *operations, double *
 	return *operations > 0 ? 0 : -EIO;
 }
 
-int nand_bench_run_fio(const struct nand_bench_fio *fio, double *operations, double *bytes,
-		       struct error_text *error)
+int bench_run_fio(const struct bench_fio *fio, double *operations, double *bytes,
+		  struct error_text *error)
 {
 	struct command command;
+	struct bench_process process;
 	json_error_t parse_error;
 	json_t *object;
 	int status, result;
-	pid_t child = -1;
-	FILE *from;
 
 	if (strpbrk(fio->path, ":\\") || strlen(fio->path) > ARGUMENT_BYTES - 16)
 		return error_set(error, -EINVAL,
-				 "--file %s: fio takes no name with ':' or '\\', nor one so long",
+				 "%s: fio takes no name with ':' or '\\', nor one so long",
 				 fio->path);
 	make_command(fio, &command);
-	from = start(&command, &child);
-	if (!from)
-		return error_set(error, -errno, "cannot start fio: %s", strerror(errno));
-	object = json_loadf(from, 0, &parse_error);
-	fclose(from);
-	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-		;
+	result = bench_process_start(&process, command.argv, NULL, error);
+	if (result < 0)
+		return result;
+	object = json_loadf(process.output, 0, &parse_error);
+	status = bench_process_wait(&process);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 127) {
 		json_decref(object);
 		return error_set(error, -ENOENT,
-				 "fio is not installed: the file part needs it (package fio)");
+				 "fio is not installed: scripts/bootstrap bench does that");
 	}
 	result = WIFEXITED(status) && WEXITSTATUS(status) == 0 && object
 			 ? read_results(object, fio->write, operations, bytes)
