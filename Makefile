@@ -271,6 +271,7 @@ help:
 	@echo 'make bench      what the engine costs: a table, and build/bench/muninn-run.json'
 	@echo 'make bench-nand the emulated NAND beside memcpy and fio: build/bench/muninn-nand.json; BENCH_NAND=--full'
 	@echo 'make bench-history snapshots, rollbacks, old versions: build/bench/muninn-history.json'
+	@echo 'make bench-hold how long each command holds up the others: build/bench/muninn-hold.json'
 	@echo 'make bench-list LIST of a million objects and members: build/bench/muninn-list.json'
 	@echo "make bench-paper the paper's experiments, its numbers beside ours: build/bench/muninn-paper.json"
 	@echo '                QUICK=1: a minute, with 2 million pairs in place of 50 million'
@@ -400,6 +401,13 @@ soak-history: bootstrap
 soak-power: bootstrap
 	+@$(SUBMAKE) $(TESTBIN)/engine/model/test_model_power
 	@scripts/soak-model $(TESTBIN)/engine/model/test_model_power $(or $(SEED),1000) $(SEEDS) $(STEPS)
+
+# How long each command holds up the others. BENCH_HOLD: its options.
+.PHONY: bench-hold
+bench-hold: bootstrap
+	+@$(SUBMAKE) $(BIN)/muninn-bench
+	@mkdir -p $(BUILD)/bench
+	@$(BIN)/muninn-bench hold $(BENCH_HOLD) >$(BUILD)/bench/muninn-hold.json
 
 # LIST and LIST COLLECTION of a million, over the place in the list. BENCH_LIST: its options.
 .PHONY: bench-list

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* What the command lines of `muninn-bench list` and `muninn-bench nand` share. */
+/* What the command lines of `muninn-bench list`, `hold` and `nand` share. */
 #ifndef MUNINN_BENCH_COMMAND_LINE_H
 #define MUNINN_BENCH_COMMAND_LINE_H
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bench/history_bench.h"
+#include "bench/hold_bench.h"
 #include "bench/list_bench.h"
 #include "bench/nand_bench.h"
 #include "bench/paper.h"
@@ -17,6 +18,7 @@ static const char usage[] =
 	"muninn-bench paper [OPTION...]   the experiments of the paper\n"
 	"muninn-bench nand [OPTION...]    the emulated NAND beside memcpy and fio\n"
 	"muninn-bench list [OPTION...]    what listing objects and members costs\n"
+	"muninn-bench hold [OPTION...]    how long each command holds up the others\n"
 	"muninn-bench history [OPTION...] what snapshots, rollbacks and old versions cost\n"
 	"muninn-bench COMMAND --help      more\n";
 
@@ -72,6 +74,8 @@ int main(int argc, char **argv)
 		return nand_bench_main(argc - 1, argv + 1, stdout, stderr);
 	if (argc >= 2 && strcmp(argv[1], "list") == 0)
 		return list_bench_main(argc - 1, argv + 1, stdout, stderr);
+	if (argc >= 2 && strcmp(argv[1], "hold") == 0)
+		return hold_bench_main(argc - 1, argv + 1, stdout, stderr);
 	if (argc >= 2 && strcmp(argv[1], "history") == 0)
 		return history_bench_main(argc - 1, argv + 1, stdout, stderr);
 	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)) {

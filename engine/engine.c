@@ -62,16 +62,6 @@ static struct engine_options with_defaults(const struct engine_options *given)
 
 /* ---- open and close ---- */
 
-static void turn_init(pthread_rwlock_t *turn)
-{
-	pthread_rwlockattr_t attributes;
-
-	pthread_rwlockattr_init(&attributes);
-	pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
-	pthread_rwlock_init(turn, &attributes);
-	pthread_rwlockattr_destroy(&attributes);
-}
-
 /*
  * What was written to each partition there could be: zeros, which take memory only where there are
  * partitions.
@@ -99,7 +89,7 @@ static void free_memory(struct engine *engine)
 	txn_pool_destroy(engine);
 	if (engine->written)
 		munmap(engine->written, WRITTEN_BYTES);
-	pthread_rwlock_destroy(&engine->turn);
+	turn_destroy(&engine->turn);
 	pthread_mutex_destroy(&engine->flushing);
 	flush_beside_destroy(&engine->beside);
 	free(engine);
@@ -281,7 +271,7 @@ void engine_abandon(struct engine *engine)
 		cache_abort(&engine->onodes);
 		cache_abort(&engine->nodes);
 		cache_abort(&engine->partitions);
-		pthread_rwlock_unlock(&engine->turn);
+		turn_give(&engine->turn);
 	}
 	engine->store->lineage = NULL;
 	engine->store->operations->close(engine->store, false);
@@ -303,10 +293,11 @@ uint32_t engine_capabilities(const struct engine *engine)
 void engine_read_statistics(struct engine *engine, struct engine_statistics *statistics)
 {
 	struct record_statistics records = { 0 };
+	uint64_t since;
 
-	pthread_rwlock_rdlock(&engine->turn);
+	since = turn_share(&engine->turn);
 	engine->store->operations->statistics(engine->store, &records);
-	pthread_rwlock_unlock(&engine->turn);
+	turn_unshare(&engine->turn, since);
 	*statistics = (struct engine_statistics){
 		.capacity_bytes = engine->store->limits.capacity_bytes,
 		.used_bytes = records.used_bytes,
@@ -344,4 +335,9 @@ void engine_read_statistics(struct engine *engine, struct engine_statistics *sta
 	statistics->object_lookups = __atomic_load_n(&engine->object_lookups, __ATOMIC_RELAXED);
 	if (engine->open_microseconds)
 		statistics->open_microseconds = engine->open_microseconds;
+}
+
+uint64_t engine_take_longest_turn(struct engine *engine)
+{
+	return turn_take_most(&engine->turn);
 }

@@ -548,4 +548,10 @@ struct engine_statistics {
  */
 void engine_read_statistics(struct engine *engine, struct engine_statistics *statistics);
 
+/*
+ * The longest time since the last call for which somebody held others up: as records that were put,
+ * looked up or merged in between. For tests and benchmarks.
+ */
+uint64_t engine_take_longest_turn(struct engine *engine);
+
 #endif

@@ -82,7 +82,7 @@ int engine_merge(struct engine *engine, struct engine_merge_result *total)
 				      .live_permille_max = LIVE_PERMILLE_MAX };
 	int result = -EOPNOTSUPP;
 
-	pthread_rwlock_wrlock(&engine->turn);
+	turn_take(&engine->turn);
 	if (operations->merge) {
 		prepare(engine);
 		result = merge_step(engine, &merge);
@@ -90,7 +90,7 @@ int engine_merge(struct engine *engine, struct engine_merge_result *total)
 		    !reclaim(engine, operations->shortage(engine->store, false)))
 			result = merge_step(engine, &merge);
 	}
-	pthread_rwlock_unlock(&engine->turn);
+	turn_give(&engine->turn);
 	total->segments_freed += merge.segments_freed;
 	total->records_moved += merge.records_moved;
 	total->records_dropped += merge.records_dropped;
@@ -274,11 +274,11 @@ int engine_make_space(struct engine *engine, const struct engine_space *wanted)
 	if (!engine->store->operations->merge || engine->options.merge_manual)
 		return -ENOSPC;
 	for (int step = 0; result == -EAGAIN && step < STEPS_FOR_ONE_MAX; step++) {
-		pthread_rwlock_wrlock(&engine->turn);
+		turn_take(&engine->turn);
 		if (step == 0)
 			prepare(engine);
 		result = step_to_space(engine, wanted);
-		pthread_rwlock_unlock(&engine->turn);
+		turn_give(&engine->turn);
 	}
 	return result == -EAGAIN ? -ENOSPC : result;
 }

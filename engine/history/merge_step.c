@@ -402,10 +402,12 @@ int merge_step(struct engine *engine, struct record_merge *merge)
 		.is_reachable = is_reachable,
 		.keeps_lone_tombstone = keeps_lone_tombstone,
 	};
+	uint64_t before = merge->pages_read + merge->records_moved;
 	int result;
 
 	context_begin(&context, engine);
 	result = engine->store->operations->merge(engine->store, &keep, merge);
 	context_end(&context);
+	records_worked += merge->pages_read + merge->records_moved - before;
 	return result;
 }

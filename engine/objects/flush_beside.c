@@ -64,6 +64,7 @@ static void wait_a_moment(struct flush_beside *beside)
 int engine_flush_beside(struct engine *engine)
 {
 	struct flush_beside *beside = &engine->beside;
+	uint64_t since;
 	int result;
 
 	pthread_mutex_lock(&beside->callers);
@@ -71,9 +72,9 @@ int engine_flush_beside(struct engine *engine)
 	__atomic_store_n(&beside->wanted, true, __ATOMIC_RELAXED);
 	while (beside->wanted) {
 		/* Never waits here: who has the turn alone may wait for the mutex. */
-		if (pthread_rwlock_tryrdlock(&engine->turn) == 0) {
+		if (turn_try_share(&engine->turn, &since)) {
 			flush(engine);
-			pthread_rwlock_unlock(&engine->turn);
+			turn_unshare(&engine->turn, since);
 		} else {
 			wait_a_moment(beside);
 		}

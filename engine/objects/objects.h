@@ -19,6 +19,7 @@
 #include "engine/objects/onode.h"
 #include "engine/objects/partition.h"
 #include "engine/objects/stale.h"
+#include "engine/objects/turn.h"
 #include "engine/objects/written.h"
 #include "engine/options.h"
 #include "engine/records/access.h"
@@ -54,7 +55,7 @@ struct engine {
 	struct past *past;             /* what these keep in memory */
 	struct engine_options options; /* with the defaults filled in */
 	uint32_t page_bytes;           /* most data of a piece = of a record */
-	pthread_rwlock_t turn; /* shared by reading transactions, held alone by writing ones */
+	struct turn turn; /* shared by reading transactions, held alone by writing ones */
 	struct txn_pool pool;
 	struct engine_txn *writer; /* the open writing transaction; owned by the holder of `turn` */
 	struct memories memories;  /* what is remembered of the records */
@@ -151,6 +152,7 @@ struct engine_txn {
 	 */
 	uint32_t members_generation;
 	uint64_t time_ms;
+	uint64_t since;    /* of reading ones: see turn_share */
 	uint64_t sequence; /* of writing transactions, otherwise 0 */
 	struct record_writer writer;
 	uint64_t put_bytes; /* records and their headers */

@@ -148,16 +148,16 @@ int engine_begin(struct engine *engine, enum engine_mode mode, struct engine_txn
 	if (!txn)
 		return -ENOMEM;
 	if (mode == ENGINE_READ) {
-		pthread_rwlock_rdlock(&engine->turn);
+		txn->since = turn_share(&engine->turn);
 	} else {
-		pthread_rwlock_wrlock(&engine->turn);
+		turn_take(&engine->turn);
 		engine->history->make_space(engine, mode);
 	}
 	txn->time_ms = engine_time_now(engine);
 	if (mode == ENGINE_READ)
 		return 0;
 	if (!has_number(engine)) {
-		pthread_rwlock_unlock(&engine->turn);
+		turn_give(&engine->turn);
 		txn_free(txn);
 		*begun = NULL;
 		return -EOVERFLOW;
@@ -317,7 +317,10 @@ static void end(struct engine_txn *txn)
 	struct engine *engine = txn->engine;
 
 	objects_release(txn);
-	pthread_rwlock_unlock(&engine->turn);
+	if (txn->mode == ENGINE_READ)
+		turn_unshare(&engine->turn, txn->since);
+	else
+		turn_give(&engine->turn);
 	txn_free(txn);
 }
 
@@ -350,11 +353,11 @@ static int make_stable(struct engine *engine, uint64_t committed, uint64_t begun
 
 	pthread_mutex_lock(&engine->flushing);
 	if (engine->flushed < committed || engine->flushes_good <= begun) {
-		pthread_rwlock_wrlock(&engine->turn);
+		turn_take(&engine->turn);
 		begun = __atomic_add_fetch(&engine->flushes, 1, __ATOMIC_SEQ_CST);
 		committed = engine->transactions;
 		result = engine->store->operations->flush(engine->store);
-		pthread_rwlock_unlock(&engine->turn);
+		turn_give(&engine->turn);
 		if (!result) {
 			engine->flushed = committed;
 			engine->flushes_good = begun;
@@ -516,7 +519,7 @@ int engine_begin_format(struct engine *engine, struct engine_txn **begun)
 	if (!txn)
 		return -ENOMEM;
 	txn->formats = true;
-	pthread_rwlock_wrlock(&engine->turn);
+	turn_take(&engine->turn);
 	txn->time_ms = engine_time_now(engine);
 	result = begin_format(txn);
 	if (result)

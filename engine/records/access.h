@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "engine/records/records.h"
+#include "engine/records/work.h"
 
 /* Bytes that a record is counted with beside its value. */
 #define RECORD_OVERHEAD 28
@@ -54,6 +55,7 @@ static inline uint32_t record_bytes_max(struct record_store *store)
 static inline int record_get_any(struct record_store *store, struct record_key key, uint64_t bound,
 				 void *value, uint32_t capacity, struct record_info *info)
 {
+	records_worked++;
 	if (store->lineage && store->lineage->concerns(store, &key))
 		return store->lineage->get(store, key, bound, value, capacity, info);
 	return store->operations->get(store, &key, bound, value, capacity, info);
@@ -75,6 +77,7 @@ static inline void record_get_run(struct record_store *store, struct record_key 
 {
 	bool has_lineage = store->lineage && store->lineage->concerns(store, &key);
 
+	records_worked += count;
 	if (!has_lineage)
 		store->operations->get_run(store, &key, count, bound, values, capacity, found);
 	for (uint32_t n = 0; n < count; n++, key.piece++) {
@@ -95,6 +98,7 @@ static inline int record_put(const struct record_writer *writer, struct record_k
 						    timeless ? RECORD_EPOCH_ENDLESS : writer->epoch,
 						    flags, value, length, writer->room);
 
+	records_worked++;
 	if (!result && writer->count)
 		writer->count(writer->context, &key, RECORD_OVERHEAD + length);
 	return result;

@@ -80,13 +80,13 @@ static int get_watched(struct record_store *store, const struct record_key *key,
 		       void *value, uint32_t capacity, struct record_info *info)
 {
 	looks++;
-	if (pthread_rwlock_trywrlock(&watched->turn) == 0) {
+	if (pthread_rwlock_trywrlock(&watched->turn.lock) == 0) {
 		writers_let_in++;
-		pthread_rwlock_unlock(&watched->turn);
+		pthread_rwlock_unlock(&watched->turn.lock);
 	}
-	if (pthread_rwlock_tryrdlock(&watched->turn) == 0) {
+	if (pthread_rwlock_tryrdlock(&watched->turn.lock) == 0) {
 		readers_let_in++;
-		pthread_rwlock_unlock(&watched->turn);
+		pthread_rwlock_unlock(&watched->turn.lock);
 	}
 	return true_operations->get(store, key, bound, value, capacity, info);
 }
