@@ -197,11 +197,14 @@ int osd_client_clone(struct osd_client *client, struct osd_client_address source
 	return request_run_for_number(client, &request, OSD_CURRENT_PARTITION_ID, chosen, error);
 }
 
-int osd_client_refresh_clone(struct osd_client *client, uint64_t clone,
+int osd_client_refresh_clone(struct osd_client *client, uint64_t clone, bool force,
 			     struct osd_client_error *error)
 {
-	struct osd_request request = { .cdb = { .action = OSD_REFRESH_SNAPSHOT_OR_CLONE,
-						.partition = clone } };
+	struct osd_request request = {
+		.cdb = { .action = OSD_REFRESH_SNAPSHOT_OR_CLONE,
+			 .partition = clone,
+			 .command_options = force ? OSD_FORCE_USERS : 0 },
+	};
 	uint8_t segment[OSD_REQUEST_EXTENSIONS_BYTES(1)];
 	uint64_t source;
 	int result = 0;

@@ -16,7 +16,7 @@
  *   -EACCES     capability refused
  *   -EINVAL     the target calls a field or value of the command wrong
  *   -EOPNOTSUPP the target does not know the command
- *   -EBUSY      not ready or overloaded; try again later
+ *   -EBUSY      not ready or overloaded; try again later. Or other sessions use what would go back
  *   -EIO        medium or hardware error, status without explanation
  *   -EREMOTEIO  the target gave the command up
  *   -EBADMSG    the answer to a signed command is not signed as it should be (client/security.h)
@@ -363,9 +363,10 @@ int osd_client_parse_moment(const char *text, uint64_t now_ms, struct osd_client
 int osd_client_clone(struct osd_client *client, struct osd_client_address source,
 		     uint64_t requested, bool writable, uint64_t *chosen,
 		     struct osd_client_error *error);
-/* Takes a clone to the present of its source; ends the tie to the source. */
-int osd_client_refresh_clone(struct osd_client *client, uint64_t clone,
+/* Takes a clone to the present of its source. `force`: although other sessions use the clone. */
+int osd_client_refresh_clone(struct osd_client *client, uint64_t clone, bool force,
 			     struct osd_client_error *error);
+/* Ends the tie to the source. */
 int osd_client_detach_clone(struct osd_client *client, uint64_t clone,
 			    struct osd_client_error *error);
 

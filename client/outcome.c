@@ -419,6 +419,10 @@ static struct meaning of_code(const struct osd_cdb *cdb, const struct osd_sense 
 		};
 	case SENSE_CONDITIONAL_WRITE_PROTECT:
 		return of_lock(cdb);
+	case SENSE_MEDIUM_REMOVAL_PREVENTED:
+		return (struct meaning){ -EBUSY,
+					 "unmount and log out there first; or use --force, but "
+					 "hosts that have it mounted then mix old and new state" };
 	case SENSE_COMMAND_SEQUENCE_ERROR:
 		if (!is_function(cdb, OSD_FUNCTION_DROP))
 			return (struct meaning){ -EBUSY,
@@ -502,13 +506,25 @@ static void describe(const struct osd_cdb *cdb, char *text, size_t capacity)
 			 makes_partition(cdb->action) ? "" : ", the device");
 }
 
+/* "2 other sessions use it (iqn.a iqn.b): "; nothing, if nobody prevents the command. */
+static void name_users(const struct osd_sense *sense, char *text, size_t capacity)
+{
+	text[0] = '\0';
+	if (sense->users > 0)
+		snprintf(text, capacity, "%u other session%s %s it%s%s%s: ", sense->users,
+			 sense->users == 1 ? "" : "s", sense->users == 1 ? "uses" : "use",
+			 sense->user_names[0] ? " (" : "", sense->user_names,
+			 sense->user_names[0] ? ")" : "");
+}
+
 static void say(struct osd_client_error *error, const struct osd_cdb *cdb, struct meaning meaning)
 {
-	char command[128], field[48] = "";
+	char command[128], field[48] = "", users[OSD_SENSE_USERS_BYTES + 40];
 	const struct osd_sense *sense = &error->sense;
 
 	error->result = meaning.result;
 	describe(cdb, command, sizeof(command));
+	name_users(sense, users, sizeof(users));
 	if (!error->has_sense) {
 		error_set(&error->sentence, 0, "%s: %s [SCSI status 0x%02x]", command, meaning.text,
 			  error->status);
@@ -520,8 +536,8 @@ static void say(struct osd_client_error *error, const struct osd_cdb *cdb, struc
 	else if (sense->has_field)
 		snprintf(field, sizeof(field), ", %s byte %u",
 			 sense->field_in_cdb ? "CDB" : "parameter", sense->field);
-	error_set(&error->sentence, 0, "%s: %s [%s, %s %02x/%02x%s]", command, meaning.text,
-		  osd_sense_key_name(sense->key), osd_sense_code_name(sense->code),
+	error_set(&error->sentence, 0, "%s: %s%s [%s, %s %02x/%02x%s]", command, users,
+		  meaning.text, osd_sense_key_name(sense->key), osd_sense_code_name(sense->code),
 		  sense->code >> 8, sense->code & 0xFF, field);
 }
 

@@ -107,6 +107,11 @@ static int strengthen(struct osd_request *request, uint64_t clone, uint64_t sour
 	return wanted > own ? osd_security_set_method(request, address, wanted) : 0;
 }
 
+static bool is_forced(const struct osd_request *request)
+{
+	return request->cdb.command_options & OSD_FORCE_USERS;
+}
+
 int osd_refresh_clone(struct osd_request *request)
 {
 	uint64_t partition = request->subject.address.partition;
@@ -115,6 +120,8 @@ int osd_refresh_clone(struct osd_request *request)
 
 	if (result == 0 && clone.source != 0 &&
 	    osd_further_find_partition(request, clone.source, OSD_FIELD_PARTITION) != 0)
+		return -EINVAL;
+	if (result == 0 && osd_check_users(request, partition, is_forced(request)) != 0)
 		return -EINVAL;
 	if (result == 0)
 		result = engine_clone_refresh(request->txn, partition);
@@ -143,8 +150,10 @@ int osd_restore_partition(struct osd_request *request)
 		result = -ENOENT;
 	if (result != 0)
 		return osd_result(request, result, osd_address_field(request));
+	address.partition = request->subject.address.partition;
+	if (osd_check_users(request, address.partition, is_forced(request)) != 0)
+		return -EINVAL;
 	moment.value = clone.sequence;
-	return osd_result(request,
-			  engine_rollback(request->txn, request->subject.address.partition, moment),
+	return osd_result(request, engine_rollback(request->txn, address.partition, moment),
 			  OSD_FIELD_PARTITION);
 }

@@ -111,7 +111,7 @@ static uint8_t perform(struct osd_request *request, uint8_t *information)
 		return OSD_TASK_FUNCTION_COMPLETE;
 	case OSD_LOGICAL_UNIT_RESET:
 		choose(request, true, false, true, NULL);
-		osd_attention_raise(request->device->conditions, request->command->nexus,
+		osd_attention_raise(request->device->conditions, request->command->nexus, 0,
 				    OSD_ATTENTION_RESET);
 		return OSD_TASK_FUNCTION_COMPLETE;
 	case OSD_QUERY_TASK:

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Remembers the unit attentions that an initiator has not been told yet. */
+/* Remembers unit attentions that sessions have not been told yet, and the partitions they use. */
 #include "osd/conditions.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "common/bytes.h"
 #include "wire/standard.h"
+
+/* iSCSI names have 223 bytes at most. */
+#define NAME_BYTES 224
 
 struct nexus {
 	uint64_t nexus;   /* 0: free */
@@ -13,10 +19,20 @@ struct nexus {
 	unsigned pending; /* 1 << enum osd_attention */
 };
 
+/* What the nexus at the same place uses. Apart from it, because every command looks for its nexus.
+ */
+struct use {
+	char initiator[NAME_BYTES];
+	bool all;       /* more partitions than are noted */
+	unsigned count; /* of those that are */
+	uint64_t partitions[OSD_USED_PARTITIONS_MAX];
+};
+
 struct osd_conditions {
 	pthread_mutex_t lock;
 	uint64_t clock; /* commands heard */
 	struct nexus nexuses[OSD_NEXUSES_MAX];
+	struct use uses[OSD_NEXUSES_MAX];
 };
 
 struct osd_conditions *osd_conditions_create(void)
@@ -36,14 +52,30 @@ void osd_conditions_destroy(struct osd_conditions *conditions)
 	free(conditions);
 }
 
+/* Does the nexus at a place use the partition; 0: any? */
+static bool uses(const struct osd_conditions *conditions, unsigned place, uint64_t partition)
+{
+	const struct use *use = &conditions->uses[place];
+
+	if (conditions->nexuses[place].nexus == 0 || use->count == 0)
+		return false;
+	if (use->all || partition == 0)
+		return true;
+	for (unsigned i = 0; i < use->count; i++)
+		if (use->partitions[i] == partition)
+			return true;
+	return false;
+}
+
 /* ---- unit attentions ---- */
 
-void osd_attention_raise(struct osd_conditions *conditions, uint64_t nexus,
+void osd_attention_raise(struct osd_conditions *conditions, uint64_t nexus, uint64_t partition,
 			 enum osd_attention attention)
 {
 	pthread_mutex_lock(&conditions->lock);
 	for (unsigned i = 0; i < OSD_NEXUSES_MAX; i++)
-		if (conditions->nexuses[i].nexus != nexus)
+		if (conditions->nexuses[i].nexus != nexus &&
+		    (partition == 0 || uses(conditions, i, partition)))
 			conditions->nexuses[i].pending |= 1u << attention;
 	pthread_mutex_unlock(&conditions->lock);
 }
@@ -90,6 +122,7 @@ static struct nexus *find(struct osd_conditions *conditions, uint64_t nexus)
 			oldest = entry;
 	}
 	*oldest = (struct nexus){ .nexus = nexus };
+	conditions->uses[oldest - conditions->nexuses] = (struct use){ .count = 0 };
 	return oldest;
 }
 
@@ -128,4 +161,86 @@ uint16_t osd_attention_code(enum osd_attention attention)
 		break;
 	}
 	return SENSE_PARAMETERS_CHANGED;
+}
+
+/* ---- what they use ---- */
+
+static void note(struct use *use, uint64_t partition, const char *initiator)
+{
+	/* A name has no blanks; what else the transport says of the session comes behind one. */
+	size_t length = initiator ? strcspn(initiator, " \n") : 0;
+
+	if (use->count == 0)
+		snprintf(use->initiator, sizeof(use->initiator), "%.*s", (int)length,
+			 initiator ? initiator : "");
+	if (use->count < OSD_USED_PARTITIONS_MAX)
+		use->partitions[use->count++] = partition;
+	else
+		use->all = true;
+}
+
+void osd_use_note(struct osd_conditions *conditions, uint64_t nexus, uint64_t partition,
+		  const char *initiator)
+{
+	if (nexus == 0)
+		return;
+	pthread_mutex_lock(&conditions->lock);
+	for (unsigned i = 0; i < OSD_NEXUSES_MAX; i++) {
+		if (conditions->nexuses[i].nexus != nexus)
+			continue;
+		if (!uses(conditions, i, partition))
+			note(&conditions->uses[i], partition, initiator);
+		break;
+	}
+	pthread_mutex_unlock(&conditions->lock);
+}
+
+/* Adds a name, unless it is there or does not fit. The first one is cut. */
+static void add_name(char names[OSD_SENSE_USERS_BYTES + 1], const char *name)
+{
+	size_t used = strlen(names), length = strlen(name);
+
+	for (const char *found = names; *found;
+	     found += strcspn(found, " "), found += *found == ' ')
+		if (strncmp(found, name, length) == 0 && (!found[length] || found[length] == ' '))
+			return;
+	if (used == 0)
+		length = min_u64(length, OSD_SENSE_USERS_BYTES);
+	else if (used + 1 + length > OSD_SENSE_USERS_BYTES)
+		return;
+	else
+		names[used++] = ' ';
+	memcpy(names + used, name, length);
+	names[used + length] = '\0';
+}
+
+unsigned osd_users(struct osd_conditions *conditions, uint64_t nexus, uint64_t partition,
+		   char names[OSD_SENSE_USERS_BYTES + 1])
+{
+	unsigned count = 0;
+
+	names[0] = '\0';
+	pthread_mutex_lock(&conditions->lock);
+	for (unsigned i = 0; i < OSD_NEXUSES_MAX; i++) {
+		if (conditions->nexuses[i].nexus == nexus || !uses(conditions, i, partition))
+			continue;
+		count++;
+		if (conditions->uses[i].initiator[0])
+			add_name(names, conditions->uses[i].initiator);
+	}
+	pthread_mutex_unlock(&conditions->lock);
+	return count;
+}
+
+void osd_nexuses_forget(struct osd_conditions *conditions, osd_is_logged_in *is_logged_in,
+			void *context)
+{
+	pthread_mutex_lock(&conditions->lock);
+	for (unsigned i = 0; i < OSD_NEXUSES_MAX; i++) {
+		struct nexus *entry = &conditions->nexuses[i];
+
+		if (entry->nexus != 0 && !is_logged_in(context, entry->nexus))
+			*entry = (struct nexus){ .nexus = 0 };
+	}
+	pthread_mutex_unlock(&conditions->lock);
 }

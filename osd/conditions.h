@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Unit attentions that an initiator has not been told yet: what a logical unit remembers between
- * commands. Private to osd/. Thread-safe; all in memory.
+ * What a logical unit remembers of the sessions of its initiators (I_T nexuses): unit attentions
+ * that they have not been told yet, and the partitions that they use. Private to osd/. Thread-safe;
+ * all in memory.
  */
 #ifndef MUNINN_OSD_CONDITIONS_H
 #define MUNINN_OSD_CONDITIONS_H
@@ -9,11 +10,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "osd/osd.h"
+#include "wire/wire.h"
+
 /*
  * Nexuses that are known at a time. For another one, the unit forgets the one that was silent
  * longest.
  */
 #define OSD_NEXUSES_MAX 256
+
+/* Partitions that are noted of each. A session that uses more counts as using every partition. */
+#define OSD_USED_PARTITIONS_MAX 16
 
 /* In the order in which they are reported. */
 enum osd_attention {
@@ -31,8 +38,11 @@ struct osd_conditions;
 struct osd_conditions *osd_conditions_create(void);
 void osd_conditions_destroy(struct osd_conditions *conditions);
 
-/* `nexus` caused it: all other known ones are to be told. */
-void osd_attention_raise(struct osd_conditions *conditions, uint64_t nexus,
+/*
+ * `nexus` caused it: all other known ones are to be told. If it concerns one partition, only those
+ * that use it; 0: everybody.
+ */
+void osd_attention_raise(struct osd_conditions *conditions, uint64_t nexus, uint64_t partition,
 			 enum osd_attention attention);
 
 /* `nexus` alone is to be told, if it is known. */
@@ -52,5 +62,23 @@ bool osd_attention_take(struct osd_conditions *conditions, uint64_t nexus,
 
 /* enum scsi_sense_code of an attention; the key is UNIT ATTENTION. */
 uint16_t osd_attention_code(enum osd_attention attention);
+
+/*
+ * Notes that a nexus that is there uses a partition. `initiator`: as in struct osd_command; NULL:
+ * not known.
+ */
+void osd_use_note(struct osd_conditions *conditions, uint64_t nexus, uint64_t partition,
+		  const char *initiator);
+
+/*
+ * How many other nexuses than `nexus` use a partition (0: any at all), and the names of their
+ * initiators, each once, a blank between two; what does not fit is left out.
+ */
+unsigned osd_users(struct osd_conditions *conditions, uint64_t nexus, uint64_t partition,
+		   char names[OSD_SENSE_USERS_BYTES + 1]);
+
+/* Forgets the nexuses that have ended. */
+void osd_nexuses_forget(struct osd_conditions *conditions, osd_is_logged_in *is_logged_in,
+			void *context);
 
 #endif

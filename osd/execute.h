@@ -389,6 +389,16 @@ void osd_end_answer(struct osd_request *request, struct osd_list_writer *writer)
 int osd_page_copy_stored(struct osd_request *request, const struct osd_subject *from,
 			 struct engine_object *to);
 
+/* ---- users.c: which sessions use a partition ---- */
+
+/* The command's session uses the partition that it addresses, unless it names an old version. */
+void osd_note_use(const struct osd_request *request);
+/*
+ * Fails with 53/02 and the names of their initiators if other sessions use the partition (0: any
+ * partition) that the command takes to another state, unless `force`.
+ */
+int osd_check_users(struct osd_request *request, uint64_t partition, bool force);
+
 /* ---- commands ---- */
 
 int osd_read(struct osd_request *request);

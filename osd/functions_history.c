@@ -239,11 +239,12 @@ int osd_function_rollback(struct osd_request *request)
 {
 	struct engine_moment moment;
 	struct osd_item_writer writer;
-	uint64_t sequence;
+	uint64_t sequence, force;
 	bool given;
 	int result;
 
-	if (osd_parameter_moment(request, 0, &moment, &given) != 0)
+	if (osd_parameter_moment(request, 0, &moment, &given) != 0 ||
+	    osd_parameter_number(request, OSD_ITEM_FORCE, 0, &force) != 0)
 		return -EINVAL;
 	if (!given)
 		return osd_fail_parameter(request, 0);
@@ -258,6 +259,10 @@ int osd_function_rollback(struct osd_request *request)
 					       &sequence);
 	if (result != 0)
 		return moment_result(request, result, 0);
+	/* An object is changed, as by a WRITE. */
+	if (request->object == 0 &&
+	    osd_check_users(request, partition_of(request), force != 0) != 0)
+		return -EINVAL;
 	if (request->object != 0)
 		result = engine_rollback_object(request->txn, partition_of(request),
 						request->object, moment);

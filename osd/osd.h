@@ -86,6 +86,11 @@ struct osd_command {
 	 * unit attentions do not concern the command.
 	 */
 	uint64_t nexus;
+	/*
+	 * The name of its initiator, ended by NUL or a blank, for others that ask who uses a
+	 * partition. NULL: not known.
+	 */
+	const char *initiator;
 
 	/* Results. */
 	uint8_t status;
@@ -107,6 +112,19 @@ void osd_execute(struct osd_device *device, struct osd_command *command);
  */
 bool osd_unit_attention(struct osd_device *device, uint64_t nexus,
 			uint8_t sense[OSD_SENSE_BYTES_MAX], size_t *length);
+
+/* Is the session of a nexus still there? */
+typedef bool osd_is_logged_in(void *context, uint64_t nexus);
+
+/*
+ * Forgets the sessions that have ended; the unit remembers 256. For the caller of osd_execute: when
+ * a session sends its first command, and before commands that osd_asks_for_sessions names.
+ * Thread-safe.
+ */
+void osd_forget_sessions(struct osd_device *device, osd_is_logged_in *is_logged_in, void *context);
+
+/* Is it a command that is refused while other sessions use what it takes back? */
+bool osd_asks_for_sessions(const uint8_t *cdb, size_t cdb_length);
 
 /*
  * Standard INQUIRY data (cdb[1] bit 0 clear) or a VPD page for this device: at most `capacity`

@@ -267,8 +267,10 @@ static int run_in_transaction(struct osd_request *request)
 		result = osd_validate_target(request);
 	if (result == 0)
 		result = osd_security_check_subject(request);
-	if (result == 0)
+	if (result == 0) {
+		osd_note_use(request);
 		result = osd_check_sets(request, type_to_set(request));
+	}
 	if (result == 0)
 		result = set_up_timestamps(request);
 	if (result != 0)
@@ -438,10 +440,15 @@ static bool is_interrupted(struct osd_request *request)
 	return true;
 }
 
-/* Raises the attention that other initiators should get for what the command did. */
+/*
+ * Raises the attention that other initiators should get for what the command did. What concerns one
+ * partition is no news for those that do not use it: initiators of OSDs take an attention for an
+ * error.
+ */
 static void raise_attention(const struct osd_request *request)
 {
 	const struct osd_cdb *cdb = &request->cdb;
+	uint64_t partition = 0;
 	/*
 	 * The second step of SET MASTER KEY sets a key. The rollback of one object is a change of
 	 * it like others.
@@ -454,13 +461,15 @@ static void raise_attention(const struct osd_request *request)
 	if (request->entry->flags & OSD_REFORMATS)
 		attention = OSD_ATTENTION_FORMATTED;
 	else if (request->entry->flags & OSD_RESTORES ||
-		 (request->entry->execute == osd_function_rollback && request->object == 0))
+		 (request->entry->execute == osd_function_rollback && request->object == 0)) {
 		attention = OSD_ATTENTION_RESTORED;
-	else if (sets_key)
+		partition = request->subject.address.partition;
+	} else if (sets_key)
 		attention = OSD_ATTENTION_KEYS_CHANGED;
 	else
 		return;
-	osd_attention_raise(request->device->conditions, request->command->nexus, attention);
+	osd_attention_raise(request->device->conditions, request->command->nexus, partition,
+			    attention);
 }
 
 bool osd_unit_attention(struct osd_device *device, uint64_t nexus,

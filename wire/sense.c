@@ -85,6 +85,17 @@ static void add_attributes(struct sense_writer *writer, const struct osd_sense *
 	}
 }
 
+static void add_users(struct sense_writer *writer, const struct osd_sense *sense)
+{
+	size_t length = strlen(sense->user_names);
+	uint8_t *descriptor = add_descriptor(writer, SENSE_DESCRIPTOR_USERS, 4 + length);
+
+	if (!descriptor)
+		return;
+	put_be16(descriptor + 2, (uint16_t)min_u64(sense->users, UINT16_MAX));
+	memcpy(descriptor + 4, sense->user_names, length);
+}
+
 size_t osd_sense_encode(const struct osd_sense *sense, uint8_t *data, size_t capacity)
 {
 	struct sense_writer writer = { data, min_u64(capacity, 252), SENSE_HEAD_BYTES };
@@ -109,11 +120,25 @@ size_t osd_sense_encode(const struct osd_sense *sense, uint8_t *data, size_t cap
 		add_check_value(&writer, sense);
 	if (sense->attributes > 0)
 		add_attributes(&writer, sense);
+	if (sense->users > 0)
+		add_users(&writer, sense);
 	data[7] = (uint8_t)(writer.length - SENSE_HEAD_BYTES);
 	return writer.length;
 }
 
 /* ---- decoding ---- */
+
+/* A name ends at what is no printable ASCII, because people will read it on a terminal. */
+static void decode_users(const uint8_t *descriptor, size_t bytes, struct osd_sense *sense)
+{
+	size_t length = 0, most = min_u64(bytes - 4, OSD_SENSE_USERS_BYTES);
+
+	while (length < most && descriptor[4 + length] >= ' ' && descriptor[4 + length] <= '~')
+		length++;
+	sense->users = get_be16(descriptor + 2);
+	memcpy(sense->user_names, descriptor + 4, length);
+	sense->user_names[length] = '\0';
+}
 
 static void decode_descriptor(const uint8_t *descriptor, size_t bytes, struct osd_sense *sense)
 {
@@ -157,6 +182,10 @@ static void decode_descriptor(const uint8_t *descriptor, size_t bytes, struct os
 			sense->attribute[sense->attributes].number = get_be32(descriptor + at + 4);
 			sense->attributes++;
 		}
+		break;
+	case SENSE_DESCRIPTOR_USERS:
+		if (bytes >= 4)
+			decode_users(descriptor, bytes, sense);
 		break;
 	default:
 		break;
@@ -249,6 +278,7 @@ const char *osd_sense_code_name(uint16_t code)
 		  "PARTITION OR COLLECTION CONTAINS USER OBJECTS" },
 		{ SENSE_READ_PAST_END_OF_USER_OBJECT, "READ PAST END OF USER OBJECT" },
 		{ SENSE_INTERNAL_TARGET_FAILURE, "INTERNAL TARGET FAILURE" },
+		{ SENSE_MEDIUM_REMOVAL_PREVENTED, "MEDIUM REMOVAL PREVENTED" },
 		{ SENSE_SYSTEM_RESOURCE_FAILURE, "SYSTEM RESOURCE FAILURE" },
 		{ SENSE_QUOTA_ERROR, "QUOTA ERROR" },
 	};

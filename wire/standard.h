@@ -343,6 +343,8 @@ enum { OSD_QUERY_ANY = 0, OSD_QUERY_ALL = 1 };
 
 /* FCR of REMOVE COLLECTION: byte 11 bit 0. */
 #define OSD_FORCE_COLLECTION_REMOVAL 0x01
+/* FORCE of REFRESH and RESTORE, the vendor's: byte 11 bit 0. */
+#define OSD_FORCE_USERS 0x01
 
 /* Quotas pages. */
 enum {
@@ -509,6 +511,7 @@ enum scsi_sense_code {
 	SENSE_COMMANDS_CLEARED_BY_ANOTHER_INITIATOR = 0x2F00,
 	SENSE_READ_PAST_END_OF_USER_OBJECT = 0x3B17,
 	SENSE_INTERNAL_TARGET_FAILURE = 0x4400,
+	SENSE_MEDIUM_REMOVAL_PREVENTED = 0x5302,
 	SENSE_SYSTEM_RESOURCE_FAILURE = 0x5500,
 	SENSE_QUOTA_ERROR = 0x5507,
 };
@@ -521,6 +524,7 @@ enum {
 	SENSE_DESCRIPTOR_OSD_OBJECT = 0x06,
 	SENSE_DESCRIPTOR_OSD_RESPONSE_CHECK_VALUE = 0x07,
 	SENSE_DESCRIPTOR_OSD_ATTRIBUTE = 0x08,
+	SENSE_DESCRIPTOR_USERS = 0x80, /* the vendor's: docs/protocol.md, "In use by others" */
 };
 
 /* Command functions in the OSD object descriptor, as one big-endian number. */

@@ -95,6 +95,7 @@ enum osd_item_tag {
 	OSD_ITEM_TO = 0x0023,   /* contains a moment */
 	OSD_ITEM_SENSE =
 		0x0024, /* why it failed: sense key << 16 | additional sense code and qualifier */
+	OSD_ITEM_FORCE = 0x0025, /* not 0: although other sessions use it */
 	/* Contain items. */
 	OSD_ITEM_ENTRY = 0x0100,
 };

@@ -378,6 +378,8 @@ int osd_listed_next(const struct osd_list_head *head, const uint8_t *data, size_
 /* ---- sense data ---- */
 
 #define OSD_SENSE_ATTRIBUTES_MAX 4
+/* Names of sessions that prevent a command, a blank between two; what does not fit is left out. */
+#define OSD_SENSE_USERS_BYTES 160
 
 /* Descriptor-format sense data. A `has_` field says whether that descriptor is there. */
 struct osd_sense {
@@ -401,10 +403,13 @@ struct osd_sense {
 	struct {
 		uint32_t page, number;
 	} attribute[OSD_SENSE_ATTRIBUTES_MAX];
+	unsigned users; /* sessions that prevent the command, at most 65535; 0 = none */
+	char user_names[OSD_SENSE_USERS_BYTES + 1]; /* of their initiators, NUL-terminated */
 };
 
 /* Most bytes that osd_sense_encode writes. */
-#define OSD_SENSE_ENCODED_MAX (8 + 32 + 8 + 12 + 12 + 34 + 4 + 8 * OSD_SENSE_ATTRIBUTES_MAX)
+#define OSD_SENSE_ENCODED_MAX \
+	(8 + 32 + 8 + 12 + 12 + 34 + 4 + 8 * OSD_SENSE_ATTRIBUTES_MAX + 4 + OSD_SENSE_USERS_BYTES)
 
 /*
  * Returns the bytes written. Leaves out descriptors that do not fit in `capacity` (>= 8); important

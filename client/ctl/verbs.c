@@ -286,9 +286,14 @@ static const struct ctl_verb verbs[] = {
 	  "Example:\n"
 	  "  muninnctl drop $URL 0x10000 before-upgrade\n",
 	  2, 2, verb_drop },
-	{ "rollback", "URL PID|0|PID/OID MOMENT", "go back to a version or a point in time",
+	{ "rollback", "URL PID|0|PID/OID MOMENT [--force]",
+	  "go back to a version or a point in time",
 	  "Takes the same short time, whatever the size. It hides what came after MOMENT\n"
 	  "and deletes nothing: to see it, roll back again, to a later moment.\n"
+	  "A partition or the device goes back only while no other session uses it: unmount\n"
+	  "and log out there first.\n"
+	  "--force  goes back all the same; a host that has it mounted then mixes old and\n"
+	  "         new state\n"
 	  "\n"
 	  "Examples:\n"
 	  "  muninnctl rollback $URL 0x10000 -10min\n"
@@ -331,8 +336,9 @@ static const struct ctl_verb verbs[] = {
 	  "Example:\n"
 	  "  muninnctl clone $URL 0x10000@-1d 0x20000\n",
 	  1, 2, verb_clone },
-	{ "refresh", "URL PID", "bring a clone up to its source",
+	{ "refresh", "URL PID [--force]", "bring a clone up to its source",
 	  "The clone loses its own changes.\n"
+	  "--force  although other sessions use the clone, as in rollback\n"
 	  "\n"
 	  "Example:\n"
 	  "  muninnctl refresh $URL 0x20000\n",

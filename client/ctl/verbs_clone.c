@@ -52,7 +52,7 @@ int verb_clone(struct ctl *ctl)
 	return ctl_print_id(ctl, "partition", chosen);
 }
 
-typedef int change_clone(struct osd_client *client, uint64_t clone, struct osd_client_error *error);
+typedef int change_clone(const struct ctl *ctl, uint64_t clone, struct osd_client_error *error);
 
 /* The target gives the same answer for a missing partition and for one that is no clone. */
 static int fail_change(struct ctl *ctl, struct osd_client_address address,
@@ -87,17 +87,27 @@ static int run_on_clone(struct ctl *ctl, change_clone *change)
 
 	if (code != CTL_OK)
 		return code;
-	if (change(ctl->client, address.partition, &error) < 0)
+	if (change(ctl, address.partition, &error) < 0)
 		return fail_change(ctl, address, &error);
 	return ctl->options->json ? ctl_print_id(ctl, "changed", address.partition) : CTL_OK;
 }
 
+static int refresh(const struct ctl *ctl, uint64_t clone, struct osd_client_error *error)
+{
+	return osd_client_refresh_clone(ctl->client, clone, ctl->options->force, error);
+}
+
+static int detach(const struct ctl *ctl, uint64_t clone, struct osd_client_error *error)
+{
+	return osd_client_detach_clone(ctl->client, clone, error);
+}
+
 int verb_refresh(struct ctl *ctl)
 {
-	return run_on_clone(ctl, osd_client_refresh_clone);
+	return run_on_clone(ctl, refresh);
 }
 
 int verb_detach(struct ctl *ctl)
 {
-	return run_on_clone(ctl, osd_client_detach_clone);
+	return run_on_clone(ctl, detach);
 }

@@ -352,6 +352,8 @@ int verb_rollback(struct ctl *ctl)
 		return undo(ctl, address, moment.value);
 	if (code == CTL_OK)
 		code = ctl_add_moment(ctl, &writer, 0, &moment);
+	if (ctl->options->force)
+		osd_item_add_number(&writer, OSD_ITEM_FORCE, 1);
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);
 	return code == CTL_OK ? roll_back(ctl, address, &writer, &moment) : code;

@@ -39,21 +39,34 @@ static enum order_attribute attribute_of(const struct scsi_cmd *cmd)
 }
 
 /*
- * tgtd keeps a unit attention (29/00) for each new session. Initiators of OSDs do not repeat a
- * command that was refused for one, so exofs would see an I/O error after each reconnect. Drops
- * that attention; later ones, from a reset, stay. tgtd uses session numbers again after a round, so
- * each new number makes the one half a round away new again.
+ * Is it the first command that the session sends to the unit? tgtd uses session numbers again after
+ * a round, so each new number makes the one half a round away new again.
  */
-static void forget_power_on(struct unit *unit, struct scsi_cmd *cmd)
+static bool is_first_of_session(struct unit *unit, const struct scsi_cmd *cmd)
 {
 	uint32_t number = (uint32_t)(cmd->cmd_itn_id % SESSION_NUMBERS);
 	uint32_t opposite = (number + SESSION_NUMBERS / 2) % SESSION_NUMBERS;
 
 	if (unit->sessions_seen[number / 8] & 1u << number % 8)
-		return;
+		return false;
 	unit->sessions_seen[number / 8] |= (uint8_t)(1u << number % 8);
 	unit->sessions_seen[opposite / 8] &= (uint8_t) ~(1u << opposite % 8);
-	ua_sense_clear(cmd->itn_lu_info, ASC_POWERON_RESET);
+	return true;
+}
+
+/*
+ * tgtd keeps a unit attention (29/00) for each new session. Initiators of OSDs do not repeat a
+ * command that was refused for one, so exofs would see an I/O error after each reconnect. Such
+ * units drop that attention; later ones, from a reset, stay.
+ */
+static void look_at_session(struct unit *unit, struct scsi_cmd *cmd)
+{
+	bool is_first = is_first_of_session(unit, cmd);
+
+	if (is_first && !unit->kind->tells_power_on)
+		ua_sense_clear(cmd->itn_lu_info, ASC_POWERON_RESET);
+	if (unit->threads && unit->kind->arrives)
+		unit->kind->arrives(unit, cmd, is_first);
 }
 
 /*
@@ -68,8 +81,8 @@ static int arrive(int tid, struct scsi_cmd *cmd)
 
 	nothing_answered_yet(cmd);
 	nexus_greet(cmd->it_nexus);
-	if (!unit->kind->tells_power_on && cmd->dev->lun == cmd->dev_id)
-		forget_power_on(unit, cmd);
+	if (cmd->dev->lun == cmd->dev_id)
+		look_at_session(unit, cmd);
 	unit->arriving = attribute_of(cmd);
 	cmd->attribute = MSG_SIMPLE_TAG;
 	return unit->stock_perform(tid, cmd);

@@ -10,6 +10,7 @@
 
 #include <assert.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "list.h"
 #include "scsi.h"
@@ -32,4 +33,25 @@ uint64_t nexus_of(const struct scsi_cmd *cmd)
 {
 	assert(cmd->it_nexus->ctime < 0);
 	return -(uint64_t)cmd->it_nexus->ctime;
+}
+
+/* tgtd keeps the name only in what `tgtadm --op show` prints of a session. */
+const char *nexus_initiator(const struct scsi_cmd *cmd)
+{
+	static const char label[] = "Initiator: ";
+	const char *info = cmd->it_nexus->info;
+
+	if (!info)
+		return NULL;
+	info += strspn(info, " ");
+	return strncmp(info, label, sizeof(label) - 1) == 0 ? info + sizeof(label) - 1 : NULL;
+}
+
+bool nexus_is_logged_in(const struct target *target, uint64_t nexus)
+{
+	struct it_nexus *each;
+
+	list_for_each_entry(each, &target->it_nexus_list,
+			    nexus_siblings) if (each->ctime == -(long)nexus) return true;
+	return false;
 }

@@ -6,15 +6,26 @@
 #ifndef MUNINN_DAEMON_MODULE_NEXUS_H
 #define MUNINN_DAEMON_MODULE_NEXUS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct it_nexus;
 struct scsi_cmd;
+struct target;
 
 /* Before anybody asks for the session's number. On tgtd's main thread. */
 void nexus_greet(struct it_nexus *nexus);
 
 /* The number of a command's session, from 1. On any thread, as long as the command lives. */
 uint64_t nexus_of(const struct scsi_cmd *cmd);
+
+/*
+ * The name of the session's initiator, ended by a blank. NULL: not known. On any thread, as long as
+ * the command lives.
+ */
+const char *nexus_initiator(const struct scsi_cmd *cmd);
+
+/* Is the session of a number logged in at the target? On tgtd's main thread. */
+bool nexus_is_logged_in(const struct target *target, uint64_t nexus);
 
 #endif

@@ -18,6 +18,24 @@
 /* Needs the others before it. */
 #include "target.h"
 
+static bool is_logged_in(void *context, uint64_t nexus)
+{
+	return nexus_is_logged_in(context, nexus);
+}
+
+/*
+ * tgtd tells a backing store of no logout. So looks who is still there before it matters: when a
+ * new session wants a place, and when a command asks who uses a partition.
+ */
+static void arrives(struct unit *unit, const struct scsi_cmd *cmd, bool is_first)
+{
+	bool asks = cmd->scb[0] == VARLEN_CDB &&
+		    osd_asks_for_sessions(cmd->scb, (size_t)cmd->scb_len);
+
+	if (is_first || asks)
+		osd_forget_sessions(unit->state, is_logged_in, cmd->dev->tgt);
+}
+
 /*
  * On an I/O thread: hands an OSD command to the OSD layer, and its results back to tgtd's command.
  */
@@ -28,6 +46,7 @@ static void execute(struct unit *unit, struct scsi_cmd *cmd)
 		.cdb = cmd->scb,
 		.cdb_length = (size_t)cmd->scb_len,
 		.nexus = nexus_of(cmd),
+		.initiator = nexus_initiator(cmd),
 	};
 
 	if (direction & DATA_WRITE) {
@@ -169,6 +188,7 @@ const struct unit_kind osd_unit = {
 	.on_threads_count = sizeof(on_threads),
 	.open = open_osd,
 	.close = close_osd,
+	.arrives = arrives,
 	.execute = execute,
 	.perform = perform,
 };

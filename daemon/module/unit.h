@@ -54,6 +54,11 @@ struct unit_kind {
 	/* Ends it, when no command is under way. */
 	void (*close)(struct unit *unit);
 	/*
+	 * On tgtd's main thread, before anything else happens to a command. `is_first`: of its
+	 * session. NULL: the kind need not know.
+	 */
+	void (*arrives)(struct unit *unit, const struct scsi_cmd *cmd, bool is_first);
+	/*
 	 * On an I/O thread, any number side by side: leaves status, sense and residuals in the
 	 * command.
 	 */

@@ -15,8 +15,10 @@
 
 #include "daemon/module/osd_unit.h"
 #include "daemon/module/unit.h"
+#include "osd/osd.h"
 #include "tests/daemon/device_image.h"
 #include "wire/security.h"
+#include "wire/wire.h"
 
 /* Want the others before them. */
 #include "driver.h"
@@ -96,6 +98,7 @@ static int setup(void **state)
 	(void)state;
 	device_image_make(&image);
 	INIT_LIST_HEAD(&target.device_list);
+	INIT_LIST_HEAD(&target.it_nexus_list);
 	lu = calloc(1, sizeof(*lu) + sizeof(struct unit));
 	assert_non_null(lu);
 	lu->tgt = &target;
@@ -179,12 +182,124 @@ static void test_a_session_keeps_its_token(void **state)
 	assert_memory_not_equal(mine, others, sizeof(mine));
 }
 
+/* ---- who uses a partition ---- */
+
+#define P UINT64_C(0x10000)
+
+static void enter(struct it_nexus *nexus, uint64_t number, char *info)
+{
+	*nexus = login(number);
+	nexus->info = info;
+	list_add_tail(&nexus->nexus_siblings, &target.it_nexus_list);
+}
+
+/* An OSD command without data, as it arrives and is executed; its sense. */
+static struct osd_sense run(struct it_nexus *nexus, uint16_t action, uint64_t partition,
+			    uint64_t source)
+{
+	struct osd_cdb decoded = { .version = OSD_2,
+				   .action = action,
+				   .format = OSD_ATTRIBUTES_LIST,
+				   .partition = partition,
+				   .address = source };
+	uint8_t cdb[OSD_CDB_BYTES_MAX];
+	struct osd_sense sense = { 0 };
+	size_t length;
+	struct scsi_cmd cmd = {
+		.scb = cdb,
+		.dev = lu,
+		.dev_id = lu->lun,
+		.c_target = &target,
+		.it_nexus = nexus,
+		.cmd_itn_id = nexus->itn_id,
+		.attribute = MSG_SIMPLE_TAG,
+	};
+
+	assert_int_equal(osd_cdb_encode(&decoded, cdb, &length), 0);
+	cmd.scb_len = (int)length;
+	assert_int_equal(lu->cmd_perform(1, &cmd), SAM_STAT_GOOD);
+	osd_unit.execute(unit_of(lu), &cmd);
+	if (scsi_get_result(&cmd) != SAM_STAT_GOOD)
+		assert_int_equal(osd_sense_decode(cmd.sense_buffer, (size_t)cmd.sense_len, &sense),
+				 0);
+	return sense;
+}
+
+static void test_a_session_uses_a_partition_until_it_logs_out(void **state)
+{
+	char mine[] = "            Initiator: iqn.me alias: me\n",
+	     others[] = "            Initiator: iqn.other alias: none\n";
+	struct it_nexus me, other;
+	struct osd_sense sense;
+
+	(void)state;
+	enter(&me, 3, mine);
+	enter(&other, 4, others);
+	assert_int_equal(run(&me, OSD_CREATE_PARTITION, P, 0).key, 0);
+	assert_int_equal(run(&me, OSD_CREATE_CLONE, P + 1, P).key, 0);
+	assert_int_equal(run(&other, OSD_GET_ATTRIBUTES, P + 1, 0).key, 0);
+	sense = run(&me, OSD_REFRESH_SNAPSHOT_OR_CLONE, P + 1, 0);
+	assert_int_equal(sense.code, SENSE_MEDIUM_REMOVAL_PREVENTED);
+	assert_int_equal(sense.users, 1);
+	assert_string_equal(sense.user_names, "iqn.other");
+
+	list_del(&other.nexus_siblings);
+	assert_int_equal(run(&me, OSD_REFRESH_SNAPSHOT_OR_CLONE, P + 1, 0).key, 0);
+}
+
+static void test_an_initiator_that_tgtd_does_not_name_is_counted(void **state)
+{
+	char unknown[] = "something else";
+	struct it_nexus me, other, another;
+	struct osd_sense sense;
+
+	(void)state;
+	enter(&me, 3, NULL);
+	enter(&other, 4, unknown);
+	enter(&another, 5, NULL);
+	assert_int_equal(run(&me, OSD_CREATE_PARTITION, P, 0).key, 0);
+	assert_int_equal(run(&me, OSD_CREATE_CLONE, P + 1, P).key, 0);
+	assert_int_equal(run(&other, OSD_GET_ATTRIBUTES, P + 1, 0).key, 0);
+	assert_int_equal(run(&another, OSD_GET_ATTRIBUTES, P + 1, 0).key, 0);
+	sense = run(&me, OSD_REFRESH_SNAPSHOT_OR_CLONE, P + 1, 0);
+	assert_int_equal(sense.users, 2);
+	assert_string_equal(sense.user_names, "");
+}
+
+static void test_sessions_that_came_and_went_leave_a_mounted_one_its_place(void **state)
+{
+	char name[] = "            Initiator: iqn.mounted alias: none\n";
+	struct it_nexus mounted, passing;
+
+	(void)state;
+	enter(&mounted, 3, name);
+	assert_int_equal(run(&mounted, OSD_CREATE_PARTITION, P, 0).key, 0);
+	assert_int_equal(run(&mounted, OSD_CREATE_CLONE, P + 1, P).key, 0);
+	assert_int_equal(run(&mounted, OSD_GET_ATTRIBUTES, P + 1, 0).key, 0);
+	/* More than the unit remembers at a time. */
+	for (uint64_t number = 4; number < 600; number++) {
+		enter(&passing, number, NULL);
+		assert_int_equal(run(&passing, OSD_GET_ATTRIBUTES, 0, 0).key, 0);
+		list_del(&passing.nexus_siblings);
+	}
+	enter(&passing, 700, NULL);
+	assert_string_equal(run(&passing, OSD_REFRESH_SNAPSHOT_OR_CLONE, P + 1, 0).user_names,
+			    "iqn.mounted");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			test_no_later_session_has_the_token_of_an_earlier_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_session_keeps_its_token, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_session_uses_a_partition_until_it_logs_out,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_an_initiator_that_tgtd_does_not_name_is_counted, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_sessions_that_came_and_went_leave_a_mounted_one_its_place, setup,
+			teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -185,6 +185,7 @@ static struct device_image image;
 static struct target target;
 static struct scsi_lu *lu;
 static struct it_nexus nexus = { .host_no = 7 };
+static uint64_t session_number;
 
 static int setup(void **state)
 {
@@ -192,6 +193,7 @@ static int setup(void **state)
 	main_thread = pthread_self();
 	memset(events, 0, sizeof(events));
 	plain.tells_power_on = true;
+	session_number = 3;
 	refuse_to_watch = opening_fails = 0;
 	completed = forgotten = stock_performed = opened = closed = executed = 0;
 	device_image_make(&image);
@@ -257,7 +259,7 @@ static int arrive(struct command *command, uint8_t operation, int attribute)
 	command->cmd.dev_id = lu->lun;
 	command->cmd.c_target = &target;
 	command->cmd.it_nexus = &nexus;
-	command->cmd.cmd_itn_id = 3;
+	command->cmd.cmd_itn_id = session_number;
 	command->cmd.attribute = attribute;
 	return lu->cmd_perform(1, &command->cmd);
 }
@@ -310,6 +312,7 @@ static void test_the_kind_says_whether_new_sessions_are_told_of_a_power_on(void 
 	arrive(&inquiry, INQUIRY, MSG_SIMPLE_TAG);
 	assert_int_equal(forgotten, 0);
 	plain.tells_power_on = false;
+	session_number = 4;
 	arrive(&inquiry, INQUIRY, MSG_SIMPLE_TAG);
 	arrive(&inquiry, INQUIRY, MSG_SIMPLE_TAG);
 	/* Of one session, once. */

@@ -33,7 +33,6 @@ DATA = bytes(range(256)) * 128  # goes with the command, so that all of them are
 OSD_ABORT_TASK, OSD_ABORT_TASK_SET, OSD_CLEAR_TASK_SET, OSD_LOGICAL_UNIT_RESET = 0x01, 0x02, 0x04, 0x08
 OSD_QUERY_TASK, OSD_QUERY_TASK_SET = 0x80, 0x81
 COMPLETE, SUCCEEDED = 0x00, 0x05
-UNIT_ATTENTION = 0x6
 
 
 class Inquiry:
@@ -113,7 +112,7 @@ class Tasks(E2ETest):
         for task in tasks:
             # A command that comes after the others were cleared tells of that.
             if task.status not in (GOOD, TASK_ABORTED):
-                self.assertEqual(osd.Sense(task.sense).key, UNIT_ATTENTION)
+                self.assertEqual(osd.Sense(task.sense).key, osd.UNIT_ATTENTION)
         session.until_ready()
         device.set_length(P, O, len(DATA) * len(tasks))
         for i, status in enumerate(statuses):
@@ -470,7 +469,7 @@ class HeldTasks(E2ETest):
         self.assertEqual([task.status for task in of_other], [TASK_ABORTED] * 2)
         for told in (session, other):
             refused = told.run(bytes(6))
-            self.assertEqual((refused.status, osd.Sense(refused.sense).key), (0x02, UNIT_ATTENTION))
+            self.assertEqual((refused.status, osd.Sense(refused.sense).key), (0x02, osd.UNIT_ATTENTION))
         self.assertEqual(device.read(P, O, 0, 7), b"nothing")
 
     def test_an_osd_command_finds_what_waits_and_ends_it_at_once(self):

@@ -208,6 +208,15 @@ void command_rows_prepare(struct unit *unit)
 	assert_int_equal(engine_commit(txn, false), 0);
 }
 
+const struct command_row *command_row_of(uint16_t action)
+{
+	for (size_t i = 0; i < command_row_count; i++)
+		if (command_rows[i].action == action)
+			return &command_rows[i];
+	fail();
+	return NULL;
+}
+
 struct call command_row_call(const struct command_row *row, enum osd_version version)
 {
 	static const struct {

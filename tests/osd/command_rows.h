@@ -40,6 +40,9 @@ struct command_row {
 extern const struct command_row command_rows[];
 extern const size_t command_row_count;
 
+/* Fails the test if there is none. */
+const struct command_row *command_row_of(uint16_t action);
+
 /* The collection of unit_set_up_for_rows. */
 #define ROW_COLLECTION_ID (O + 50)
 

@@ -55,14 +55,6 @@ static void test_others_are_told_once_that_the_unit_was_formatted(void **state)
 	}
 }
 
-static const struct command_row *row_of(uint16_t action)
-{
-	for (size_t i = 0; i < command_row_count; i++)
-		if (command_rows[i].action == action)
-			return &command_rows[i];
-	return NULL;
-}
-
 static void test_others_are_told_of_what_was_restored_or_refreshed(void **state)
 {
 	static const uint16_t actions[] = { OSD_REFRESH_SNAPSHOT_OR_CLONE,
@@ -70,16 +62,21 @@ static void test_others_are_told_of_what_was_restored_or_refreshed(void **state)
 	struct unit *unit = *state;
 
 	command_rows_prepare(unit);
-	greet(unit, BOB);
+	greet(unit, CAROL);
 	for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {
-		struct call call = command_row_call(row_of(actions[i]), OSD_2);
+		struct call call = command_row_call(command_row_of(actions[i]), OSD_2);
 
+		run_as(unit, BOB, OSD_GET_ATTRIBUTES, call.cdb.partition, 0);
+		expect_good(unit);
 		unit->nexus = ALICE;
+		call.cdb.command_options = OSD_FORCE_USERS;
 		call_run(unit, &call);
 		expect_good(unit);
 		run_as(unit, BOB, OSD_GET_ATTRIBUTES, 0, 0);
 		expect_sense(unit, SENSE_UNIT_ATTENTION, SENSE_MEDIUM_MAY_HAVE_CHANGED);
 		greet(unit, BOB);
+		/* It concerns one partition, which she does not use. */
+		greet(unit, CAROL);
 	}
 }
 
@@ -89,6 +86,7 @@ static void roll_back(struct unit *unit, uint64_t partition, uint64_t object, ui
 
 	function_of(&call, OSD_FUNCTION_ROLLBACK, partition, object);
 	osd_item_add_number(&call.writer, OSD_ITEM_VERSION, version);
+	osd_item_add_number(&call.writer, OSD_ITEM_FORCE, 1);
 	function_run(unit, &call);
 	expect_good(unit);
 }
@@ -99,7 +97,8 @@ static void test_others_are_told_of_what_was_rolled_back(void **state)
 	const uint64_t partitions[] = { P, 0 };
 	struct function_call call;
 
-	greet(unit, BOB);
+	greet(unit, CAROL);
+	run_as(unit, BOB, OSD_GET_ATTRIBUTES, P, 0);
 	for (size_t i = 0; i < 2; i++) {
 		uint64_t version;
 
@@ -120,6 +119,12 @@ static void test_others_are_told_of_what_was_rolled_back(void **state)
 		run_as(unit, BOB, OSD_GET_ATTRIBUTES, 0, 0);
 		expect_sense(unit, SENSE_UNIT_ATTENTION, SENSE_MEDIUM_MAY_HAVE_CHANGED);
 		greet(unit, BOB);
+		/* She does not use the partition, but everybody uses the device. */
+		run_as(unit, CAROL, OSD_GET_ATTRIBUTES, 0, 0);
+		if (partitions[i] == P)
+			expect_good(unit);
+		else
+			expect_sense(unit, SENSE_UNIT_ATTENTION, SENSE_MEDIUM_MAY_HAVE_CHANGED);
 	}
 }
 
@@ -188,10 +193,10 @@ static void test_several_attentions_are_told_one_by_one(void **state)
 
 	(void)state;
 	assert_false(osd_attention_take(conditions, BOB, &attention));
-	osd_attention_raise(conditions, ALICE, OSD_ATTENTION_KEYS_CHANGED);
-	osd_attention_raise(conditions, ALICE, OSD_ATTENTION_FORMATTED);
-	osd_attention_raise(conditions, ALICE, OSD_ATTENTION_FORMATTED);
-	osd_attention_raise(conditions, ALICE, OSD_ATTENTION_RESTORED);
+	osd_attention_raise(conditions, ALICE, 0, OSD_ATTENTION_KEYS_CHANGED);
+	osd_attention_raise(conditions, ALICE, 0, OSD_ATTENTION_FORMATTED);
+	osd_attention_raise(conditions, ALICE, 0, OSD_ATTENTION_FORMATTED);
+	osd_attention_raise(conditions, ALICE, 0, OSD_ATTENTION_RESTORED);
 	assert_true(osd_attention_take(conditions, BOB, &attention));
 	assert_int_equal(attention, OSD_ATTENTION_FORMATTED);
 	assert_true(osd_attention_take(conditions, BOB, &attention));
@@ -213,7 +218,7 @@ static void test_of_too_many_sessions_the_longest_silent_is_forgotten(void **sta
 	for (uint64_t nexus = 1; nexus <= OSD_NEXUSES_MAX; nexus++)
 		assert_false(osd_attention_take(conditions, nexus, &attention));
 	assert_false(osd_attention_take(conditions, 1, &attention));
-	osd_attention_raise(conditions, 7, OSD_ATTENTION_FORMATTED);
+	osd_attention_raise(conditions, 7, 0, OSD_ATTENTION_FORMATTED);
 	/* 2 is the one that was silent for longest. */
 	assert_false(osd_attention_take(conditions, OSD_NEXUSES_MAX + 1, &attention));
 	assert_false(osd_attention_take(conditions, 7, &attention));

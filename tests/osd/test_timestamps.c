@@ -134,14 +134,6 @@ static const struct expectation {
 /* How timestamps are left alone. */
 enum bypass { UPDATED, BY_CDB, BY_PARTITION, BY_ROOT };
 
-static const struct command_row *row_of(uint16_t action)
-{
-	for (size_t i = 0; i < command_row_count; i++)
-		if (command_rows[i].action == action)
-			return &command_rows[i];
-	return NULL;
-}
-
 /* Runs the command a second after everything was made; what changed. */
 static void run(const struct command_row *row, enum osd_version version, bool attributes,
 		enum bypass bypass, char text[64])
@@ -185,7 +177,7 @@ static void test_each_command_changes_the_times_of_what_it_does(void **state)
 		const struct expectation *expected = &expectations[i];
 		char text[64];
 
-		run(row_of(expected->action), OSD_2, false, UPDATED, text);
+		run(command_row_of(expected->action), OSD_2, false, UPDATED, text);
 		if (strcmp(text, expected->bare) != 0)
 			fail_msg("%s changed '%s', not '%s'", osd_action_name(expected->action),
 				 text, expected->bare);
@@ -201,7 +193,7 @@ static void test_sets_and_gets_change_the_times_of_attributes(void **state)
 		const struct expectation *expected = &expectations[i];
 		char text[64], start[8];
 
-		run(row_of(expected->action), OSD_2, true, UPDATED, text);
+		run(command_row_of(expected->action), OSD_2, true, UPDATED, text);
 		if (expected->attributes_of < 0) {
 			assert_string_equal(text, expected->bare);
 			continue;

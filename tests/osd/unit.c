@@ -146,6 +146,7 @@ void unit_execute(struct unit *unit, const uint8_t *cdb, size_t cdb_length, cons
 		.data_in = data_in_capacity > 0 ? unit->data_in : NULL,
 		.data_in_capacity = data_in_capacity,
 		.nexus = unit->nexus,
+		.initiator = unit->initiator,
 	};
 	memset(unit->command.sense, 0xEE, sizeof(unit->command.sense));
 	osd_execute(unit->device, &unit->command);

@@ -32,8 +32,9 @@ struct unit {
 	struct osd_command command; /* the last one, with its results */
 	uint8_t *data_in;
 	uint8_t garbage;
-	uint64_t nexus;  /* of the commands to come */
-	uint16_t action; /* of the last command, and its version */
+	uint64_t nexus;        /* of the commands to come */
+	const char *initiator; /* its name */
+	uint16_t action;       /* of the last command, and its version */
 	enum osd_version version;
 };
 

@@ -370,6 +370,41 @@ static void test_sense_matches_the_example_and_round_trips(void **state)
 	assert_int_equal(back.attribute[1].number, 7);
 }
 
+static void test_sense_names_who_prevents_a_command(void **state)
+{
+	/* The descriptor is that of docs/protocol.md. */
+	static const uint8_t expected[] = { 0x72, 0x05, 0x53, 0x02, 0,    0,    0,
+					    12,   0x80, 0x0a, 0x00, 0x02, 0x69, 0x71,
+					    0x6e, 0x2e, 0x68, 0x6f, 0x73, 0x74 };
+	uint8_t data[OSD_SENSE_ENCODED_MAX];
+	struct osd_sense back, sense = {
+		.key = SENSE_ILLEGAL_REQUEST,
+		.code = SENSE_MEDIUM_REMOVAL_PREVENTED,
+		.users = 2,
+		.user_names = "iqn.host",
+	};
+
+	(void)state;
+	assert_int_equal(osd_sense_encode(&sense, data, sizeof(data)), sizeof(expected));
+	assert_memory_equal(data, expected, sizeof(expected));
+	assert_int_equal(osd_sense_decode(data, sizeof(expected), &back), 0);
+	assert_int_equal(back.users, 2);
+	assert_string_equal(back.user_names, "iqn.host");
+
+	/* What could change a terminal's state is not shown. */
+	data[15] = 0x1B;
+	assert_int_equal(osd_sense_decode(data, sizeof(expected), &back), 0);
+	assert_string_equal(back.user_names, "iqn");
+
+	/* The longest ones fit beside what else such an answer has. */
+	sense.has_object = true;
+	sense.check_value_bytes = 32;
+	memset(sense.user_names, 'n', OSD_SENSE_USERS_BYTES);
+	assert_int_equal(osd_sense_encode(&sense, data, 250), 8 + 32 + 34 + 4 + 160);
+	assert_int_equal(osd_sense_decode(data, 238, &back), 0);
+	assert_string_equal(back.user_names, sense.user_names);
+}
+
 static void test_sense_of_any_length_decodes_or_is_refused(void **state)
 {
 	uint8_t data[48] = { 0 };
@@ -423,6 +458,7 @@ int main(void)
 		cmocka_unit_test(
 			test_entries_of_one_listed_object_never_exceed_their_16_bit_length),
 		cmocka_unit_test(test_sense_matches_the_example_and_round_trips),
+		cmocka_unit_test(test_sense_names_who_prevents_a_command),
 		cmocka_unit_test(test_sense_of_any_length_decodes_or_is_refused),
 		cmocka_unit_test(test_inquiry_data_decodes),
 	};

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Which sessions use a partition. A host that has a file system of it mounted keeps some of its
+ * state in memory. If somebody takes the partition to another state, the host goes on with a
+ * mixture, and writes it. So such commands are refused while other sessions use the partition.
+ *
+ * A session uses a partition from its first command on it until it logs out: nothing on the wire
+ * says that a host has unmounted.
+ */
+#include <errno.h>
+
+#include "common/bytes.h"
+#include "osd/execute.h"
+#include "osd/functions.h"
+
+void osd_note_use(const struct osd_request *request)
+{
+	struct engine_address address = osd_address(request->cdb.partition, 0);
+
+	if (address.partition != 0 && address.version == 0)
+		osd_use_note(request->device->conditions, request->command->nexus,
+			     address.partition, request->command->initiator);
+}
+
+int osd_check_users(struct osd_request *request, uint64_t partition, bool force)
+{
+	char names[OSD_SENSE_USERS_BYTES + 1];
+	unsigned users = force ? 0
+			       : osd_users(request->device->conditions, request->command->nexus,
+					   partition, names);
+
+	if (users == 0)
+		return 0;
+	osd_fail(request, SENSE_ILLEGAL_REQUEST, SENSE_MEDIUM_REMOVAL_PREVENTED);
+	request->sense.users = users;
+	memcpy(request->sense.user_names, names, sizeof(names));
+	return -EINVAL;
+}
+
+void osd_forget_sessions(struct osd_device *device, osd_is_logged_in *is_logged_in, void *context)
+{
+	osd_nexuses_forget(device->conditions, is_logged_in, context);
+}
+
+bool osd_asks_for_sessions(const uint8_t *bytes, size_t length)
+{
+	struct osd_cdb cdb;
+	uint16_t bad_field, action = length >= 10 ? get_be16(bytes + 8) : 0;
+
+	/* Few commands are worth decoding here, where all pass. */
+	if (action != OSD_EXECUTE)
+		return action == OSD_REFRESH_SNAPSHOT_OR_CLONE ||
+		       action == OSD_RESTORE_PARTITION_FROM_SNAPSHOT;
+	return osd_cdb_decode(bytes, length, &cdb, &bad_field) == 0 &&
+	       osd_function_code(&cdb) == OSD_FUNCTION_ROLLBACK;
+}
