@@ -137,10 +137,10 @@ $(LIB)/libbench.a: $(filter-out $(OBJ)/bench/main.o,$(BENCH_OBJ))
 	$(call say,AR)
 	$(Q)$(AR) rcs $@ $^
 
-$(BIN)/muninn-bench: $(OBJ)/bench/main.o $(LIB)/libbench.a $(LIB)/libmuninn.a
+$(BIN)/muninn-bench: $(OBJ)/bench/main.o $(LIB)/libbench.a $(LIB)/libosdclient.a $(LIB)/libmuninn.a
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -ljansson $(ALLOCATOR)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -liscsi -ljansson $(ALLOCATOR)
 
 $(BIN)/muninnctl: $(CTL_OBJ) $(LIB)/libosdclient.a $(LIB)/libmuninn.a
 	@mkdir -p $(@D)
@@ -210,15 +210,19 @@ test_helpers = $(call helpers_of,$(dir $(1))) $(if $(word 4,$(subst /, ,$(1))),$
 	$(if $(filter tests/osd/%,$(1)),$(call helpers_of,tests/wire/))
 define TEST_RULE
 $(TESTBIN)/$(1:tests/%.c=%): $(OBJ)/$(1:.c=.o) $(patsubst %.c,$(OBJ)/%.o,$(call test_helpers,$(1))) \
+		$(if $(filter tests/bench/%,$(1)),$(LIB)/libbench.a) \
 		$(if $(CLIENT_SRC),$(LIB)/libosdclient.a) $(if $(filter $(DAEMON_TESTS),$(1)),$(LIB)/libdaemon.a) \
-		$(if $(filter tests/bench/%,$(1)),$(LIB)/libbench.a) $(LIB)/libmuninn.a
+		$(LIB)/libmuninn.a
 	@mkdir -p $$(@D)
 	$$(call say,LINK)
 	$$(Q)$$(CC) $$(LDFLAGS) $$(TEST_LDFLAGS) -o $$@ $$^ $$(LDLIBS) -lcmocka -liscsi -ljansson \
 		$(if $(filter $(DAEMON_TESTS),$(1)),-linih -lsystemd) $(if $(filter tests/bench/%,$(1)),$$(ALLOCATOR))
 endef
 $(foreach t,$(TEST_SRC),$(eval $(call TEST_RULE,$(t))))
-# They run the command.
+# They run the command, or the service of the release build.
+ifeq ($(VARIANT),release)
+$(TESTBIN)/bench/test_iscsi: | $(BIN)/muninnd $(LIB)/bs_muninn.so
+endif
 $(TESTBIN)/client/test_muninnctl $(TESTBIN)/nand/test_command: | $(BIN)/muninnctl
 
 # ---- fuzzing: one program for each target, built with VARIANT=fuzz ----
@@ -270,6 +274,7 @@ help:
 	@echo 'V=1 behind any of them shows the commands'
 	@echo 'make bench      what the engine costs: a table, and build/bench/muninn-run.json'
 	@echo 'make bench-nand the emulated NAND beside memcpy and fio: build/bench/muninn-nand.json; BENCH_NAND=--full'
+	@echo 'make bench-iscsi a served unit beside stock tgtd and fio: build/bench/muninn-iscsi.json; QUICK=1; BENCH_ISCSI=--help'
 	@echo 'make bench-history snapshots, rollbacks, old versions: build/bench/muninn-history.json'
 	@echo 'make bench-hold how long each command holds up the others: build/bench/muninn-hold.json'
 	@echo 'make bench-list LIST of a million objects and members: build/bench/muninn-list.json'
@@ -297,6 +302,7 @@ SANITIZED_TESTS = $(call test_bins,asan,$(TEST_SRC)) $(call test_bins,tsan,$(THR
 
 .PHONY: sanitized-tests
 sanitized-tests:
+	+@$(SUBMAKE) $(BUILD)/bin/muninnd $(BUILD)/lib/bs_muninn.so
 	+@$(SUBMAKE) VARIANT=asan all unit-tests
 	+@$(SUBMAKE) VARIANT=tsan thread-tests
 
@@ -374,6 +380,19 @@ bench-nand:
 	+@$(SUBMAKE) $(BIN)/muninn-bench
 	@mkdir -p $(BUILD)/bench
 	@$(BIN)/muninn-bench nand --file $(BUILD)/bench/nand.image $(BENCH_NAND) >$(BUILD)/bench/muninn-nand.json
+
+# Served units beside stock tgtd and fio; images in build/bench/ and /dev/shm while it runs.
+# BENCH_ISCSI: its options.
+.PHONY: bench-iscsi
+bench-iscsi:
+	@scripts/bootstrap bench
+	@scripts/bootstrap figures
+	+@$(SUBMAKE) all
+	@mkdir -p $(BUILD)/bench
+	@$(BIN)/muninn-bench iscsi --drive $(BUILD)/bench $(if $(QUICK),--quick) $(BENCH_ISCSI) \
+		>$(BUILD)/bench/muninn-iscsi.json; code=$$?; \
+	! grep -qs read-1M-random-4x32 $(BUILD)/bench/muninn-iscsi.json || \
+		scripts/figures-muninn --iscsi $(BUILD)/bench/muninn-iscsi.json $(BUILD)/bench; exit $$code
 
 # Snapshots, rollbacks and old versions by the device's counters. BENCH_HISTORY: its options.
 .PHONY: bench-history

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* muninn-bench: measures the engine by itself, without iSCSI. */
+/* muninn-bench: measures the engine by itself, and served units. */
 #include <stdio.h>
 #include <string.h>
 
 #include "bench/history_bench.h"
 #include "bench/hold_bench.h"
+#include "bench/iscsi_bench.h"
 #include "bench/list_bench.h"
 #include "bench/nand_bench.h"
 #include "bench/paper.h"
@@ -20,6 +21,7 @@ static const char usage[] =
 	"muninn-bench list [OPTION...]    what listing objects and members costs\n"
 	"muninn-bench hold [OPTION...]    how long each command holds up the others\n"
 	"muninn-bench history [OPTION...] what snapshots, rollbacks and old versions cost\n"
+	"muninn-bench iscsi [OPTION...]   a served unit beside stock tgtd and fio\n"
 	"muninn-bench COMMAND --help      more\n";
 
 static int fail(const char *command, const struct error_text *error, int code)
@@ -78,6 +80,8 @@ int main(int argc, char **argv)
 		return hold_bench_main(argc - 1, argv + 1, stdout, stderr);
 	if (argc >= 2 && strcmp(argv[1], "history") == 0)
 		return history_bench_main(argc - 1, argv + 1, stdout, stderr);
+	if (argc >= 2 && strcmp(argv[1], "iscsi") == 0)
+		return iscsi_bench_main(argc - 1, argv + 1, stdout, stderr);
 	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)) {
 		fputs(usage, stdout);
 		return DONE;

@@ -61,8 +61,12 @@ int bench_process_start(struct bench_process *process, char *const argv[],
 
 int bench_process_wait(struct bench_process *process)
 {
+	char rest[256];
 	int status = 0;
 
+	/* To its end, so that the program is not killed for what it still has to say. */
+	while (process->output && fgets(rest, sizeof(rest), process->output))
+		;
 	if (process->output)
 		fclose(process->output);
 	while (waitpid(process->pid, &status, 0) < 0 && errno == EINTR)

@@ -28,7 +28,8 @@ struct bench_process_options {
 int bench_process_start(struct bench_process *process, char *const argv[],
 			const struct bench_process_options *options, struct error_text *error);
 
-/* Closes its output and waits for its end; returns what waitpid says of it. */
+/* Reads the rest of its output, closes that and waits for its end; returns what waitpid says of it.
+ */
 int bench_process_wait(struct bench_process *process);
 
 /* Sends the signal and waits, as long as the program takes. Nothing happens without a process. */

@@ -179,6 +179,26 @@ int osd_client_step(struct osd_client *client, int timeout_ms)
 	return session_step(client->session, timeout_ms);
 }
 
+int osd_client_descriptor(const struct osd_client *client)
+{
+	return session_descriptor(client->session);
+}
+
+short osd_client_events(const struct osd_client *client)
+{
+	return session_events(client->session);
+}
+
+int osd_client_push(struct osd_client *client)
+{
+	return session_push(client->session);
+}
+
+int osd_client_submit_scsi(struct osd_client *client, struct session_task *task)
+{
+	return session_submit(client->session, task);
+}
+
 size_t osd_client_outstanding(const struct osd_client *client)
 {
 	return session_outstanding(client->session);

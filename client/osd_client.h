@@ -48,7 +48,7 @@ struct osd_client_options {
 	bool no_immediate_data;   /* negotiate ImmediateData=No */
 	bool no_initial_r2t;  /* offer InitialR2T=No: first bursts need no R2T if the target agrees
 			       */
-	bool any_device_type; /* do not insist on an OSD; for tests of the transport */
+	bool any_device_type; /* do not insist on an OSD: osd_client_submit_scsi */
 };
 
 /* What became of a command: the errno, the SCSI side of it, and a sentence. */
@@ -203,6 +203,22 @@ int osd_request_attributes(const struct osd_request *request, struct osd_list_re
  * Sends and receives, waiting at most `timeout_ms` (-1: until something happens), and calls `done`.
  */
 int osd_client_step(struct osd_client *client, int timeout_ms);
+
+/*
+ * For callers that wait for several clients at once, by poll() or epoll: the socket, what to wait
+ * for there, and sending what was submitted without waiting. When the socket is ready,
+ * osd_client_step with a time of 0 does the work. osd_client_push returns 0, or the error that the
+ * next osd_client_step reports to the commands.
+ */
+int osd_client_descriptor(const struct osd_client *client);
+short osd_client_events(const struct osd_client *client);
+int osd_client_push(struct osd_client *client);
+
+/*
+ * Queues a SCSI command as it is, for units of other types (`any_device_type`). `done` finds status
+ * and sense in the task; unit attentions are the caller's, too. Errors as of session_submit.
+ */
+int osd_client_submit_scsi(struct osd_client *client, struct session_task *task);
 
 /* Commands submitted and not done. For tests. */
 size_t osd_client_outstanding(const struct osd_client *client);

@@ -403,6 +403,16 @@ static int wait_milliseconds(const struct session *session, int timeout_ms)
 
 /* ---- steps ---- */
 
+int session_descriptor(const struct session *session)
+{
+	return session->fd;
+}
+
+int session_push(struct session *session)
+{
+	return session->failure ? session->failure : session_send(session);
+}
+
 short session_events(const struct session *session)
 {
 	return session_has_output(session) ? POLLIN | POLLOUT : POLLIN;

@@ -130,7 +130,17 @@ int session_logout(struct session *session, uint32_t timeout_ms);
 /* Why the session has ended: 0 while it lives; `error` gets the sentence. */
 int session_error(const struct session *session, struct error_text *error);
 
-/* What a poll() of the socket is to wait for. */
+/*
+ * For callers that wait for several sessions at once: the socket, and what a poll() of it is to
+ * wait for. When it is ready, session_step with a time of 0 does the work.
+ */
+int session_descriptor(const struct session *session);
 short session_events(const struct session *session);
+
+/*
+ * Sends what was submitted, as far as the socket takes it, and calls nobody. 0, or the error that
+ * the next session_step reports to the commands.
+ */
+int session_push(struct session *session);
 
 #endif

@@ -480,6 +480,31 @@ static void test_a_command_may_be_submitted_from_a_completion(void **state)
 	peer_close(&peer);
 }
 
+static void test_a_push_sends_and_calls_nobody(void **state)
+{
+	struct chain chain = { .left = 1,
+			       .task = { .cdb = { 0 }, .cdb_length = 6, .done = submit_again } };
+	uint8_t sent[ISCSI_BHS_BYTES];
+	struct peer peer;
+
+	(void)state;
+	peer_open(&peer, &PEER_PARAMETERS, 1);
+	chain.session = peer.session;
+	session_submit(peer.session, &chain.task);
+	assert_int_equal(recv(peer.fd, sent, sizeof(sent), MSG_DONTWAIT), -1);
+	assert_int_equal(session_push(peer.session), 0);
+	assert_int_equal(recv(peer.fd, sent, sizeof(sent), MSG_DONTWAIT), sizeof(sent));
+	assert_int_equal(session_events(peer.session), POLLIN);
+	assert_int_equal(chain.left, 1);
+	assert_int_equal(peer_respond(&peer, get_be32(sent + 16), 0), 0);
+	assert_int_equal(chain.left, 0);
+	/* A dead session says so, and the command learns it from the step. */
+	peer_hang_up(&peer);
+	assert_true(session_step(peer.session, 0) < 0);
+	assert_true(session_push(peer.session) < 0);
+	peer_close(&peer);
+}
+
 static void test_bytes_may_arrive_one_by_one(void **state)
 {
 	struct counted_task task;
@@ -584,6 +609,7 @@ int main(void)
 		cmocka_unit_test(test_a_ping_is_answered_with_its_tag),
 		cmocka_unit_test(test_after_an_announced_logout_no_command_is_taken),
 		cmocka_unit_test(test_a_command_may_be_submitted_from_a_completion),
+		cmocka_unit_test(test_a_push_sends_and_calls_nobody),
 		cmocka_unit_test(test_bytes_may_arrive_one_by_one),
 		cmocka_unit_test(test_an_answered_command_keeps_its_buffers_until_they_are_sent),
 		cmocka_unit_test(test_impossible_options_and_lengths_are_refused),
