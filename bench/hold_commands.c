@@ -317,6 +317,9 @@ static void function(struct hold_scene *scene, struct hold_call *call, enum osd_
 	} else if (tag && tag != OSD_ITEM_PATTERN && tag != OSD_ITEM_REGEX) {
 		osd_item_add_number(&writer, tag, number);
 	}
+	/* The others who wait use the partition. */
+	if (code == OSD_FUNCTION_ROLLBACK && !object)
+		osd_item_add_number(&writer, OSD_ITEM_FORCE, 1);
 	add(call, items, writer.length);
 	call->cdb.address = osd_execute_address(code, (uint32_t)writer.length);
 	allocate(scene, call);
@@ -374,6 +377,7 @@ static void fill_restore(struct hold_scene *scene, struct hold_call *call)
 {
 	(void)scene;
 	hold_call_begin(call, OSD_RESTORE_PARTITION_FROM_SNAPSHOT, 0);
+	call->cdb.command_options = OSD_FORCE_USERS;
 	call->cdb.address = HOLD_PARTITION + 2;
 }
 
