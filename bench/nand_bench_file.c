@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The file part: one image on a drive. The file back end and fio use it in turns; fio uses the
- * image's page data alone, with the same block size, depth, direct I/O and registrations. Our side
- * checks and seals every page. Sequential writes are here, reads in nand_bench_file_reads.c.
+ * The file part: one image on a drive. The file back end and fio use it in turns; fio moves blocks
+ * of the size of page data, where the image has its pages, with the same depth, direct I/O and
+ * registrations. Our side moves spare areas, too, and checks and seals every page. Sequential
+ * writes are here, reads in nand_bench_file_reads.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,8 +18,9 @@ enum {
 	WRITE_DEPTH = 8,
 	WRITE_BYTES = 1 << 20,
 	WRITE_PAGES_MAX = WRITE_BYTES / 512,
-	/* In the superblock, that of the spare areas behind it: docs/format.md. */
+	/* In the superblock: docs/format.md. */
 	SUPERBLOCK_DATA_OFFSET_AT = 80,
+	SUPERBLOCK_BLOCK_STRIDE_AT = 92,
 };
 
 int nand_bench_file_failed(struct error_text *error, int result, const char *what)
@@ -59,13 +61,12 @@ static int erase_for(struct nand *nand, const struct nand_bench_file *bench, uin
 }
 
 /* The whole device, in requests of 1 MiB, as many at once as fio has. */
-static int program_pages(struct nand *nand, struct nand_queue *queue,
+static int program_pages(struct nand *nand, struct nand_queue *queue, uint8_t *memory,
 			 const struct nand_bench_file *bench)
 {
 	static struct nand_request requests[WRITE_DEPTH];
 	static struct nand_page_io pages[WRITE_DEPTH][WRITE_PAGES_MAX];
 	uint64_t page_count = bench->data_bytes / bench->geometry.page_bytes;
-	uint8_t *memory = nand_queue_memory(queue);
 	struct nand_request *completed;
 	uint64_t turn = 0;
 	int result = 0;
@@ -98,25 +99,28 @@ static int measure_program(struct nand_bench_file *bench, struct nand *nand, dou
 	const struct nand_queue_options options = {
 		.depth = WRITE_DEPTH,
 		.request_pages = (uint32_t)min_u64(WRITE_BYTES / bench->geometry.page_bytes, 1024),
-		.memory_bytes = (size_t)WRITE_DEPTH * WRITE_BYTES,
 	};
+	const size_t bytes = (size_t)WRITE_DEPTH * WRITE_BYTES;
 	struct nand_queue *queue = NULL;
-	uint8_t *memory;
+	uint8_t *memory = malloc(bytes);
 	double begin;
-	int result = nand_queue_open(nand, &options, &queue, error);
+	int result = memory ? nand_queue_open(nand, &options, &queue, error)
+			    : nand_bench_file_failed(error, -ENOMEM, "cannot measure programs");
 
-	if (result < 0)
+	if (result < 0) {
+		free(memory);
 		return result;
-	memory = nand_queue_memory(queue);
-	for (size_t i = 0; i < options.memory_bytes; i += 8)
+	}
+	for (size_t i = 0; i < bytes; i += 8)
 		put_le64(memory + i, random_next(&bench->random));
 	begin = bench_seconds();
-	result = program_pages(nand, queue, bench);
+	result = program_pages(nand, queue, memory, bench);
 	*rate = (double)bench->data_bytes / (bench_seconds() - begin);
 	if (result == 0)
 		result = nand_sync(nand, 0, bench->geometry.blocks);
 	*synced_rate = (double)bench->data_bytes / (bench_seconds() - begin);
 	nand_queue_close(queue);
+	free(memory);
 	return result < 0
 		       ? nand_bench_file_failed(error, result, "the file back end failed a program")
 		       : 0;
@@ -130,7 +134,7 @@ struct bench_fio nand_bench_file_fio(const struct nand_bench_file *bench, bool w
 	return (struct bench_fio){
 		.path = bench->options->path,
 		.offset = bench->data_offset,
-		.bytes = bench->data_bytes,
+		.bytes = bench->stored_bytes,
 		.write = write,
 		.block_bytes = block_bytes,
 		.depth = depth,
@@ -188,17 +192,18 @@ static int compare_writes(struct nand_bench_file *bench, struct nand *nand,
 
 static int find_data(struct nand_bench_file *bench, struct error_text *error)
 {
-	uint8_t bytes[16];
+	uint8_t bytes[SUPERBLOCK_BLOCK_STRIDE_AT + 4];
 	int fd = open(bench->options->path, O_RDONLY | O_CLOEXEC);
-	ssize_t got = fd < 0 ? -1 : pread(fd, bytes, sizeof(bytes), SUPERBLOCK_DATA_OFFSET_AT);
+	ssize_t got = fd < 0 ? -1 : pread(fd, bytes, sizeof(bytes), 0);
 
 	if (fd >= 0)
 		close(fd);
 	if (got != sizeof(bytes))
 		return nand_bench_file_failed(error, -EIO,
 					      "cannot read the image that was just made");
-	bench->data_offset = get_le64(bytes);
-	bench->spare_offset = get_le64(bytes + 8);
+	bench->data_offset = get_le64(bytes + SUPERBLOCK_DATA_OFFSET_AT);
+	bench->stored_bytes =
+		(uint64_t)bench->geometry.blocks * get_le32(bytes + SUPERBLOCK_BLOCK_STRIDE_AT);
 	bench->data_bytes = (uint64_t)bench->geometry.blocks * bench->geometry.pages_per_block *
 			    bench->geometry.page_bytes;
 	return 0;

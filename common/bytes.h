@@ -64,6 +64,12 @@ static inline uint64_t align_up(uint64_t value, uint64_t unit)
 	return (value + unit - 1) & ~(unit - 1);
 }
 
+/* Rounds down to a multiple of `unit`, a power of two. */
+static inline uint64_t align_down(uint64_t value, uint64_t unit)
+{
+	return value & ~(unit - 1);
+}
+
 static inline uint64_t divide_up(uint64_t value, uint64_t unit)
 {
 	return value / unit + (value % unit != 0);

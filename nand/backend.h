@@ -16,7 +16,18 @@
 #include "nand/mover.h"
 #include "nand/nand.h"
 
-/* Of a back end that moves page data while the caller goes on; spare areas it has in memory. */
+/*
+ * What the transfers of a file must begin and end at multiples of, in the file; powers of two, at
+ * most NAND_BLOCK_ALIGNMENT. In memory they begin at multiples of that.
+ */
+struct nand_units {
+	uint32_t read, write;
+};
+
+/*
+ * Of a back end that moves pages while the caller goes on. Each page is where the layout of the
+ * image says.
+ */
 struct nand_backend_async {
 	/*
 	 * A mover of `depth` transfers of the image file; `memory` as in struct nand_mover_options.
@@ -25,14 +36,10 @@ struct nand_backend_async {
 	int (*open_mover)(struct nand *nand, uint32_t depth, void *memory, uint64_t memory_bytes,
 			  struct nand_mover **mover);
 
-	/* Where a page's spare area is. */
-	uint8_t *(*spare)(const struct nand *nand, uint64_t page);
+	struct nand_units (*units)(const struct nand *nand);
 
-	/* The spare area will soon be wanted. */
-	void (*expect)(struct nand *nand, uint64_t page);
-
-	/* Page data must begin at multiples of this in memory. */
-	uint32_t (*alignment)(const struct nand *nand);
+	/* Reads a range of the file, in units, and waits for it. 0 or -errno. */
+	int (*fetch)(struct nand *nand, uint64_t offset, uint8_t *to, uint64_t bytes);
 };
 
 struct nand_backend {

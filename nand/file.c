@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The file back end. Page data go past the host's page cache by direct I/O, many transfers at once
- * (queue.c). The spare areas, a sixteenth as much, are mapped as in mmap.c, so a page costs one
- * transfer. The host keeps those in use in its page cache and takes their memory back when it needs
- * it. The next look at one then reads 4096 bytes, the spare areas of 16 neighbours.
+ * The file back end. Pages go past the host's page cache by direct I/O, many transfers at once
+ * (queue.c). A page and its spare area lie together, so a read is one transfer.
+ *
+ * Direct I/O moves whole units of the file, and pages do not end at one. A read takes what it needs
+ * of the units around the page. A program has to keep what is in front of its page in the first
+ * unit: the end of the page before. So it reads that unit first, unless a block begins there.
  *
  * A process that dies waits for its transfers before it lets go of its files and the lock. So none
  * arrives late on a page that the next process has programmed.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "common/bytes.h"
@@ -21,54 +24,26 @@
 #include "nand/private.h"
 #include "nand/space.h"
 
-/* Memory for direct I/O begins here at the latest, on every host that we know. */
-#define ALIGNMENT_SAFE 4096
+/*
+ * Programs move multiples of this: then a file system does not have to complete what is not written
+ * of a block of its own, and no sector of a drive is written in part.
+ */
+#define WRITE_UNIT 4096
+
+/* What a page takes at most in whole units: the largest page and spare area, and their ends. */
+#define EXTENT_BYTES_MAX (65536 + NAND_SPARE_BYTES_MAX + NAND_PAGE_ALIGNMENT + 2 * WRITE_UNIT)
+
+_Static_assert(WRITE_UNIT <= NAND_BLOCK_ALIGNMENT, "blocks share no unit");
 
 struct nand_file {
-	int data_fd;        /* direct if the host's file system can; the image_fd is not */
-	uint32_t alignment; /* of memory */
-	bool threads;       /* instead of io_uring */
-	struct nand_mapping spares;
-	uint32_t cache_shift; /* log2 of the bytes of a page of the host */
-	_Atomic uint64_t
-		*fetched; /* pages of the host in `spares`, a bit each: asked for by this process */
+	int data_fd; /* direct if the host's file system can; the image_fd is not */
+	struct nand_units units;
+	bool threads; /* instead of io_uring */
 };
 
-static uint8_t *file_spare(const struct nand *nand, uint64_t page)
+static struct nand_units file_units(const struct nand *nand)
 {
-	return nand->file->spares.at + page * nand->geometry.spare_bytes;
-}
-
-/* Without waiting; the spare areas of neighbours come along. */
-static void fetch(struct nand_file *file, uint64_t cache_page)
-{
-	uint64_t bit = UINT64_C(1) << cache_page % 64;
-	_Atomic uint64_t *word = &file->fetched[cache_page / 64];
-
-	if (atomic_load_explicit(word, memory_order_relaxed) & bit)
-		return;
-	atomic_fetch_or_explicit(word, bit, memory_order_relaxed);
-	(void)madvise(file->spares.at + (cache_page << file->cache_shift),
-		      (size_t)1 << file->cache_shift, MADV_WILLNEED);
-}
-
-static void file_expect(struct nand *nand, uint64_t page)
-{
-	struct nand_file *file = nand->file;
-	uint64_t from = page * nand->geometry.spare_bytes;
-	uint64_t last = (from + nand->geometry.spare_bytes - 1) >> file->cache_shift;
-
-	/* By the time the data are here, the spare area is in the processor's cache. */
-	for (uint32_t i = 0; i < nand->geometry.spare_bytes; i += 64)
-		__builtin_prefetch(file->spares.at + from + i);
-	fetch(file, from >> file->cache_shift);
-	if (last != from >> file->cache_shift)
-		fetch(file, last);
-}
-
-static uint32_t file_alignment(const struct nand *nand)
-{
-	return nand->file->alignment;
+	return nand->file->units;
 }
 
 static int file_open_mover(struct nand *nand, uint32_t depth, void *memory, uint64_t memory_bytes,
@@ -85,75 +60,69 @@ static int file_open_mover(struct nand *nand, uint32_t depth, void *memory, uint
 				   : nand_uring_open(&options, mover);
 }
 
-/* A range of the image by a system call that waits; `data` begins where direct I/O wants it. */
-static int move_now(const struct nand *nand, uint64_t page, void *data, bool write)
+static int move_now(const struct nand *nand, uint64_t offset, uint8_t *memory, uint64_t bytes,
+		    bool write)
 {
-	uint32_t page_bytes = nand->geometry.page_bytes;
-	struct iovec vector = { data, page_bytes };
-	struct nand_transfer transfer = {
-		.offset = nand->layout.data_offset + page * page_bytes,
-		.bytes = page_bytes,
-		.vectors = &vector,
-		.count = 1,
+	const struct nand_transfer transfer = {
+		.offset = offset,
+		.bytes = bytes,
+		.memory = memory,
 		.write = write,
 	};
 
 	return nand_transfer_by_hand(nand->file->data_fd, &transfer, 0);
 }
 
-/* By way of a copy that begins where direct I/O wants it. */
-static int move_copy(const struct nand *nand, uint64_t page, void *data, bool write)
+static int file_fetch(struct nand *nand, uint64_t offset, uint8_t *to, uint64_t bytes)
 {
-	uint32_t page_bytes = nand->geometry.page_bytes;
-	void *aligned = aligned_alloc(ALIGNMENT_SAFE, align_up(page_bytes, ALIGNMENT_SAFE));
-	int result;
-
-	if (!aligned)
-		return -ENOMEM;
-	if (write)
-		memcpy(aligned, data, page_bytes);
-	result = move_now(nand, page, aligned, write);
-	if (result == 0 && !write)
-		memcpy(data, aligned, page_bytes);
-	free(aligned);
-	return result;
+	return move_now(nand, offset, to, bytes, false);
 }
 
-/* One page by itself: a call of one page has nothing to gain from a queue. */
-static int move_page(struct nand *nand, uint64_t page, void *data, bool write)
-{
-	bool copy = (uintptr_t)data % nand->file->alignment != 0;
-	int result = copy ? move_copy(nand, page, data, write) : move_now(nand, page, data, write);
-
-	if (result == 0)
-		return 0;
-	if (write)
-		return nand_space_failed(nand, (uint32_t)(page / nand->geometry.pages_per_block),
-					 result);
-	log_line(LOG_LEVEL_ERROR, "%s: the host could not read page %llu: %s", nand->path,
-		 (unsigned long long)page, strerror(-result));
-	return -EIO;
-}
+/* ---- one page by itself: a call of one page has nothing to gain from a queue ---- */
 
 static int file_write(struct nand *nand, uint64_t page, const void *data, const void *spare)
 {
-	int result = move_page(nand, page, (void *)(uintptr_t)data, true);
+	_Alignas(NAND_BLOCK_ALIGNMENT) uint8_t extent[EXTENT_BYTES_MAX];
+	const struct nand_geometry *geometry = &nand->geometry;
+	uint32_t unit = nand->file->units.write;
+	uint64_t offset = nand_page_offset(&nand->layout, geometry, page);
+	uint64_t end = offset + geometry->page_bytes + geometry->spare_bytes;
+	uint64_t first = align_down(offset, unit), bytes = align_up(end, unit) - first;
+	uint8_t *at = extent + (offset - first);
+	int result = 0;
 
+	/* Both neighbours, as a power cut leaves pages of an erased block in any order. */
+	if (offset % unit != 0 || end % unit != 0)
+		result = move_now(nand, first, extent, bytes, false);
+	memcpy(at, data, geometry->page_bytes);
+	memcpy(at + geometry->page_bytes, spare, geometry->spare_bytes);
 	if (result == 0)
-		memcpy(file_spare(nand, page), spare, nand->geometry.spare_bytes);
-	return result;
+		result = move_now(nand, first, extent, bytes, true);
+	return result == 0 ? 0
+			   : nand_space_failed(nand, (uint32_t)(page / geometry->pages_per_block),
+					       result);
 }
 
 static int file_read(struct nand *nand, uint64_t page, void *data, void *spare)
 {
-	int result;
+	_Alignas(NAND_BLOCK_ALIGNMENT) uint8_t extent[EXTENT_BYTES_MAX];
+	const struct nand_geometry *geometry = &nand->geometry;
+	uint32_t unit = nand->file->units.read;
+	uint64_t offset = nand_page_offset(&nand->layout, geometry, page);
+	uint64_t spare_offset = offset + geometry->page_bytes;
+	uint64_t first = align_down(data ? offset : spare_offset, unit);
+	uint64_t end = align_up(spare_offset + geometry->spare_bytes, unit);
+	int result = move_now(nand, first, extent, end - first, false);
 
-	/* Its spare area comes along meanwhile. */
-	file_expect(nand, page);
-	result = data ? move_page(nand, page, data, false) : 0;
-	if (result == 0)
-		memcpy(spare, file_spare(nand, page), nand->geometry.spare_bytes);
-	return result;
+	if (result < 0) {
+		log_line(LOG_LEVEL_ERROR, "%s: the host could not read page %llu: %s", nand->path,
+			 (unsigned long long)page, strerror(-result));
+		return -EIO;
+	}
+	if (data)
+		memcpy(data, extent + (offset - first), geometry->page_bytes);
+	memcpy(spare, extent + (spare_offset - first), geometry->spare_bytes);
+	return 0;
 }
 
 static void file_close(struct nand *nand)
@@ -163,19 +132,16 @@ static void file_close(struct nand *nand)
 	nand_space_close(nand);
 	if (!file)
 		return;
-	nand_unmap(&file->spares);
 	if (file->data_fd >= 0)
 		close(file->data_fd);
-	free(file->fetched);
 	free(file);
 	nand->file = NULL;
 }
 
 static const struct nand_backend_async file_async = {
 	.open_mover = file_open_mover,
-	.spare = file_spare,
-	.expect = file_expect,
-	.alignment = file_alignment,
+	.units = file_units,
+	.fetch = file_fetch,
 };
 
 static const struct nand_backend file_backend = {
@@ -189,24 +155,25 @@ static const struct nand_backend file_backend = {
 	.async = &file_async,
 };
 
-/* What direct I/O on the file needs in memory; 0: this file cannot, or not in units of a page. */
-static uint32_t direct_alignment(const struct nand *nand, int fd)
+/* The least unit of direct reads that the host tells; 0: this file has no direct I/O. */
+static uint32_t direct_unit(int fd)
 {
+	struct statfs system;
 #ifdef STATX_DIOALIGN
 	struct statx status;
 
 	if (statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &status) == 0 &&
-	    status.stx_mask & STATX_DIOALIGN) {
-		if (status.stx_dio_offset_align == 0 ||
-		    nand->geometry.page_bytes % status.stx_dio_offset_align != 0)
-			return 0;
-		return (uint32_t)max_u64(status.stx_dio_mem_align, 1);
-	}
-#else
-	(void)fd;
+	    status.stx_mask & STATX_DIOALIGN)
+		return status.stx_dio_offset_align > WRITE_UNIT ||
+				       status.stx_dio_mem_align > NAND_BLOCK_ALIGNMENT
+			       ? 0
+			       : status.stx_dio_offset_align;
 #endif
+	/* Memory takes the flag, and has no drive to go to. */
+	if (fstatfs(fd, &system) == 0 && system.f_type == TMPFS_MAGIC)
+		return 0;
 	/* Not told: every drive takes 4096. */
-	return nand->geometry.page_bytes % ALIGNMENT_SAFE == 0 ? ALIGNMENT_SAFE : 0;
+	return WRITE_UNIT;
 }
 
 /* A second descriptor, as direct I/O is a property of one. */
@@ -215,28 +182,28 @@ static int open_data(struct nand *nand, struct error_text *error)
 	struct nand_file *file = nand->file;
 	int flags = (nand->read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC;
 	struct stat mine, checked;
-	bool direct = true;
+	uint32_t unit = 0;
 
 	file->data_fd = open(nand->path, flags | O_DIRECT);
-	if (file->data_fd >= 0)
-		file->alignment = direct_alignment(nand, file->data_fd);
-	if (file->data_fd >= 0 && file->alignment == 0) {
-		close(file->data_fd);
-		direct = false;
-	}
-	if (!direct || (file->data_fd < 0 && errno == EINVAL)) {
-		file->data_fd = open(nand->path, flags);
-		file->alignment = 1;
-		log_line(
-			LOG_LEVEL_WARNING,
-			"%s: its file system has no direct I/O for pages of %u bytes: page data go "
-			"through the host's page cache; the back end mmap does that with fewer "
-			"copies, or put the image on a file system with direct I/O (ext4, XFS)",
-			nand->path, nand->geometry.page_bytes);
-	}
-	if (file->data_fd < 0)
+	if (file->data_fd < 0 && errno != EINVAL)
 		return error_set(error, -errno, "cannot open %s for direct I/O: %s", nand->path,
 				 strerror(errno));
+	if (file->data_fd >= 0)
+		unit = direct_unit(file->data_fd);
+	file->units = (struct nand_units){ .read = unit, .write = WRITE_UNIT };
+	if (unit == 0) {
+		if (file->data_fd >= 0)
+			close(file->data_fd);
+		file->data_fd = open(nand->path, flags);
+		file->units = (struct nand_units){ 1, 1 };
+		log_line(LOG_LEVEL_WARNING,
+			 "%s: its file system has no direct I/O: pages go through the host's page "
+			 "cache; the back end mmap does that with fewer copies, or put the image "
+			 "on a file system with direct I/O (ext4, XFS)",
+			 nand->path);
+	}
+	if (file->data_fd < 0)
+		return error_set(error, -errno, "cannot open %s: %s", nand->path, strerror(errno));
 	if (fstat(file->data_fd, &mine) < 0 || fstat(nand->image_fd, &checked) < 0 ||
 	    mine.st_dev != checked.st_dev || mine.st_ino != checked.st_ino)
 		return error_set(error, -EINVAL, "%s was replaced while it was opened: try again",
@@ -277,38 +244,18 @@ static int choose_mover(struct nand *nand, enum nand_io_kind io, struct error_te
 	return 0;
 }
 
-static int allocate(struct nand *nand, struct error_text *error)
-{
-	struct nand_file *file = nand->file;
-	uint64_t spare_bytes = nand->layout.image_bytes - nand->layout.spare_offset;
-
-	file->cache_shift = (uint32_t)__builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE));
-	file->fetched =
-		calloc(divide_up(spare_bytes >> file->cache_shift, 64) + 1, sizeof(*file->fetched));
-	nand->on_the_way = calloc(nand->geometry.blocks, sizeof(*nand->on_the_way));
-	return file->fetched && nand->on_the_way ? 0
-						 : error_set(error, -ENOMEM, "cannot open %s: %s",
-							     nand->path, strerror(ENOMEM));
-}
-
 int nand_file_open(struct nand *nand, enum nand_io_kind io, struct error_text *error)
 {
 	int result;
 
 	nand->backend = &file_backend;
 	nand->file = calloc(1, sizeof(*nand->file));
-	if (!nand->file)
+	nand->on_the_way = calloc(nand->geometry.blocks, sizeof(*nand->on_the_way));
+	if (!nand->file || !nand->on_the_way)
 		return error_set(error, -ENOMEM, "cannot open %s: %s", nand->path,
 				 strerror(ENOMEM));
 	nand->file->data_fd = -1;
-	result = allocate(nand, error);
-	if (result == 0)
-		result = open_data(nand, error);
-	if (result == 0)
-		result = nand_map(
-			&nand->file->spares, nand->read_only ? NAND_MAP_READ_ONLY : NAND_MAP_SHARED,
-			nand->image_fd, nand->layout.spare_offset,
-			nand->layout.image_bytes - nand->layout.spare_offset, nand->path, error);
+	result = open_data(nand, error);
 	if (result == 0)
 		result = choose_mover(nand, io, error);
 	return result == 0 ? nand_space_open(nand, error) : result;

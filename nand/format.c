@@ -34,7 +34,8 @@ enum {
 	AT_IMAGE_BYTES = 64,
 	AT_TABLE_OFFSET = 72,
 	AT_DATA_OFFSET = 80,
-	AT_SPARE_OFFSET = 88,
+	AT_PAGE_STRIDE = 88,
+	AT_BLOCK_STRIDE = 92,
 	AT_CONTENTS = 96,
 };
 
@@ -96,7 +97,8 @@ void nand_superblock_encode(const struct nand_superblock *superblock, uint8_t *t
 	put_le64(to + AT_IMAGE_BYTES, layout.image_bytes);
 	put_le64(to + AT_TABLE_OFFSET, layout.table_offset);
 	put_le64(to + AT_DATA_OFFSET, layout.data_offset);
-	put_le64(to + AT_SPARE_OFFSET, layout.spare_offset);
+	put_le32(to + AT_PAGE_STRIDE, layout.page_stride);
+	put_le32(to + AT_BLOCK_STRIDE, layout.block_stride);
 	memcpy(to + AT_CONTENTS, superblock->contents, NAND_CONTENTS_BYTES);
 	header_seal(to);
 }
@@ -133,7 +135,8 @@ enum nand_header_verdict nand_superblock_decode(const uint8_t *from,
 	if (get_le64(from + AT_IMAGE_BYTES) != layout.image_bytes ||
 	    get_le64(from + AT_TABLE_OFFSET) != layout.table_offset ||
 	    get_le64(from + AT_DATA_OFFSET) != layout.data_offset ||
-	    get_le64(from + AT_SPARE_OFFSET) != layout.spare_offset)
+	    get_le32(from + AT_PAGE_STRIDE) != layout.page_stride ||
+	    get_le32(from + AT_BLOCK_STRIDE) != layout.block_stride)
 		return NAND_HEADER_CORRUPT;
 	return NAND_HEADER_VALID;
 }

@@ -13,7 +13,7 @@
 
 #include "nand/nand.h"
 
-#define NAND_FORMAT_VERSION 2
+#define NAND_FORMAT_VERSION 3
 #define NAND_UUID_BYTES     16
 
 /*
@@ -32,18 +32,32 @@
 /* Every region begins at a multiple of this: any page size and any host page size divides it. */
 #define NAND_REGION_ALIGNMENT 65536
 
+/* A block begins at a multiple of this, so that no two blocks share a sector of any drive. */
+#define NAND_BLOCK_ALIGNMENT 4096
+
+/* A page begins at a multiple of this: of a cache line, for fast copies. */
+#define NAND_PAGE_ALIGNMENT 64
+
 /* Where the regions of an image are, in bytes from its beginning; follows from the geometry. */
 struct nand_layout {
 	uint64_t pages;        /* in all blocks */
-	uint64_t block_bytes;  /* page data of one block */
+	uint32_t page_stride;  /* from a page to the next one of its block; includes spare area */
+	uint32_t block_stride; /* from a block to the next one */
 	uint64_t table_offset; /* block table: 8 bytes a block */
-	uint64_t data_offset;  /* page data: page p at data_offset + p * page_bytes */
-	uint64_t spare_offset; /* spare areas: page p at spare_offset + p * spare_bytes */
+	uint64_t data_offset;  /* the first block */
 	uint64_t image_bytes;
 };
 
 /* `geometry` must have passed nand_geometry_check. */
 struct nand_layout nand_layout_of(const struct nand_geometry *geometry);
+
+/* Where a page begins: its data, and right behind them its spare area. */
+static inline uint64_t nand_page_offset(const struct nand_layout *layout,
+					const struct nand_geometry *geometry, uint64_t page)
+{
+	return layout->data_offset + page / geometry->pages_per_block * layout->block_stride +
+	       page % geometry->pages_per_block * layout->page_stride;
+}
 
 /* 0, or -EINVAL with the field, its value and its limits in `error`. */
 int nand_geometry_check(const struct nand_geometry *geometry, struct error_text *error);

@@ -51,16 +51,18 @@ struct nand_layout nand_layout_of(const struct nand_geometry *geometry)
 {
 	struct nand_layout layout = {
 		.pages = (uint64_t)geometry->blocks * geometry->pages_per_block,
-		.block_bytes = (uint64_t)geometry->page_bytes * geometry->pages_per_block,
+		.page_stride = (uint32_t)align_up(geometry->page_bytes + geometry->spare_bytes,
+						  NAND_PAGE_ALIGNMENT),
 		.table_offset = (uint64_t)NAND_SUPERBLOCK_COPIES * NAND_SUPERBLOCK_SPACING,
 	};
 
+	layout.block_stride = (uint32_t)align_up(
+		(uint64_t)layout.page_stride * geometry->pages_per_block, NAND_BLOCK_ALIGNMENT);
 	layout.data_offset =
 		layout.table_offset +
 		align_up((uint64_t)geometry->blocks * sizeof(uint64_t), NAND_REGION_ALIGNMENT);
-	layout.spare_offset = layout.data_offset +
-			      align_up(layout.pages * geometry->page_bytes, NAND_REGION_ALIGNMENT);
-	layout.image_bytes = layout.spare_offset +
-			     align_up(layout.pages * geometry->spare_bytes, NAND_REGION_ALIGNMENT);
+	layout.image_bytes =
+		layout.data_offset +
+		align_up((uint64_t)geometry->blocks * layout.block_stride, NAND_REGION_ALIGNMENT);
 	return layout;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * A mover made of threads that call preadv(2) and pwritev(2), for hosts where io_uring is switched
+ * A mover made of threads that call pread(2) and pwrite(2), for hosts where io_uring is switched
  * off. Slower: each transfer is handed over twice.
  */
 #include <assert.h>
@@ -33,40 +33,22 @@ struct io_threads {
 	pthread_t threads[IO_THREADS_MAX];
 };
 
-int nand_transfer_by_hand(int fd, struct nand_transfer *transfer, uint64_t done)
+int nand_transfer_by_hand(int fd, const struct nand_transfer *transfer, uint64_t done)
 {
-	struct iovec *vectors = transfer->vectors;
-	uint32_t count = transfer->count;
+	while (done < transfer->bytes) {
+		uint8_t *at = transfer->memory + done;
+		uint64_t left = transfer->bytes - done;
+		off_t offset = (off_t)(transfer->offset + done);
+		ssize_t moved = transfer->write ? pwrite(fd, at, left, offset)
+						: pread(fd, at, left, offset);
 
-	for (;;) {
-		uint64_t offset = transfer->offset + done;
-		uint64_t skip = done;
-		ssize_t moved;
-
-		vectors = transfer->vectors;
-		count = transfer->count;
-		while (count > 0 && skip >= vectors->iov_len) {
-			skip -= vectors->iov_len;
-			vectors++;
-			count--;
-		}
-		if (count == 0)
-			return 0;
-		/* One vector that was moved in part is gone on with alone. */
-		if (skip > 0)
-			moved = transfer->write ? pwrite(fd, (uint8_t *)vectors->iov_base + skip,
-							 vectors->iov_len - skip, (off_t)offset)
-						: pread(fd, (uint8_t *)vectors->iov_base + skip,
-							vectors->iov_len - skip, (off_t)offset);
-		else
-			moved = transfer->write ? pwritev(fd, vectors, (int)count, (off_t)offset)
-						: preadv(fd, vectors, (int)count, (off_t)offset);
 		if (moved < 0 && errno != EINTR && errno != EAGAIN)
 			return -errno;
 		if (moved == 0)
 			return -EIO;
 		done += moved > 0 ? (uint64_t)moved : 0;
 	}
+	return 0;
 }
 
 static void list_clear(struct transfer_list *list)

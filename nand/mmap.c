@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The mmap back end: page data and spare areas of the image file, or of anonymous memory, as one
- * mapping.
+ * The mmap back end: the pages of the image file, or of anonymous memory, as one mapping.
  *
- * Sync is one fdatasync(2) for the whole file, not msync(2) of ranges: data, spare areas and table
- * are three ranges, and each msync would wait for a flush of the host's drive. A page is programmed
- * once, so what fdatasync writes beyond the range asked for had to be written once anyway.
+ * Sync is one fdatasync(2) for the whole file, not msync(2) of ranges: pages and table are two
+ * ranges, and each msync would wait for a flush of the host's drive. A page is programmed once, so
+ * what fdatasync writes beyond the range asked for had to be written once anyway.
  */
 #include <errno.h>
 #include <string.h>
@@ -50,29 +49,28 @@ void nand_unmap(struct nand_mapping *mapping)
 	mapping->at = NULL;
 }
 
-static uint8_t *data_of(const struct nand *nand, uint64_t page)
+static uint8_t *page_at(const struct nand *nand, uint64_t page)
 {
-	return nand->pages.at + page * nand->geometry.page_bytes;
-}
-
-static uint8_t *spare_of(const struct nand *nand, uint64_t page)
-{
-	return nand->pages.at + (nand->layout.spare_offset - nand->layout.data_offset) +
-	       page * nand->geometry.spare_bytes;
+	return nand->pages.at + nand_page_offset(&nand->layout, &nand->geometry, page) -
+	       nand->layout.data_offset;
 }
 
 static int mmap_write(struct nand *nand, uint64_t page, const void *data, const void *spare)
 {
-	nand_copy_in(data_of(nand, page), data, nand->geometry.page_bytes);
-	memcpy(spare_of(nand, page), spare, nand->geometry.spare_bytes);
+	uint8_t *at = page_at(nand, page);
+
+	nand_copy_in(at, data, nand->geometry.page_bytes);
+	memcpy(at + nand->geometry.page_bytes, spare, nand->geometry.spare_bytes);
 	return 0;
 }
 
 static int mmap_read(struct nand *nand, uint64_t page, void *data, void *spare)
 {
-	memcpy(spare, spare_of(nand, page), nand->geometry.spare_bytes);
+	const uint8_t *at = page_at(nand, page);
+
+	memcpy(spare, at + nand->geometry.page_bytes, nand->geometry.spare_bytes);
 	if (data)
-		nand_copy_out(data, data_of(nand, page), nand->geometry.page_bytes);
+		nand_copy_out(data, at, nand->geometry.page_bytes);
 	return 0;
 }
 

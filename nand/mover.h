@@ -10,16 +10,14 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/uio.h>
 
 #include "common/error.h"
 
 /* One range of the file. The mover holds it from `start` until `next` returns it. */
 struct nand_transfer {
 	uint64_t offset;
-	uint64_t bytes;        /* sum of the vectors */
-	struct iovec *vectors; /* used up by the mover */
-	uint32_t count;        /* 1..1024 */
+	uint64_t bytes;
+	uint8_t *memory;
 	bool write;
 	int result; /* 0 or -errno, once it is finished: all bytes were moved, or the contents are
 		       undefined */
@@ -64,9 +62,9 @@ int nand_uring_open(const struct nand_mover_options *options, struct nand_mover 
 int nand_io_threads_open(const struct nand_mover_options *options, struct nand_mover **mover);
 
 /*
- * preadv(2) or pwritev(2) of what is left of a transfer, of which `done` bytes have been moved.
- * Goes on after short results. 0 or -errno; -EIO at the end of the file.
+ * pread(2) or pwrite(2) of what is left of a transfer, of which `done` bytes have been moved. Goes
+ * on after short results. 0 or -errno; -EIO at the end of the file.
  */
-int nand_transfer_by_hand(int fd, struct nand_transfer *transfer, uint64_t done);
+int nand_transfer_by_hand(int fd, const struct nand_transfer *transfer, uint64_t done);
 
 #endif

@@ -123,11 +123,10 @@ int nand_open_read_only(const char *path, struct nand **nand, struct error_text 
 /* How the pages of an image are reached. The image is the same for all. */
 enum nand_backend_kind {
 	NAND_BACKEND_MMAP, /* mapped: the host's page cache is the device's memory; the default */
-	NAND_BACKEND_FILE, /* page data by direct I/O with many transfers under way, spare areas
-			      mapped */
+	NAND_BACKEND_FILE, /* by direct I/O with many transfers under way */
 };
 
-/* What the file back end moves page data with. */
+/* What the file back end moves pages with. */
 enum nand_io_kind {
 	NAND_IO_BEST,    /* io_uring; threads, with a warning, where the host forbids it */
 	NAND_IO_URING,   /* or refuse to open */
@@ -268,12 +267,6 @@ struct nand_queue;
 struct nand_queue_options {
 	uint32_t depth;         /* requests held at most, 1..4096 */
 	uint32_t request_pages; /* pages of a request at most, 1..1024; 0: NAND_REQUEST_PAGES */
-	/*
-	 * Size of a memory region that the queue makes; 0: none. Page data there move fastest
-	 * (registered with the kernel). Elsewhere they should begin at multiples of 4096, or they
-	 * are copied.
-	 */
-	size_t memory_bytes;
 };
 
 enum nand_request_kind { NAND_REQUEST_READ, NAND_REQUEST_PROGRAM };
@@ -303,9 +296,6 @@ int nand_queue_open(struct nand *nand, const struct nand_queue_options *options,
 
 /* Waits for what is under way, forgets what was not reaped. NULL: nothing to do. */
 void nand_queue_close(struct nand_queue *queue);
-
-/* The region of memory_bytes, page-aligned; NULL: none was asked for. */
-void *nand_queue_memory(struct nand_queue *queue);
 
 /*
  * Takes requests in order, as many as the queue still holds, and returns their number; 0: full,

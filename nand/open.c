@@ -145,8 +145,11 @@ static int refuse_image(const struct nand *nand, const struct superblock_pair *p
 		return error_set(
 			error, -EINVAL,
 			"%s has image format version %u, this program knows version %u only: use "
-			"the Muninn release that wrote it",
-			nand->path, pair->copies[other].version, NAND_FORMAT_VERSION);
+			"the Muninn release that wrote it%s",
+			nand->path, pair->copies[other].version, NAND_FORMAT_VERSION,
+			pair->copies[other].version < NAND_FORMAT_VERSION
+				? ", or copy its objects out with that release and into a new image"
+				: "");
 	if (find_copy(pair, NAND_HEADER_CORRUPT, 0) >= 0)
 		return error_set(
 			error, -EINVAL,

@@ -67,7 +67,7 @@ struct nand {
 	struct nand_call_queues calls;
 	struct nand_file *file;       /* the file back end's */
 	struct nand_headers *headers; /* the headers back end\'s */
-	struct nand_mapping pages;    /* the mmap back end's: data areas, then spare areas */
+	struct nand_mapping pages;    /* the mmap back end's */
 	_Atomic uint64_t *
 		prepared; /* of an image's blocks, a bit each: has its space on the host for sure */
 	_Atomic uint64_t *reserved;   /* the same: has its space, but is not written yet */

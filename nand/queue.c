@@ -12,13 +12,17 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "common/bytes.h"
 #include "nand/request.h"
 
 #define QUEUE_DEPTH_MAX   4096
-#define REQUEST_PAGES_MAX 1024 /* as many vectors as the host takes in one transfer */
-#define TRANSFERS_MIN     64   /* under way at once, however few the requests */
+#define REQUEST_PAGES_MAX 1024
+#define TRANSFERS_MIN     64 /* under way at once, however few the requests */
+
+#define LARGE_PAGE_BYTES     (UINT64_C(2) << 20)
+#define REGISTERED_BYTES_MAX (UINT64_C(8) << 20) /* of a queue's buffers */
 
 /* ---- the end of a request ---- */
 
@@ -190,50 +194,65 @@ size_t nand_reap(struct nand_queue *queue, struct nand_request **completed, size
 
 /* ---- the life of a queue ---- */
 
+/*
+ * What a page by itself takes at most. It begins anywhere in a unit, but at multiples of the
+ * greatest power of two that divides the stride.
+ */
+static uint32_t buffer_bytes(const struct nand *nand, const struct nand_units *units)
+{
+	uint32_t unit = (uint32_t)max_u64(units->read, units->write);
+	uint32_t stride = nand->layout.page_stride, step = stride & -stride;
+
+	return (uint32_t)align_up(step < unit ? stride - step + unit : stride,
+				  NAND_BLOCK_ALIGNMENT);
+}
+
+/*
+ * The buffers take large pages of the host's memory if it has some: what is in one piece there is
+ * one segment for the drive.
+ */
 static int map_slots(struct nand_queue *queue, struct error_text *error)
 {
 	uint64_t pages = queue->request_pages;
-	uint64_t state_bytes =
-		sizeof(struct page_state) + sizeof(struct iovec) + sizeof(struct slot_transfer);
-	uint64_t copy_bytes = pages * queue->nand->geometry.page_bytes;
+	uint64_t state_bytes = sizeof(struct page_state) + sizeof(struct slot_transfer);
+	uint64_t slot_bytes = pages * queue->buffer_bytes;
 	int result = nand_map(&queue->state, NAND_MAP_PRIVATE, -1, 0,
 			      queue->depth * pages * state_bytes, "a queue", error);
 
-	/* Only touched for data that have to be copied. */
 	if (result == 0)
-		result = nand_map(&queue->copies, NAND_MAP_PRIVATE, -1, 0,
-				  queue->depth * copy_bytes, "a queue", error);
+		result = nand_map(&queue->buffers, NAND_MAP_PRIVATE, -1, 0,
+				  align_up(queue->depth * slot_bytes, LARGE_PAGE_BYTES), "a queue",
+				  error);
 	if (result < 0)
 		return result;
+	(void)madvise(queue->buffers.at, queue->buffers.bytes, MADV_HUGEPAGE);
 	for (uint32_t i = 0; i < queue->depth; i++) {
 		struct slot *slot = &queue->slots[i];
 		uint8_t *state = queue->state.at + i * pages * state_bytes;
 
 		slot->transfers = (struct slot_transfer *)(void *)state;
-		slot->vectors = (struct iovec *)(slot->transfers + pages);
-		slot->pages = (struct page_state *)(slot->vectors + pages);
-		slot->copies = queue->copies.at + i * copy_bytes;
+		slot->pages = (struct page_state *)(slot->transfers + pages);
+		slot->buffers = queue->buffers.at + i * slot_bytes;
 	}
 	return 0;
 }
 
-/*
- * The memory that is registered with the kernel: the caller's region, or, in a queue without one,
- * the copies.
- */
+/* Buffers that are not too large are registered with the kernel, which keeps them in memory. */
 static int open_mover(struct nand_queue *queue, struct error_text *error)
 {
 	const struct nand_backend_async *async = queue->nand->backend->async;
-	const struct nand_mapping *known = queue->memory.at ? &queue->memory : &queue->copies;
-	int result = map_slots(queue, error);
+	bool registered;
+	int result;
 
+	queue->units = async->units(queue->nand);
+	queue->buffer_bytes = buffer_bytes(queue->nand, &queue->units);
+	result = map_slots(queue, error);
 	if (result < 0)
 		return result;
-	if (!queue->memory.at && queue->depth > 1)
-		known = &queue->memory;
-	queue->alignment = async->alignment(queue->nand);
+	registered = queue->buffers.bytes <= REGISTERED_BYTES_MAX;
 	queue->transfers_max = (uint32_t)max_u64(queue->depth, TRANSFERS_MIN);
-	result = async->open_mover(queue->nand, queue->transfers_max, known->at, known->bytes,
+	result = async->open_mover(queue->nand, queue->transfers_max,
+				   registered ? queue->buffers.at : NULL, queue->buffers.bytes,
 				   &queue->mover);
 	return result < 0 ? error_set(error, result, "%s: cannot make a queue of %u requests: %s",
 				      queue->nand->path, queue->depth, strerror(-result))
@@ -266,9 +285,6 @@ int nand_queue_open(struct nand *nand, const struct nand_queue_options *options,
 		result = error_set(error, -ENOMEM, "%s: no memory for a queue", nand->path);
 	for (uint32_t i = 0; i < made->depth && result == 0; i++)
 		release(made, &made->slots[i]);
-	if (result == 0 && options->memory_bytes > 0)
-		result = nand_map(&made->memory, NAND_MAP_PRIVATE, -1, 0, options->memory_bytes,
-				  "a queue's memory", error);
 	if (result == 0 && nand->backend->async)
 		result = open_mover(made, error);
 	if (result < 0) {
@@ -287,14 +303,8 @@ void nand_queue_close(struct nand_queue *queue)
 		;
 	if (queue->mover)
 		queue->mover->operations->close(queue->mover);
-	nand_unmap(&queue->memory);
-	nand_unmap(&queue->copies);
+	nand_unmap(&queue->buffers);
 	nand_unmap(&queue->state);
 	free(queue->slots);
 	free(queue);
-}
-
-void *nand_queue_memory(struct nand_queue *queue)
-{
-	return queue->memory.at;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * The way of a request where pages move while the caller goes on. Its pages set out one by one
- * until one may not. Neighbours on flash share a transfer. When all that set out have arrived, they
- * are checked and counted.
+ * until one may not. Neighbours on flash share a transfer, from or to the buffers of the slot: of
+ * what is moved, the caller wants some here and some there. When all that set out have arrived,
+ * they are checked and counted.
  *
  * Programs end in the order of submission, whatever order their data arrive in. So a block's pages
  * become valid in order, and what counts as programmed never has a hole, also if the process dies
@@ -12,34 +13,24 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "common/bytes.h"
 #include "common/log.h"
 #include "nand/request.h"
 #include "nand/space.h"
 
 /* ---- the end of a request ---- */
 
-/* Where the data of a page were moved: in the caller's buffer or in the copy. */
-static uint8_t *moved_data(const struct nand_queue *queue, const struct slot *slot, uint32_t page)
-{
-	void *data = slot->request->pages[page].data;
-
-	return (uintptr_t)data % queue->alignment == 0
-		       ? data
-		       : slot->copies + (size_t)page * queue->nand->geometry.page_bytes;
-}
-
 static int finish_read_page(struct nand_queue *queue, struct slot *slot, uint32_t page)
 {
 	const struct nand_page_io *io = &slot->request->pages[page];
-	struct nand *nand = queue->nand;
-	uint8_t spare[NAND_SPARE_BYTES_MAX];
+	const struct page_state *state = &slot->pages[page];
+	uint32_t page_bytes = queue->nand->geometry.page_bytes;
 
-	if (slot->pages[page].error < 0)
-		return slot->pages[page].error;
-	if (io->data && moved_data(queue, slot, page) != io->data)
-		memcpy(io->data, moved_data(queue, slot, page), nand->geometry.page_bytes);
-	memcpy(spare, nand->backend->async->spare(nand, io->page), nand->geometry.spare_bytes);
-	return nand_page_read_finish(nand, io, &slot->pages[page].way, spare);
+	if (state->error < 0)
+		return state->error;
+	if (io->data)
+		memcpy(io->data, state->spare - page_bytes, page_bytes);
+	return nand_page_read_finish(queue->nand, io, &state->way, state->spare);
 }
 
 static void finish_read(struct nand_queue *queue, struct slot *slot)
@@ -122,20 +113,22 @@ static void arrived(struct nand_queue *queue, struct slot *slot)
 	}
 }
 
-/* Logs it. Returns what its pages end with. */
-static int failed_transfer(struct nand *nand, const struct nand_request *request,
-			   const struct slot_transfer *mine, const struct nand_transfer *transfer)
+/* Logs it. Its pages end with an error. */
+static void failed_transfer(struct nand *nand, const struct slot_transfer *mine)
 {
-	uint64_t first = request->pages[mine->first_page].page;
+	const struct nand_page_io *ios = mine->slot->request->pages + mine->first_page;
+	uint64_t first = ios[0].page, last = ios[mine->pages - 1].page;
+	int result = -EIO;
 
-	if (transfer->write)
-		return nand_space_failed(nand, (uint32_t)(first / nand->geometry.pages_per_block),
-					 transfer->result);
-	log_line(LOG_LEVEL_ERROR,
-		 "%s: the host could not read pages %" PRIu64 " to %" PRIu64 ": %s", nand->path,
-		 first, request->pages[mine->first_page + mine->pages - 1].page,
-		 strerror(-transfer->result));
-	return -EIO;
+	if (mine->transfer.write)
+		result = nand_space_failed(nand, (uint32_t)(first / nand->geometry.pages_per_block),
+					   mine->transfer.result);
+	else
+		log_line(LOG_LEVEL_ERROR,
+			 "%s: the host could not read pages %" PRIu64 " to %" PRIu64 ": %s",
+			 nand->path, first, last, strerror(-mine->transfer.result));
+	for (uint32_t i = 0; i < mine->pages; i++)
+		mine->slot->pages[mine->first_page + i].error = result;
 }
 
 /* Takes a finished transfer from the mover. False: there is none. */
@@ -151,14 +144,11 @@ bool nand_request_collect(struct nand_queue *queue, bool wait)
 	if (!transfer)
 		return false;
 	queue->transfers_held--;
+	queue->writes_held -= transfer->write;
 	mine = (struct slot_transfer *)transfer;
 	slot = mine->slot;
-	if (transfer->result < 0) {
-		int result = failed_transfer(queue->nand, slot->request, mine, transfer);
-
-		for (uint32_t i = 0; i < mine->pages; i++)
-			slot->pages[mine->first_page + i].error = result;
-	}
+	if (transfer->result < 0)
+		failed_transfer(queue->nand, mine);
 	if (--slot->transfers_left == 0)
 		arrived(queue, slot);
 	return true;
@@ -175,12 +165,8 @@ static int set_out(struct nand_queue *queue, struct slot *slot, uint32_t page)
 	int result;
 
 	state->error = 0;
-	if (slot->request->kind == NAND_REQUEST_READ) {
-		result = nand_page_read_begin(nand, io, &state->way);
-		if (result == 0)
-			nand->backend->async->expect(nand, io->page);
-		return result;
-	}
+	if (slot->request->kind == NAND_REQUEST_READ)
+		return nand_page_read_begin(nand, io, &state->way);
 	if (nand->read_only)
 		return -EROFS;
 	result = nand_page_program_begin(nand, io, &state->way);
@@ -190,106 +176,132 @@ static int set_out(struct nand_queue *queue, struct slot *slot, uint32_t page)
 	return result;
 }
 
-/*
- * Stores the spare areas of a program's pages while their data are under way. They mean nothing
- * before the pages count.
- */
-static void seal_all(struct nand_queue *queue, struct slot *slot)
+/* Waits until no write of the queue is under way. */
+static void wait_for_writes(struct nand_queue *queue)
 {
-	struct nand *nand = queue->nand;
-	uint8_t spare[NAND_SPARE_BYTES_MAX];
-
-	queue->mover->operations->flush(queue->mover);
-	for (uint32_t i = 0; i < slot->set_out; i++) {
-		const struct nand_page_io *io = &slot->request->pages[i];
-
-		nand_page_seal(nand, io, &slot->pages[i].way, spare);
-		memcpy(nand->backend->async->spare(nand, io->page), spare,
-		       nand->geometry.spare_bytes);
-	}
+	while (queue->writes_held > 0)
+		nand_request_collect(queue, true);
 }
 
-static void start(struct nand_queue *queue, struct slot_transfer *transfer)
+/* A transfer has all its pages. */
+static void start(struct nand_queue *queue, struct slot_transfer *mine)
 {
+	struct nand_transfer *transfer = &mine->transfer;
+
+	transfer->bytes =
+		align_up(transfer->bytes, transfer->write ? queue->units.write : queue->units.read);
 	while (queue->transfers_held == queue->transfers_max)
 		nand_request_collect(queue, true);
 	queue->transfers_held++;
-	transfer->slot->transfers_left++;
-	queue->mover->operations->start(queue->mover, &transfer->transfer);
+	queue->writes_held += transfer->write;
+	mine->slot->transfers_left++;
+	queue->mover->operations->start(queue->mover, transfer);
 }
 
 /* Adds a page that has set out to `transfer` if it continues it. */
 static bool extend(const struct nand_queue *queue, struct slot_transfer *transfer, uint32_t page)
 {
+	const struct nand_layout *layout = &queue->nand->layout;
 	const struct nand_geometry *geometry = &queue->nand->geometry;
 	const struct nand_page_io *ios = transfer->slot->request->pages;
-	uint32_t end = transfer->first_page + transfer->pages;
-	struct iovec *last = &transfer->transfer.vectors[transfer->transfer.count - 1];
-	uint8_t *data = moved_data(queue, transfer->slot, page);
+	struct page_state *states = transfer->slot->pages;
+	uint32_t last = page - 1;
 
-	if (page != end || ios[page].page != ios[end - 1].page + 1)
+	if (!ios[last].data || !ios[page].data ||
+	    nand_page_offset(layout, geometry, ios[page].page) !=
+		    nand_page_offset(layout, geometry, ios[last].page) + layout->page_stride)
 		return false;
-	if (data == (uint8_t *)last->iov_base + last->iov_len) {
-		last->iov_len += geometry->page_bytes;
-	} else {
-		last[1] = (struct iovec){ data, geometry->page_bytes };
-		transfer->transfer.count++;
-	}
-	transfer->transfer.bytes += geometry->page_bytes;
+	states[page].spare = states[last].spare + layout->page_stride;
+	transfer->transfer.bytes += layout->page_stride;
 	transfer->pages++;
 	return true;
 }
 
 /*
- * The vectors of a transfer stand where those of one vector a page would, so that none runs into
- * another's.
+ * Gets the unit of the file in which a program's first page begins: in front of it there is the end
+ * of the page before, which may be under way itself. False: it can't be read, and the page ends
+ * with an error.
+ */
+static bool fetch_front(struct nand_queue *queue, struct slot_transfer *mine)
+{
+	struct nand_transfer *transfer = &mine->transfer;
+
+	wait_for_writes(queue);
+	transfer->result = queue->nand->backend->async->fetch(queue->nand, transfer->offset,
+							      transfer->memory, queue->units.write);
+	if (transfer->result < 0)
+		failed_transfer(queue->nand, mine);
+	return transfer->result == 0;
+}
+
+/*
+ * Begins a transfer with a page. Its memory begins where that of the page by itself would, so that
+ * no transfer runs into another's. NULL: the page ends with an error.
  */
 static struct slot_transfer *new_transfer(struct nand_queue *queue, struct slot *slot,
 					  uint32_t page)
 {
 	const struct nand_geometry *geometry = &queue->nand->geometry;
+	const struct nand_page_io *io = &slot->request->pages[page];
 	struct slot_transfer *transfer = &slot->transfers[slot->transfers_used++];
+	bool write = slot->request->kind == NAND_REQUEST_PROGRAM;
+	uint64_t data = nand_page_offset(&queue->nand->layout, geometry, io->page);
+	uint64_t spare = data + geometry->page_bytes;
+	uint64_t first =
+		align_down(io->data ? data : spare, write ? queue->units.write : queue->units.read);
+	uint8_t *memory = slot->buffers + (size_t)page * queue->buffer_bytes;
 
-	slot->vectors[page] = (struct iovec){ moved_data(queue, slot, page), geometry->page_bytes };
+	slot->pages[page].spare = memory + (spare - first);
 	*transfer = (struct slot_transfer){
 		.transfer = {
-			.offset = queue->nand->layout.data_offset +
-				  slot->request->pages[page].page * geometry->page_bytes,
-			.bytes = geometry->page_bytes,
-			.vectors = &slot->vectors[page],
-			.count = 1,
-			.write = slot->request->kind == NAND_REQUEST_PROGRAM,
+			.offset = first,
+			.bytes = spare + geometry->spare_bytes - first,
+			.memory = memory,
+			.write = write,
 		},
 		.slot = slot,
 		.first_page = page,
 		.pages = 1,
 	};
-	return transfer;
+	return !write || first == data || fetch_front(queue, transfer) ? transfer : NULL;
+}
+
+/* Copies what is to be programmed to the slot's buffers, and seals it there. */
+static void fill(const struct nand_queue *queue, struct slot *slot, uint32_t page)
+{
+	const struct nand_page_io *io = &slot->request->pages[page];
+	uint32_t page_bytes = queue->nand->geometry.page_bytes;
+	struct page_state *state = &slot->pages[page];
+
+	nand_page_seal(queue->nand, io, &state->way, state->spare);
+	memcpy(state->spare - page_bytes, io->data, page_bytes);
 }
 
 static void set_out_all(struct nand_queue *queue, struct slot *slot)
 {
 	struct nand_request *request = slot->request;
+	bool write = request->kind == NAND_REQUEST_PROGRAM;
 	struct slot_transfer *open = NULL;
 
 	for (slot->set_out = 0; slot->set_out < request->count; slot->set_out++) {
 		uint32_t page = slot->set_out;
-		const struct nand_page_io *io = &request->pages[page];
 
+		/* What a power cut leaves of this page comes behind the pages before. */
+		if (write && open && nand_feature_is_on(queue->nand, NAND_FEATURE_POWER)) {
+			start(queue, open);
+			wait_for_writes(queue);
+			open = NULL;
+		}
 		slot->stop = set_out(queue, slot, page);
 		if (slot->stop < 0)
 			break;
-		if (!io->data)
-			continue;
-		if (request->kind == NAND_REQUEST_PROGRAM &&
-		    moved_data(queue, slot, page) != io->data)
-			memcpy(moved_data(queue, slot, page), io->data,
-			       queue->nand->geometry.page_bytes);
-		if (open && extend(queue, open, page))
-			continue;
-		if (open)
-			start(queue, open);
-		open = new_transfer(queue, slot, page);
+		if (!open || !extend(queue, open, page)) {
+			if (open)
+				start(queue, open);
+			open = new_transfer(queue, slot, page);
+		}
+		if (write && open)
+			fill(queue, slot, page);
 	}
 	if (open)
 		start(queue, open);
@@ -302,8 +314,9 @@ void nand_request_begin(struct nand_queue *queue, struct slot *slot)
 		queue->last_program = &slot->following;
 	}
 	set_out_all(queue, slot);
+	/* The drive has work while the next request is sealed. */
 	if (slot->request->kind == NAND_REQUEST_PROGRAM)
-		seal_all(queue, slot);
+		queue->mover->operations->flush(queue->mover);
 	if (nand_slot_is_modelled(slot)) {
 		nand_slot_time_pages(queue, slot);
 		nand_slot_insert_timed(queue, slot);

@@ -20,6 +20,7 @@ struct slot_transfer {
 
 struct page_state {
 	struct nand_page_way way;
+	uint8_t *spare; /* in the slot's buffers; the data, if they are moved, are in front of it */
 	int error;
 };
 
@@ -31,9 +32,8 @@ struct slot {
 	bool measured;
 	bool arrived; /* nothing is under way any more, the result is there */
 	struct page_state *pages;
-	struct iovec *vectors;
 	struct slot_transfer *transfers;
-	uint8_t *copies;  /* space for data that do not begin where the host wants them */
+	uint8_t *buffers; /* where pages are moved to and from: buffer_bytes for each */
 	uint32_t set_out; /* pages that are or were under way */
 	int stop;         /* why the page after them was not */
 	uint32_t transfers_used;
@@ -43,17 +43,19 @@ struct slot {
 
 struct nand_queue {
 	struct nand *nand;
-	uint32_t depth, request_pages, alignment;
+	uint32_t depth, request_pages;
 	uint32_t held; /* requests submitted and not reaped */
 	uint32_t transfers_held, transfers_max;
+	uint32_t writes_held;  /* of the transfers */
+	uint32_t buffer_bytes; /* what a page takes at most, in whole units */
+	struct nand_units units;
 	struct nand_mover *mover; /* NULL: everything is done at once */
 	struct slot *slots, *free;
 	struct slot *first_program, **last_program; /* in the order of submission */
 	struct slot *first_timed; /* ordered by the time at which the flash is done */
 	struct nand_request *first_completed, **last_completed;
 	uint32_t completed;
-	struct nand_mapping memory;        /* the caller's region */
-	struct nand_mapping copies, state; /* what the slots point to */
+	struct nand_mapping buffers, state; /* what the slots point to */
 };
 
 /* Does a model say when the flash is done? */

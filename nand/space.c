@@ -23,29 +23,15 @@
 #include "nand/space.h"
 
 /*
- * Images that keep the space of erased blocks get it for so many bytes of page data at a time: few
- * calls, since each waits for what is under way.
+ * Images that keep the space of erased blocks get it for so many bytes at a time: few calls, since
+ * each waits for what is under way.
  */
 #define SPACE_AHEAD_BYTES (UINT64_C(64) << 20)
 
-/* The two ranges of some blocks in the image file. */
-struct block_ranges {
-	struct {
-		uint64_t offset, bytes;
-	} data, spare;
-};
-
-static struct block_ranges ranges_of(const struct nand *nand, uint32_t block, uint32_t count)
+/* Where a block begins in the image file. */
+static uint64_t block_offset(const struct nand *nand, uint32_t block)
 {
-	const struct nand_geometry *geometry = &nand->geometry;
-	uint64_t page = (uint64_t)block * geometry->pages_per_block;
-
-	return (struct block_ranges){
-		.data = { nand->layout.data_offset + page * geometry->page_bytes,
-			  count * nand->layout.block_bytes },
-		.spare = { nand->layout.spare_offset + page * geometry->spare_bytes,
-			   (uint64_t)count * geometry->pages_per_block * geometry->spare_bytes },
-	};
+	return nand->layout.data_offset + (uint64_t)block * nand->layout.block_stride;
 }
 
 int nand_write_all(int fd, const void *from, uint64_t bytes, uint64_t offset)
@@ -108,35 +94,23 @@ static int reserve(int fd, uint64_t offset, uint64_t bytes)
 	return result == -EOPNOTSUPP ? 0 : result;
 }
 
-/* Makes the part of a block real that has not been programmed, where it is stored to a mapping. */
+/* Makes the part of a block real that has not been programmed, if it is stored to a mapping. */
 static int make_real(const struct nand *nand, uint32_t block)
 {
-	const struct nand_geometry *geometry = &nand->geometry;
-	struct block_ranges ranges = ranges_of(nand, block, 1);
 	struct nand_block_word word = { 0 };
 	uint64_t skipped;
-	int result = 0;
 
-	if (!nand_word_load(nand, block, &word))
+	if (!nand->pages.at || !nand_word_load(nand, block, &word))
 		return 0;
-	skipped = (uint64_t)word.next_page * geometry->page_bytes;
-	if (nand->pages.at)
-		result = nand_write_zeroes(nand->image_fd, ranges.data.offset + skipped,
-					   ranges.data.bytes - skipped);
-	skipped = (uint64_t)word.next_page * geometry->spare_bytes;
-	return result < 0 ? result
-			  : nand_write_zeroes(nand->image_fd, ranges.spare.offset + skipped,
-					      ranges.spare.bytes - skipped);
+	skipped = (uint64_t)word.next_page * nand->layout.page_stride;
+	return nand_write_zeroes(nand->image_fd, block_offset(nand, block) + skipped,
+				 nand->layout.block_stride - skipped);
 }
 
 static int reserve_blocks(const struct nand *nand, uint32_t block, uint32_t count)
 {
-	struct block_ranges ranges = ranges_of(nand, block, count);
-	int result = reserve(nand->image_fd, ranges.data.offset, ranges.data.bytes);
-
-	if (result == 0)
-		result = reserve(nand->image_fd, ranges.spare.offset, ranges.spare.bytes);
-	return result;
+	return reserve(nand->image_fd, block_offset(nand, block),
+		       (uint64_t)count * nand->layout.block_stride);
 }
 
 static bool has_bit(const _Atomic uint64_t *bits, uint32_t block)
@@ -175,17 +149,14 @@ int nand_space_failed(struct nand *nand, uint32_t block, int result)
  * given up chunk by chunk, each of which serves one block. So commands that free something work on
  * a full host; nand_host_is_full keeps others from using it up.
  */
-#define BALLAST_PART      32 /* of the image's data, one part in so many ... */
+#define BALLAST_PART      32 /* of the image's blocks, one part in so many ... */
 #define BALLAST_BYTES_MAX (UINT64_C(64) << 20)
 #define BALLAST_RETRY_MS  1000
 
 /* With a little more than a block needs, for what the file system notes about it. */
 static uint64_t chunk_bytes(const struct nand *nand)
 {
-	return align_up(nand->layout.block_bytes + (uint64_t)nand->geometry.pages_per_block *
-							   nand->geometry.spare_bytes,
-			65536) +
-	       65536;
+	return align_up(nand->layout.block_stride, 65536) + 65536;
 }
 
 static off_t chunk_offset(const struct nand *nand, uint32_t chunk)
@@ -207,8 +178,8 @@ static void fill_ballast(struct nand *nand)
 
 static void open_ballast(struct nand *nand)
 {
-	uint64_t bytes = min_u64(nand->geometry.blocks * nand->layout.block_bytes / BALLAST_PART,
-				 BALLAST_BYTES_MAX);
+	uint64_t all = (uint64_t)nand->geometry.blocks * nand->layout.block_stride;
+	uint64_t bytes = min_u64(all / BALLAST_PART, BALLAST_BYTES_MAX);
 
 	nand->ballast_wanted = nand->read_only ? 0 : (uint32_t)(bytes / chunk_bytes(nand));
 	if (nand->ballast_wanted == 0)
@@ -274,11 +245,11 @@ static bool has_plenty(const struct nand *nand, uint64_t bytes)
  */
 static void reserve_ahead(struct nand *nand, uint32_t block)
 {
-	uint64_t ahead = max_u64(SPACE_AHEAD_BYTES / nand->layout.block_bytes, 1);
+	uint64_t ahead = max_u64(SPACE_AHEAD_BYTES / nand->layout.block_stride, 1);
 	uint32_t count = (uint32_t)min_u64(ahead, nand->geometry.blocks - block);
 
 	if (nand->keep_space && !has_bit(nand->reserved, block) &&
-	    has_plenty(nand, count * nand->layout.block_bytes) &&
+	    has_plenty(nand, (uint64_t)count * nand->layout.block_stride) &&
 	    reserve_blocks(nand, block, count) == 0)
 		set_bits(nand->reserved, block, count);
 }
@@ -310,17 +281,12 @@ int nand_space_take(struct nand *nand, uint32_t block)
 
 void nand_space_give(struct nand *nand, uint32_t block)
 {
-	struct block_ranges ranges = ranges_of(nand, block, 1);
-	int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
-
 	if (!nand->prepared || nand->keep_space)
 		return;
 	atomic_fetch_and_explicit(&nand->prepared[block / 64], ~(UINT64_C(1) << block % 64),
 				  memory_order_relaxed);
-	if (fallocate(nand->image_fd, mode, (off_t)ranges.data.offset, (off_t)ranges.data.bytes) ==
-	    0)
-		(void)fallocate(nand->image_fd, mode, (off_t)ranges.spare.offset,
-				(off_t)ranges.spare.bytes);
+	(void)fallocate(nand->image_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			(off_t)block_offset(nand, block), nand->layout.block_stride);
 }
 
 int nand_space_open(struct nand *nand, struct error_text *error)

@@ -26,12 +26,12 @@ static struct uring *uring_of(struct nand_mover *mover)
 	return (struct uring *)mover;
 }
 
-static bool in_memory(const struct uring *uring, const struct iovec *vector)
+static bool is_registered(const struct uring *uring, const struct nand_transfer *transfer)
 {
-	uint64_t offset = (uint64_t)((uintptr_t)vector->iov_base - (uintptr_t)uring->memory);
+	uint64_t offset = (uint64_t)((uintptr_t)transfer->memory - (uintptr_t)uring->memory);
 
 	return uring->memory && offset < uring->memory_bytes &&
-	       vector->iov_len <= uring->memory_bytes - offset;
+	       transfer->bytes <= uring->memory_bytes - offset;
 }
 
 static void uring_flush(struct nand_mover *mover)
@@ -47,22 +47,21 @@ static void uring_start(struct nand_mover *mover, struct nand_transfer *transfer
 {
 	struct uring *uring = uring_of(mover);
 	struct io_uring_sqe *entry = io_uring_get_sqe(&uring->ring);
-	const struct iovec *first = transfer->vectors;
+	unsigned int bytes = (unsigned int)transfer->bytes;
 
 	/* The ring has space for all that may be held. */
 	assert(entry && uring->held < uring->depth);
-	if (transfer->count == 1 && in_memory(uring, first)) {
+	if (is_registered(uring, transfer)) {
 		if (transfer->write)
-			io_uring_prep_write_fixed(entry, 0, first->iov_base,
-						  (unsigned int)first->iov_len, transfer->offset,
-						  0);
+			io_uring_prep_write_fixed(entry, 0, transfer->memory, bytes,
+						  transfer->offset, 0);
 		else
-			io_uring_prep_read_fixed(entry, 0, first->iov_base,
-						 (unsigned int)first->iov_len, transfer->offset, 0);
+			io_uring_prep_read_fixed(entry, 0, transfer->memory, bytes,
+						 transfer->offset, 0);
 	} else if (transfer->write) {
-		io_uring_prep_writev(entry, 0, first, transfer->count, transfer->offset);
+		io_uring_prep_write(entry, 0, transfer->memory, bytes, transfer->offset);
 	} else {
-		io_uring_prep_readv(entry, 0, first, transfer->count, transfer->offset);
+		io_uring_prep_read(entry, 0, transfer->memory, bytes, transfer->offset);
 	}
 	entry->flags |= IOSQE_FIXED_FILE;
 	io_uring_sqe_set_data(entry, transfer);

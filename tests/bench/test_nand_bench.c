@@ -134,9 +134,10 @@ static void test_files_are_measured_beside_fio(void **state)
 	assert_non_null(strstr(json, "\"bench\": \"file_read_call\""));
 	assert_non_null(strstr(json, "\"bench\": \"file_read_depth_1\""));
 	assert_non_null(strstr(json, "\"bench\": \"file_read_depth_32\""));
-	/* Not where the host cannot let go of them. */
-	assert_true(strstr(json, "\"bench\": \"file_read_call_cold_spare\"") ||
-		    strstr(text, "file_read_call_cold_spare"));
+	assert_non_null(strstr(json, "\"bench\": \"file_read_1MiB\""));
+	/* Where the host counts them. */
+	assert_true(strstr(json, "\"bench\": \"file_drive_reads_a_page\"") ||
+		    strstr(text, "file_drive_reads_a_page"));
 	assert_null(strstr(text, "MISSED"));
 	free(json);
 	free(text);
@@ -154,7 +155,7 @@ static void test_a_missed_goal_is_told(void **state)
 				       &json, &text, &error),
 			 -ERANGE);
 	assert_non_null(strstr(text, "MISSED"));
-	assert_non_null(strstr(error.text, "of fio, the goal is 0.90"));
+	assert_non_null(strstr(error.text, "of fio, the goal is 0.85"));
 	free(json);
 	free(text);
 }

@@ -39,24 +39,13 @@ struct osd_flash_state *osd_flash_remember(struct nand *nand)
 	return state;
 }
 
-static void restore_bytes(const struct osd_flash_state *state, size_t at, size_t bytes)
-{
-	memcpy(state->nand->pages.at + at, state->pages + at, bytes);
-}
-
 static void restore_block(const struct osd_flash_state *state, size_t block)
 {
 	const struct nand *nand = state->nand;
-	size_t first = block * nand->geometry.pages_per_block;
-	size_t data = (size_t)nand->geometry.page_bytes * nand->geometry.pages_per_block;
-	size_t spare = (size_t)nand->geometry.spare_bytes * nand->geometry.pages_per_block;
+	size_t at = block * nand->layout.block_stride;
 
 	memcpy(nand->table.at + block * WORD_BYTES, state->table + block * WORD_BYTES, WORD_BYTES);
-	restore_bytes(state, first * nand->geometry.page_bytes, data);
-	restore_bytes(state,
-		      nand->layout.spare_offset - nand->layout.data_offset +
-			      first * nand->geometry.spare_bytes,
-		      spare);
+	memcpy(nand->pages.at + at, state->pages + at, nand->layout.block_stride);
 }
 
 static void restore_counters(const struct osd_flash_state *state)

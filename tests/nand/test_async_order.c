@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/nand/fixture.h"
-
+#include "common/bytes.h"
 #include "nand/faults.h"
+#include "tests/nand/fixture.h"
 
 enum { HELD_MAX = 64 };
 
@@ -86,6 +86,17 @@ static struct nand_backend_async held_async;
 static struct nand_backend held_backend;
 static const struct nand_backend *real_backend;
 
+static int failing_fetch(struct nand *nand, uint64_t offset, uint8_t *to, uint64_t bytes)
+{
+	(void)nand;
+	(void)offset;
+	memset(to, 0, bytes);
+	return -EIO;
+}
+
+/* Pages of two units each, so that none has to wait for another. */
+static const struct nand_geometry apart_geometry = { 4096, 4096, 8, 16, 2, 1 };
+
 struct device {
 	struct nand *nand;
 	struct nand_queue *queue;
@@ -95,19 +106,20 @@ struct device {
 	uint8_t *data; /* a page for each page of each request */
 };
 
-static int setup(void **state)
+static int setup_with(void **state, const struct nand_geometry *geometry)
 {
 	const struct nand_queue_options options = { .depth = 8, .request_pages = 8 };
 	struct device *device = calloc(1, sizeof(*device));
 
 	test_device = TEST_DEVICE_FILE_THREADS;
 	memset(&host, 0, sizeof(host));
-	device->nand = open_small();
+	device->nand = open_device(geometry);
 	host.fd = device->nand->image_fd;
 	real_backend = device->nand->backend;
 	held_backend = *real_backend;
 	held_async = *held_backend.async;
 	held_async.open_mover = open_held;
+	held_async.fetch = failing_fetch;
 	held_backend.async = &held_async;
 	device->nand->backend = &held_backend;
 	assert_int_equal(nand_queue_open(device->nand, &options, &device->queue, NULL), 0);
@@ -116,6 +128,17 @@ static int setup(void **state)
 		aligned_alloc(4096, sizeof(device->pages) / sizeof(device->pages[0][0]) * 4096);
 	*state = device;
 	return 0;
+}
+
+static int setup(void **state)
+{
+	return setup_with(state, &apart_geometry);
+}
+
+/* Of 4096 + 128 bytes: each page but the first begins in the unit in which the last one ends. */
+static int setup_sharing(void **state)
+{
+	return setup_with(state, &small_geometry);
 }
 
 static int teardown(void **state)
@@ -136,7 +159,7 @@ static void submit(struct device *device, size_t number, enum nand_request_kind 
 
 	for (size_t i = 0; i < count; i++) {
 		uint8_t *data = device->data + (number * 8 + i) * 4096;
-		uint8_t spare[112];
+		uint8_t spare[NAND_SPARE_BYTES_MAX];
 
 		device->pages[number][i] = (struct nand_page_io){ first + i, data, NULL };
 		fill_page(device->nand, first + i, 1, data, spare);
@@ -157,6 +180,17 @@ static void arrive(struct device *device, uint32_t index, int result)
 	host.released = true;
 	device->completed += nand_reap(device->queue, completed, 8, 0);
 	assert_false(host.released);
+}
+
+/* The data of the page are those that submit gave it. */
+static void assert_programmed(struct device *device, uint64_t page)
+{
+	uint8_t data[4096], expected[4096], spare[NAND_SPARE_BYTES_MAX];
+	struct nand_page_io io = { page, data, NULL };
+
+	fill_page(device->nand, page, 1, expected, spare);
+	assert_int_equal(nand_read(device->nand, NAND_CAUSE_USER, &io, 1), 0);
+	assert_memory_equal(data, expected, sizeof(data));
 }
 
 static uint32_t next_page(struct device *device, uint32_t block)
@@ -291,8 +325,7 @@ static void test_neighbours_share_a_transfer(void **state)
 
 	submit(device, 0, NAND_REQUEST_PROGRAM, 0, 8);
 	assert_int_equal(host.started, 1);
-	assert_int_equal(host.held[0]->bytes, 8 * 4096);
-	assert_int_equal(host.held[0]->count, 1);
+	assert_int_equal(host.held[0]->bytes, 8 * 8192);
 	arrive(device, 0, 0);
 	for (int i = 0; i < 4; i++)
 		device->pages[1][i] = (struct nand_page_io){ (uint64_t)(i == 3 ? 6 : i),
@@ -305,7 +338,8 @@ static void test_neighbours_share_a_transfer(void **state)
 	assert_int_equal(
 		nand_submit(device->queue, &(struct nand_request *){ &device->requests[1] }, 1), 1);
 	assert_int_equal(host.started, 2);
-	assert_int_equal(host.held[0]->count, 3);
+	assert_int_equal(host.held[0]->bytes, 3 * 8192);
+	assert_int_equal(host.held[1]->bytes, 8192);
 	arrive(device, 1, 0);
 	arrive(device, 0, 0);
 	assert_int_equal(device->completed, 2);
@@ -326,7 +360,70 @@ static void test_an_overtaken_read_has_no_data(void **state)
 	assert_int_equal(device->requests[1].result, -ENODATA);
 }
 
-#define HELD(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+/* ---- pages that share a unit of the file ---- */
+
+static void test_a_page_and_its_spare_area_are_one_transfer_of_few_units(void **state)
+{
+	struct device *device = *state;
+	uint32_t unit = real_backend->async->units(device->nand).read;
+	uint64_t first = device->nand->layout.data_offset;
+
+	submit(device, 0, NAND_REQUEST_PROGRAM, 0, 8);
+	assert_int_equal(host.started, 1);
+	assert_int_equal(host.held[0]->offset, first);
+	assert_int_equal(host.held[0]->bytes, 36864); /* 8 * 4224 in units of 4096 */
+	arrive(device, 0, 0);
+	submit(device, 1, NAND_REQUEST_READ, 1, 1);
+	assert_int_equal(host.started, 2);
+	assert_int_equal(host.held[0]->offset, align_down(first + 4224, unit));
+	assert_int_equal(host.held[0]->bytes, align_up(first + 8448, unit) - host.held[0]->offset);
+	arrive(device, 0, 0);
+	assert_int_equal(device->completed, 2);
+	assert_int_equal(device->requests[1].result, 0);
+}
+
+static void test_a_program_waits_for_the_page_before_in_its_unit(void **state)
+{
+	struct device *device = *state;
+
+	submit(device, 0, NAND_REQUEST_PROGRAM, 0, 1);
+	submit(device, 1, NAND_REQUEST_PROGRAM, 8, 1); /* a block shares no unit with another */
+	assert_int_equal(host.count, 2);
+	submit(device, 2, NAND_REQUEST_PROGRAM, 1, 2);
+	assert_int_equal(host.started, 3);
+	assert_int_equal(host.count, 1);
+	assert_int_equal(next_page(device, 0), 1);
+	arrive(device, 0, 0);
+	assert_int_equal(device->completed, 3);
+	for (uint64_t page = 0; page < 3; page++)
+		assert_programmed(device, page);
+}
+
+static void test_what_is_in_front_of_a_program_is_kept_or_the_program_fails(void **state)
+{
+	struct device *device = *state;
+
+	submit(device, 0, NAND_REQUEST_PROGRAM, 0, 3);
+	arrive(device, 0, 0);
+	log_capture();
+	device->nand->backend = &held_backend;
+	submit(device, 1, NAND_REQUEST_PROGRAM, 3, 2);
+	device->nand->backend = real_backend;
+	while (host.count > 0)
+		arrive(device, 0, 0);
+	assert_non_null(strstr(log_captured(), "the host could not write to block 0"));
+	assert_int_equal(device->requests[1].result, -EIO);
+	assert_int_equal(device->requests[1].done, 0);
+	assert_int_equal(next_page(device, 0), 3);
+	submit(device, 2, NAND_REQUEST_PROGRAM, 3, 5);
+	arrive(device, 0, 0);
+	assert_int_equal(device->requests[2].result, 0);
+	for (uint64_t page = 0; page < 8; page++)
+		assert_programmed(device, page);
+}
+
+#define HELD(test)    cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define SHARING(test) cmocka_unit_test_setup_teardown(test, setup_sharing, teardown)
 
 int main(void)
 {
@@ -340,6 +437,9 @@ int main(void)
 		HELD(test_a_block_is_not_programmed_past_the_queue),
 		HELD(test_neighbours_share_a_transfer),
 		HELD(test_an_overtaken_read_has_no_data),
+		SHARING(test_a_page_and_its_spare_area_are_one_transfer_of_few_units),
+		SHARING(test_a_program_waits_for_the_page_before_in_its_unit),
+		SHARING(test_what_is_in_front_of_a_program_is_kept_or_the_program_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

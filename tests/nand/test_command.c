@@ -79,7 +79,7 @@ static json_int_t number(const json_t *object, const char *key)
 static void make_image(const struct test_directory *directory)
 {
 	struct nand *nand = create_image(directory);
-	uint64_t data_offset = nand->layout.data_offset;
+	uint64_t page_offset = nand_page_offset(&nand->layout, &nand->geometry, 9);
 
 	for (uint64_t page = 0; page < 13; page++)
 		assert_int_equal(program_filled(nand, page, 1), 0);
@@ -87,7 +87,7 @@ static void make_image(const struct test_directory *directory)
 	for (int i = 0; i < 7; i++)
 		assert_int_equal(nand_erase(nand, NAND_CAUSE_USER, 4), 0);
 	assert_int_equal(nand_close(nand), 0);
-	file_flip(directory->image, data_offset + 9 * 4096, 0x80);
+	file_flip(directory->image, page_offset, 0x80);
 }
 
 static void test_info_says_what_the_image_is(void **state)

@@ -60,10 +60,10 @@ static void store(const struct nand *nand, uint64_t offset, const void *from, si
 
 static int dying_write(struct nand *nand, uint64_t page, const void *data, const void *spare)
 {
-	store(nand, nand->layout.data_offset + page * nand->geometry.page_bytes, data,
-	      dies_after_data_bytes);
-	store(nand, nand->layout.spare_offset + page * nand->geometry.spare_bytes, spare,
-	      dies_after_spare_bytes);
+	uint64_t at = nand_page_offset(&nand->layout, &nand->geometry, page);
+
+	store(nand, at, data, dies_after_data_bytes);
+	store(nand, at + nand->geometry.page_bytes, spare, dies_after_spare_bytes);
 	die();
 	return 0;
 }
@@ -73,8 +73,7 @@ static void dying_discard(struct nand *nand, uint32_t block)
 	static const uint8_t zeroes[3 * 4096 + 5];
 	uint64_t page = (uint64_t)block * nand->geometry.pages_per_block;
 
-	store(nand, nand->layout.data_offset + page * nand->geometry.page_bytes, zeroes,
-	      sizeof(zeroes));
+	store(nand, nand_page_offset(&nand->layout, &nand->geometry, page), zeroes, sizeof(zeroes));
 	die();
 }
 

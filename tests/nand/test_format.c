@@ -67,7 +67,7 @@ static void test_the_documented_superblock_is_what_is_written_and_read(void **st
 	nand_superblock_encode(&example, bytes);
 	assert_memory_equal(bytes, expected, sizeof(bytes));
 	assert_int_equal(nand_superblock_decode(expected, &decoded, &version), NAND_HEADER_VALID);
-	assert_int_equal(version, 2);
+	assert_int_equal(version, 3);
 	assert_string_equal(decoded.contents, "muninn");
 	assert_int_equal(decoded.state, NAND_IMAGE_COMPLETE);
 	assert_memory_equal(decoded.uuid, example.uuid, sizeof(example.uuid));
@@ -156,7 +156,7 @@ static void reseal(uint8_t *bytes)
 
 static void test_a_superblock_that_contradicts_itself_is_damaged(void **state)
 {
-	static const size_t fields[] = { 12, 32, 36, 40, 44, 48, 52, 60, 64, 72, 80, 88 };
+	static const size_t fields[] = { 12, 32, 36, 40, 44, 48, 52, 60, 64, 72, 80, 88, 92 };
 	struct nand_superblock decoded;
 	uint32_t version;
 
@@ -234,14 +234,25 @@ static void test_regions_are_aligned_and_hold_what_they_must(void **state)
 		assert_int_equal(nand_geometry_check(geometry, NULL), 0);
 		assert_int_equal(layout.pages, pages);
 		assert_int_equal(layout.data_offset % 65536, 0);
-		assert_int_equal(layout.spare_offset % 65536, 0);
+		assert_int_equal(layout.image_bytes % 65536, 0);
 		assert_true(layout.table_offset >= NAND_SUPERBLOCK_SPACING + NAND_HEADER_BYTES);
 		assert_true(layout.data_offset - layout.table_offset >=
 			    8 * (uint64_t)geometry->blocks);
-		assert_true(layout.spare_offset - layout.data_offset >=
-			    pages * geometry->page_bytes);
-		assert_true(layout.image_bytes - layout.spare_offset >=
-			    pages * geometry->spare_bytes);
+		assert_int_equal(layout.page_stride % 64, 0);
+		assert_in_range(layout.page_stride, geometry->page_bytes + geometry->spare_bytes,
+				geometry->page_bytes + geometry->spare_bytes + 63);
+		assert_int_equal(layout.block_stride % 4096, 0);
+		assert_in_range(layout.block_stride,
+				(uint64_t)layout.page_stride * geometry->pages_per_block,
+				(uint64_t)layout.page_stride * geometry->pages_per_block + 4095);
+		assert_true(layout.image_bytes - layout.data_offset >=
+			    (uint64_t)geometry->blocks * layout.block_stride);
+		assert_int_equal(nand_page_offset(&layout, geometry, 0), layout.data_offset);
+		assert_int_equal(nand_page_offset(&layout, geometry, pages - 1),
+				 layout.data_offset +
+					 (uint64_t)(geometry->blocks - 1) * layout.block_stride +
+					 (uint64_t)(geometry->pages_per_block - 1) *
+						 layout.page_stride);
 		assert_true(layout.image_bytes < UINT64_C(1) << 62);
 	}
 }

@@ -98,7 +98,7 @@ static void test_a_full_file_system_fails_programs_and_nothing_else(void **state
 	char filler[128];
 	struct nand *nand;
 
-	/* Each spare area is a page of the host, so that none has its space by accident. */
+	/* No page shares one of the host with another, so that none has its space by accident. */
 	geometry.spare_bytes = 4096;
 	assert_int_equal(nand_create(directory->image, &geometry, TEST_NVRAM_BYTES, NULL), 0);
 	nand = open_image_ok(directory);
@@ -163,7 +163,8 @@ static void test_a_copy_that_lost_its_space_fails_programs_and_nothing_else(void
 {
 	struct test_directory *directory = mount_small(state, 2 << 20);
 	struct nand *nand = create_image(directory);
-	uint64_t unwritten = nand->layout.data_offset + 4096;
+	uint64_t unwritten = nand->layout.data_offset + 8192;
+	uint64_t end = nand->layout.data_offset + nand->layout.block_stride;
 	char filler[128];
 	int fd;
 
@@ -171,7 +172,7 @@ static void test_a_copy_that_lost_its_space_fails_programs_and_nothing_else(void
 	assert_int_equal(nand_close(nand), 0);
 	fd = open(directory->image, O_RDWR | O_CLOEXEC);
 	assert_int_equal(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)unwritten,
-				   7 * 4096),
+				   (off_t)(end - unwritten)),
 			 0);
 	close(fd);
 	fill_up(directory->directory, filler, sizeof(filler));

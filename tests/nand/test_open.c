@@ -123,10 +123,15 @@ static void test_another_version(void **state)
 {
 	struct test_directory *directory = closed_image(state);
 
-	patch_header(directory->image, 0, 8, 1);
-	patch_header(directory->image, NAND_SUPERBLOCK_SPACING, 8, 1);
-	assert_refused(directory, WORDS("image format version 1", "knows version 2 only",
-					"use the Muninn release that wrote it"));
+	patch_header(directory->image, 0, 8, 2);
+	patch_header(directory->image, NAND_SUPERBLOCK_SPACING, 8, 2);
+	assert_refused(directory,
+		       WORDS("image format version 2", "knows version 3 only",
+			     "use the Muninn release that wrote it, or copy its objects"));
+	patch_header(directory->image, 0, 8, 4);
+	patch_header(directory->image, NAND_SUPERBLOCK_SPACING, 8, 4);
+	assert_refused(directory,
+		       WORDS("image format version 4", "use the Muninn release that wrote it"));
 }
 
 static void test_both_superblocks_damaged(void **state)
@@ -265,9 +270,9 @@ static void test_nvram_foreign_damaged_or_of_another_version(void **state)
 	file_flip(directory->nvram, 2000, 1);
 	assert_refused(directory, WORDS(directory->nvram, "its header", "is damaged"));
 	file_write(directory->nvram, 0, intact, sizeof(intact));
-	patch_header(directory->nvram, 0, 8, 3);
+	patch_header(directory->nvram, 0, 8, 2);
 	assert_refused(directory,
-		       WORDS(directory->nvram, "NVRAM format version 3", "version 2 only"));
+		       WORDS(directory->nvram, "NVRAM format version 2", "version 3 only"));
 	file_write(directory->nvram, 0, intact, sizeof(intact));
 	assert_int_equal(nand_close(open_image_ok(directory)), 0);
 }

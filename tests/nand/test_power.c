@@ -452,17 +452,25 @@ static void test_a_sync_in_flight_has_stored_nothing(void **state)
 
 /* ---- other back ends ---- */
 
-static void test_the_file_back_end_loses_its_power_too(void **state)
+static struct nand *open_by_file(const struct test_directory *directory)
 {
 	const struct nand_options options = { .backend = NAND_BACKEND_FILE, .io = NAND_IO_THREADS };
-	const struct test_directory *directory = *state;
 	struct error_text error = { "" };
 	struct nand *nand;
 
-	assert_int_equal(nand_close(create_image(directory)), 0);
 	if (nand_open_with(directory->image, &options, &nand, &error) < 0)
 		fail_msg("%s", error.text);
 	nand_set_violation_policy(nand, NAND_VIOLATION_FAILS);
+	return nand;
+}
+
+static void test_the_file_back_end_loses_its_power_too(void **state)
+{
+	const struct test_directory *directory = *state;
+	struct nand *nand;
+
+	assert_int_equal(nand_close(create_image(directory)), 0);
+	nand = open_by_file(directory);
 	arm(nand, "after=3,page=torn,torn=1000");
 	for (uint64_t page = 0; page < 3; page++)
 		assert_int_equal(program_filled(nand, page, 1), 0);
@@ -474,6 +482,61 @@ static void test_the_file_back_end_loses_its_power_too(void **state)
 		assert_int_equal(read_filled(nand, page, 1), 0);
 	assert_int_equal(read_filled(nand, 3, 1), -EBADMSG);
 	assert_int_equal(nand_close(nand), 0);
+}
+
+/* Of a call of several pages, which share sectors of the drive. */
+static void test_the_file_back_end_leaves_the_pages_before_the_one_in_flight(void **state)
+{
+	const struct test_directory *directory = *state;
+	uint8_t data[8][4096], spares[8][128];
+	struct nand_page_io pages[8];
+	struct nand *nand;
+
+	assert_int_equal(nand_close(create_image(directory)), 0);
+	nand = open_by_file(directory);
+	for (uint64_t page = 0; page < 8; page++) {
+		fill_page(nand, page, 1, data[page], spares[page]);
+		pages[page] = (struct nand_page_io){ page, data[page], spares[page] };
+	}
+	/* Programmed to its last byte: it can be read, too. */
+	arm(nand, "after=5,page=torn,torn=4224");
+	assert_int_equal(nand_program(nand, NAND_CAUSE_USER, pages, 8), -EIO);
+	nand_abandon(nand);
+	nand = open_image_ok(directory);
+	assert_int_equal(info_of(nand, 0).next_page, 6);
+	for (uint64_t page = 0; page < 6; page++)
+		assert_int_equal(read_filled(nand, page, 1), 0);
+	assert_int_equal(nand_close(nand), 0);
+}
+
+/* Which pages of a block can be read after half an erase; a bit each. */
+static uint32_t kept_by_half_an_erase(struct nand *nand)
+{
+	uint32_t kept = 0;
+
+	for (uint64_t page = 0; page < 8; page++)
+		assert_int_equal(program_filled(nand, page, 1), 0);
+	arm(nand, "after=0,erase=half,seed=3");
+	assert_int_equal(nand_erase(nand, NAND_CAUSE_USER, 0), -EIO);
+	assert_int_equal(nand_power_on(nand), 0);
+	for (uint64_t page = 0; page < 8; page++)
+		kept |= read_filled(nand, page, 1) == 0 ? 1U << page : 0;
+	nand_abandon(nand);
+	return kept;
+}
+
+static void test_half_an_erase_leaves_the_same_pages_by_the_file_back_end(void **state)
+{
+	const struct test_directory *directory = *state;
+	struct nand *memory;
+	uint32_t kept;
+
+	log_capture();
+	assert_int_equal(nand_open_memory(&small_geometry, TEST_NVRAM_BYTES, &memory, NULL), 0);
+	kept = kept_by_half_an_erase(memory);
+	assert_true(kept != 0 && kept != 0xFF);
+	assert_int_equal(nand_close(create_image(directory)), 0);
+	assert_int_equal(kept_by_half_an_erase(open_by_file(directory)), kept);
 }
 
 static void test_the_headers_back_end_loses_its_power_too(void **state)
@@ -645,6 +708,8 @@ int main(void)
 		IN_DIRECTORY(test_nvram_is_stored_to_the_image_again_when_the_power_is_back),
 		cmocka_unit_test(test_a_sync_in_flight_has_stored_nothing),
 		IN_DIRECTORY(test_the_file_back_end_loses_its_power_too),
+		IN_DIRECTORY(test_the_file_back_end_leaves_the_pages_before_the_one_in_flight),
+		IN_DIRECTORY(test_half_an_erase_leaves_the_same_pages_by_the_file_back_end),
 		cmocka_unit_test(test_the_headers_back_end_loses_its_power_too),
 		IN_DIRECTORY(test_a_cut_left_beside_an_image_is_for_one_opening),
 		IN_DIRECTORY(test_a_cut_left_can_be_taken_back),

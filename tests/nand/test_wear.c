@@ -157,14 +157,14 @@ static void test_a_dump_tells_what_is_stored_and_whether_it_is_right(void **stat
 	struct nand *nand = create_image(directory);
 	uint8_t data[4096], spare[128];
 	struct nand_page_dump dump;
-	uint64_t data_offset = nand->layout.data_offset;
+	uint64_t page_offset = nand_page_offset(&nand->layout, &nand->geometry, 1);
 
 	erase_times(nand, 0, 3);
 	assert_int_equal(program_filled(nand, 0, 1), 0);
 	assert_int_equal(program_filled(nand, 1, 1), 0);
 	fill_page(nand, 0, 1, data, spare);
 	assert_int_equal(nand_close(nand), 0);
-	file_flip(directory->image, data_offset + 4096 + 77, 0x40);
+	file_flip(directory->image, page_offset + 77, 0x40);
 	assert_int_equal(nand_open_read_only(directory->image, &nand, NULL), 0);
 
 	assert_int_equal(nand_dump_page(nand, 0, &dump), 0);
