@@ -22,7 +22,7 @@
 #include "engine/records/records.h"
 #include "nand/nand.h"
 
-#define MUNINN_FORMAT_VERSION 5
+#define MUNINN_FORMAT_VERSION 6
 
 /* Sealed segments of a row that its index puts together: a bit each of a 64-bit word. */
 #define GROUP_SEGMENTS 64

@@ -127,7 +127,8 @@ static void derive_sizes(struct muninn_geometry *geometry)
 							 geometry->segment_pages) +
 				     1;
 	size_rooms(geometry);
-	geometry->buffers = geometry->rows + 1;
+	geometry->buffers =
+		geometry->rows + 1 + (uint32_t)min_u64(geometry->hashed_rows, BUFFERS_SPARE_MAX);
 }
 
 int muninn_geometry_choose(const struct nand_geometry *nand, const struct record_options *records,

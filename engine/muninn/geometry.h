@@ -16,6 +16,12 @@
  */
 #define GROUP_SPARSE 16
 
+/*
+ * Rows that are full take a second buffer while their first one is sealed. There are so many for
+ * that, at most one for each row, and one more that only history's row takes.
+ */
+#define BUFFERS_SPARE_MAX 8
+
 struct muninn_geometry {
 	/* As configured. */
 	uint32_t page_bytes;
@@ -39,8 +45,7 @@ struct muninn_geometry {
 	uint32_t image_segments_max;      /* segments that an image may touch */
 	uint32_t directory_entry_bytes;
 	uint32_t directory_entries;
-	uint32_t buffers; /* active segments that there is NVRAM for: one a row, a second one for
-			     history's */
+	uint32_t buffers; /* that there is NVRAM for: one a row, and those for full rows */
 	/* NVRAM places. */
 	uint64_t buffers_at;                /* first buffer area */
 	uint64_t buffer_bytes;              /* size of a buffer area */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Writes the image of a row's full group to flash, at once or a few pages at a time. Then it is a
- * complete group.
+ * Writes the image of a row's full group to flash. Then it is a complete group. seal.c drives that
+ * from stage to stage.
  */
 #include "engine/muninn/image.h"
 
@@ -54,7 +54,7 @@ static int program_image_page(struct muninn_store *store, const struct image_wri
 	const struct muninn_geometry *geometry = &store->geometry;
 	const struct index_image *image = &writing->image;
 	uint64_t offset = (uint64_t)writing->pages * geometry->page_bytes;
-	uint8_t data[MUNINN_PAGE_BYTES_MAX];
+	uint8_t data[MUNINN_PAGE_BYTES_MAX], spare_bytes[4096];
 	struct page_spare spare = {
 		.kind = PAGE_KIND_GROUP,
 		.used = (uint32_t)min_u64(geometry->page_bytes, image->length - offset),
@@ -63,12 +63,12 @@ static int program_image_page(struct muninn_store *store, const struct image_wri
 	struct nand_page_io io = {
 		.page = directory_image_page(store, writing->entry, writing->pages),
 		.data = data,
-		.spare = store->spares,
+		.spare = spare_bytes,
 	};
 
 	memset(data, 0, geometry->page_bytes);
 	memcpy(data, image->bytes + offset, spare.used);
-	page_spare_encode(&spare, store->spares);
+	page_spare_encode(&spare, spare_bytes);
 	int result = nand_program(store->nand, NAND_CAUSE_INDEX, &io, 1);
 
 	if (!result)
@@ -76,41 +76,55 @@ static int program_image_page(struct muninn_store *store, const struct image_wri
 	return result;
 }
 
+/* There is none under way any more. */
+static void forget(struct muninn_store *store)
+{
+	free(store->image_writing.image.bytes);
+	store->image_writing = (struct image_writing){ 0 };
+}
+
+void image_give_up(struct muninn_store *store)
+{
+	directory_refer_to_segments(store, store->image_writing.entry, -1);
+	forget(store);
+}
+
 /*
  * Finds a place for the image, and counts its segments as used. A place that failed stays out of
  * use.
  */
-static int place_image(struct muninn_store *store, struct image_writing *writing)
+static int place_image(struct muninn_store *store)
 {
+	struct image_writing *writing = &store->image_writing;
 	int result = -EIO;
 
 	if (writing->attempts++ < IMAGE_ATTEMPTS)
 		result = allocate_image(store, (uint32_t)writing->image.length, writing->entry);
 	writing->pages = 0;
-	if (!result) {
+	if (!result)
 		directory_refer_to_segments(store, writing->entry, 1);
-		return 0;
-	}
-	free(writing->image.bytes);
-	*writing = (struct image_writing){ 0 };
+	else
+		forget(store);
 	return result;
 }
 
-/* Begins to write a row's growing group. On an error there is none on its way. */
-static int begin_image(struct muninn_store *store, uint32_t number, struct image_writing *writing)
+int image_begin(struct muninn_store *store, uint32_t number)
 {
 	uint8_t *entry = directory_free_entry(store);
 	struct index_image image;
 	int result;
 
+	assert(!store->image_writing.image.bytes);
+	assert(row_index_members(store->rows[number].index) == GROUP_SEGMENTS);
 	if (!entry)
 		return -ENOSPC;
 	result = row_index_make_image(store->rows[number].index, &image);
 	if (result)
 		return result;
 	image.live = entry + DIRECTORY_LIVE_AT;
-	*writing = (struct image_writing){ .image = image, .entry = entry, .row = number };
-	return place_image(store, writing);
+	store->image_writing =
+		(struct image_writing){ .image = image, .entry = entry, .row = number };
+	return place_image(store);
 }
 
 static int sync_image(struct muninn_store *store, const uint8_t *entry)
@@ -125,157 +139,116 @@ static int sync_image(struct muninn_store *store, const uint8_t *entry)
 	return result;
 }
 
-/*
- * Programs at most *budget pages of the image; on a failing block tries elsewhere. On an error
- * there is none on its way.
- */
-static int program_image(struct muninn_store *store, struct image_writing *writing,
-			 uint32_t *budget)
+int image_run(struct muninn_store *store, uint32_t *pages, bool *complete)
 {
-	while (writing->pages < image_pages(store, &writing->image) && *budget) {
-		int result = program_image_page(store, writing);
+	struct image_writing *writing = &store->image_writing;
+	uint32_t wanted = image_pages(store, &writing->image);
+	int result = 0;
 
-		--*budget;
+	for (; !result && writing->pages < wanted && *pages; --*pages) {
+		result = program_image_page(store, writing);
 		writing->pages++;
-		if (!result)
-			continue;
-		/* The host is full, not the flash broken. */
-		if (result == -ENOSPC) {
-			directory_refer_to_segments(store, writing->entry, -1);
-			free(writing->image.bytes);
-			*writing = (struct image_writing){ 0 };
-			return result;
-		}
-		log_line(LOG_LEVEL_WARNING,
-			 "%s: index: segment %u is retired: programming failed (error %d)",
-			 nand_path(store->nand), store->metadata_segment, -result);
-		for (uint32_t n = 0; n < directory_entry_segments(store, writing->entry); n++)
-			store->images[get_le32(writing->entry + DIRECTORY_SEGMENTS_AT + 4 * n)]--;
-		store->metadata_segment = NO_SEGMENT;
-		result = place_image(store, writing);
-		if (result)
-			return result;
+		writing->page_failed = result != 0;
 	}
-	return 0;
+	if (result || writing->pages < wanted)
+		return result;
+	*complete = true;
+	return sync_image(store, writing->entry);
 }
 
-static int sync_entry(struct muninn_store *store, const uint8_t *entry)
+int image_failed(struct muninn_store *store, int result)
 {
-	return nand_nvram_sync(store->nand, (uint64_t)(entry - store->nvram),
-			       store->geometry.directory_entry_bytes);
+	struct image_writing *writing = &store->image_writing;
+
+	/* The host is full, or has failed; the flash is not broken. */
+	if (result == -ENOSPC || !writing->page_failed) {
+		image_give_up(store);
+		return result;
+	}
+	log_line(LOG_LEVEL_WARNING,
+		 "%s: index: segment %u is retired: programming failed (error %d)",
+		 nand_path(store->nand), store->metadata_segment, -result);
+	for (uint32_t n = 0; n < directory_entry_segments(store, writing->entry); n++)
+		store->images[get_le32(writing->entry + DIRECTORY_SEGMENTS_AT + 4 * n)]--;
+	store->metadata_segment = NO_SEGMENT;
+	writing->page_failed = false;
+	return place_image(store);
 }
 
 /* An entry, or a group that has begun anew, could not be synced. */
 static void tell_unstable(const struct muninn_store *store, int result)
 {
-	log_line(LOG_LEVEL_ERROR,
-		 "%s: the index in NVRAM can't be made stable (error %d); flushed data may not "
-		 "survive a power failure of this host",
-		 nand_path(store->nand), -result);
+	if (result)
+		log_line(LOG_LEVEL_ERROR,
+			 "%s: the index in NVRAM can't be made stable (error %d); flushed data may "
+			 "not survive a power failure of this host",
+			 nand_path(store->nand), -result);
+}
+
+void image_sync_entry(struct muninn_store *store)
+{
+	tell_unstable(store, nand_nvram_sync(store->nand,
+					     (uint64_t)(store->image_writing.entry - store->nvram),
+					     store->geometry.directory_entry_bytes));
 }
 
 /*
- * Begins the next group of a row, and makes that stable at once. Otherwise a failure of the host
- * could bring back the beginning of the group before, although that is complete, has been merged
- * away, or has been followed by others.
+ * Stable before anything follows. Otherwise a failure of the host could bring back the beginning of
+ * the group before, although that is complete, has been merged away, or has been followed by
+ * others.
  */
-static void begin_next_group(struct muninn_store *store, uint32_t number)
+void image_sync_group(struct muninn_store *store, uint32_t number)
+{
+	uint64_t bytes;
+	const uint8_t *group = row_index_nvram(store->rows[number].index, &bytes);
+
+	tell_unstable(store,
+		      nand_nvram_sync(store->nand, (uint64_t)(group - store->nvram), NVRAM_PAGE));
+}
+
+void image_list(struct muninn_store *store)
+{
+	struct image_writing *writing = &store->image_writing;
+
+	put_le32(writing->entry + DIRECTORY_ROW_AT, writing->row);
+	put_le32(writing->entry + DIRECTORY_GROUP_AT, writing->image.group);
+}
+
+bool image_count(struct muninn_store *store)
+{
+	struct image_writing *writing = &store->image_writing;
+	uint64_t live = row_index_live(store->rows[writing->row].index);
+
+	if (live) {
+		nvram_store64(writing->entry + DIRECTORY_LIVE_AT, live);
+		return true;
+	}
+	image_skip(store, writing->row);
+	image_give_up(store);
+	return false;
+}
+
+void image_skip(struct muninn_store *store, uint32_t number)
 {
 	struct row_index *index = store->rows[number].index;
-	const uint8_t *group;
-	uint64_t bytes;
-	int result;
 
 	row_index_begin(index, row_index_growing(index) + 1);
-	group = row_index_nvram(index, &bytes);
-	result = nand_nvram_sync(store->nand, (uint64_t)(group - store->nvram), NVRAM_PAGE);
-	if (result)
-		tell_unstable(store, result);
 	row_index_refresh(index);
 }
 
-/* An image is on flash: it becomes a complete group of its row, which begins the next one. */
-static int end_image(struct muninn_store *store, struct image_writing *writing)
+int image_replace(struct muninn_store *store)
 {
-	struct row_index *index = store->rows[writing->row].index;
-	uint64_t live = row_index_live(index);
-	uint8_t *entry = writing->entry;
-	int result = sync_image(store, entry);
+	struct image_writing *writing = &store->image_writing;
+	int result = row_index_replace(store->rows[writing->row].index, writing->image.group,
+				       writing->image.group, &writing->image);
 
-	if (!result && live)
-		result = row_index_replace(index, writing->image.group, writing->image.group,
-					   &writing->image);
-	if (result)
-		return result;
-	if (!live) {
-		/* All of it has been merged away meanwhile. */
-		directory_refer_to_segments(store, entry, -1);
-		free(writing->image.bytes);
-	} else {
-		put_le32(entry + DIRECTORY_ROW_AT, writing->row);
-		put_le32(entry + DIRECTORY_GROUP_AT, writing->image.group);
-		/* What the live word speaks of is stable before it. */
-		result = sync_entry(store, entry);
-		nvram_store64(entry + DIRECTORY_LIVE_AT, live);
-		if (!result)
-			result = sync_entry(store, entry);
-		if (result)
-			tell_unstable(store, result);
-	}
-	begin_next_group(store, writing->row);
-	*writing = (struct image_writing){ 0 };
-	return 0;
-}
-
-/* Begins or goes on to write a row's group. */
-static int write_image(struct muninn_store *store, uint32_t number, struct image_writing *writing,
-		       uint32_t *budget)
-{
-	int result = writing->image.bytes ? 0 : begin_image(store, number, writing);
-
-	if (!result)
-		result = program_image(store, writing, budget);
-	if (!result && writing->pages == image_pages(store, &writing->image))
-		result = end_image(store, writing);
-	return result;
-}
-
-/* Of history's row, with at most *budget page programs. */
-static int complete_history(struct muninn_store *store, uint32_t *budget, bool *completed)
-{
-	uint32_t number = history_row(&store->geometry);
-	int result = write_image(store, number, &store->history_image, budget);
-
-	*completed |= !result && !store->history_image.image.bytes;
-	return result;
-}
-
-int image_complete_group(struct muninn_store *store, uint32_t number, uint32_t *budget,
-			 bool *completed)
-{
-	const struct row_index *index = store->rows[number].index;
-	struct image_writing writing = { 0 };
-	int result = 0;
-
-	assert(row_index_members(index) == GROUP_SEGMENTS);
-	if (number == history_row(&store->geometry) &&
-	    (store->history_image.image.bytes || row_index_live(index)))
-		return complete_history(store, budget, completed);
-	if (!row_index_live(index)) {
-		begin_next_group(store, number);
-		return 0;
-	}
-	/* Images lie one behind the other. */
-	if (store->history_image.image.bytes)
-		result = complete_history(store, budget, completed);
-	if (!result)
-		result = write_image(store, number, &writing, budget);
 	if (result) {
-		if (writing.image.bytes)
-			directory_refer_to_segments(store, writing.entry, -1);
-		free(writing.image.bytes);
+		nvram_store64(writing->entry + DIRECTORY_LIVE_AT, 0);
+		image_sync_entry(store);
+		image_give_up(store);
 		return result;
 	}
-	*completed = true;
+	image_skip(store, writing->row);
+	*writing = (struct image_writing){ 0 };
 	return 0;
 }

@@ -6,12 +6,44 @@
 #include "engine/muninn/store.h"
 
 /*
- * Writes a row's growing group, which must be full, to flash, and begins the next one. Takes the
- * pages that it programs off *pages. If these are too few for a group of history's row, the next
- * call goes on. Sets *completed if any group is complete now, so that a root has to be written; on
- * errors too. -ENOSPC, -EIO.
+ * A full group becomes a complete one in stages: image_begin chooses the pages, image_run programs
+ * them and makes them stable, image_list writes the directory's entry, image_count makes the entry
+ * count, image_replace gives the index the complete group and begins the next one. What changed in
+ * NVRAM is made stable behind each by image_sync_entry and image_sync_group. image_run and these
+ * run beside everything, the others only in turn. One image at a time is under way.
  */
-int image_complete_group(struct muninn_store *store, uint32_t row, uint32_t *pages,
-			 bool *completed);
+
+/* Begins store->image_writing. Errors leave none under way: -ENOSPC, -ENOMEM. */
+int image_begin(struct muninn_store *store, uint32_t row);
+
+/*
+ * Programs at most *pages pages, and takes them off. *complete: all of them are stable. -ENOSPC,
+ * -EIO.
+ */
+int image_run(struct muninn_store *store, uint32_t *pages, bool *complete);
+
+/*
+ * image_run has failed. 0: there is another place, begin again with image_run. Otherwise none is
+ * under way any more.
+ */
+int image_failed(struct muninn_store *store, int result);
+
+void image_list(struct muninn_store *store);
+
+/* False: all segments of the group have been merged away, and nothing is under way any more. */
+bool image_count(struct muninn_store *store);
+
+/* -ENOMEM: nothing is under way any more. */
+int image_replace(struct muninn_store *store);
+
+/* Begins a row's next group, where the last one has no segments left. */
+void image_skip(struct muninn_store *store, uint32_t row);
+
+/* Forgets an image that does not count yet. */
+void image_give_up(struct muninn_store *store);
+
+/* What fails is logged: NVRAM says it all. */
+void image_sync_entry(struct muninn_store *store);
+void image_sync_group(struct muninn_store *store, uint32_t row);
 
 #endif

@@ -8,6 +8,7 @@
 #include <malloc.h>
 
 #include "engine/muninn/merge_run.h"
+#include "engine/muninn/sealing.h"
 
 static uint64_t given(const void *memory)
 {
@@ -50,7 +51,7 @@ static void count(const struct muninn_store *store, uint64_t bytes[MEMORY_KINDS]
 	bytes[MEMORY_SEGMENTS] = given(store->space.ring) + given(store->space.wear) +
 				 given(store->images) + given(store->segment_rows) +
 				 merge_run_segment_bytes(store);
-	bytes[MEMORY_SCRATCH] = given(store->spares) + given(store->ios) + given(store->root) +
+	bytes[MEMORY_SCRATCH] = given(store->spare) + sealing_memory(store) + given(store->root) +
 				given(store->kills) + merge_run_scratch_bytes(store);
 }
 

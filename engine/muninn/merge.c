@@ -194,8 +194,10 @@ int merge_segments(struct muninn_store *store, const struct record_keep *keep,
 	result = flush_all(store);
 	if (result)
 		return result;
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count; i++) {
+		seal_settle_group(store, batch[i].row);
 		kills[i] = take_out(store, &batch[i]);
+	}
 	result = flush_all(store);
 	if (result)
 		return result;

@@ -69,7 +69,7 @@ static void muninn_abort(struct record_store *base)
 	assert(sequence > store->committed);
 	void_take_back(store);
 	for (uint32_t n = 0; n < store->touched_count; n++)
-		row_cut(&store->rows[store->touched[n]], store->committed);
+		row_cut(store, store->touched[n], store->committed);
 	if (store->sealed_running) {
 		aborted_skip_to(store, sequence);
 		roots_write(store); /* what is on flash alone does not tell */
@@ -170,6 +170,32 @@ static void muninn_catch_up(struct record_store *base, uint32_t pages)
 	seal_catch_up(store_of(base), pages);
 }
 
+static int muninn_seal_take(struct record_store *base)
+{
+	return seal_take(store_of(base));
+}
+
+static void muninn_seal_run(struct record_store *base, int work)
+{
+	seal_run(store_of(base), (uint32_t)work);
+}
+
+static int muninn_seal_step(struct record_store *base, int work)
+{
+	return seal_step(store_of(base), (uint32_t)work);
+}
+
+static void muninn_seal_state(struct record_store *base, struct record_sealing *sealing)
+{
+	const struct muninn_store *store = store_of(base);
+
+	*sealing = (struct record_sealing){
+		.waiting =
+			store->waiting + row_has_newer(&store->rows[store->geometry.hashed_rows]),
+		.spare = store->free_buffer_count,
+	};
+}
+
 static int muninn_flush(struct record_store *base)
 {
 	return flush_all(store_of(base));
@@ -227,8 +253,10 @@ static void muninn_statistics(struct record_store *base, struct record_statistic
 	uint64_t segment_bytes = (uint64_t)geometry->segment_pages * geometry->page_bytes;
 	struct index_figures index;
 	/* What is only taken counts with its buffer. */
-	uint32_t taken = store->history_sealing.segment != NO_SEGMENT;
-	uint32_t free_segments = store->space.count + taken;
+	uint32_t free_segments = store->space.count;
+
+	for (uint32_t number = 0; number < geometry->rows; number++)
+		free_segments += store->rows[number].sealing.segment != NO_SEGMENT;
 
 	index_count(store->index, &index);
 	statistics->internal_versions = index.internal_versions;
@@ -273,11 +301,10 @@ static void muninn_statistics(struct record_store *base, struct record_statistic
 static int muninn_close(struct record_store *base, bool stable)
 {
 	struct muninn_store *store = store_of(base);
-	uint32_t all = UINT32_MAX;
 	int result = stable ? flush_all(store) : 0;
 
 	if (stable && !result)
-		roots_go_on(store, &all);
+		roots_finish(store);
 	if (stable && !result && store->root_outdated)
 		roots_write(store);
 	store_free(store);
@@ -295,6 +322,10 @@ const struct record_store_operations muninn_operations = {
 	.list = muninn_list,
 	.has_between = muninn_has_between,
 	.catch_up = muninn_catch_up,
+	.seal_take = muninn_seal_take,
+	.seal_run = muninn_seal_run,
+	.seal_step = muninn_seal_step,
+	.seal_state = muninn_seal_state,
 	.flush = muninn_flush,
 	.shortage = muninn_shortage,
 	.merge_calls_max = muninn_merge_calls_max,

@@ -10,7 +10,7 @@
 #include "engine/muninn/seal.h"
 #include "engine/records/rooms.h"
 
-/* At worst the older buffer is sealed, then the newer one, and a second one is taken. */
+/* At worst the older buffer is sealed, and then the newer one or a second one is taken. */
 enum { PLACE_ATTEMPTS = 4 };
 
 /* Whether a row may be sealed now. */
@@ -32,10 +32,43 @@ static int check_room(struct muninn_store *store, enum record_room room)
 	return 0;
 }
 
-/* Whether a row takes a second buffer before its first one is sealed. */
-static bool takes_newer(const struct muninn_store *store, const struct row *row)
+/* Takes a segment of the room for the row's older buffer, which may be sealed later then. */
+static int reserve_segment(struct muninn_store *store, struct sealing *sealing,
+			   enum record_room room)
 {
-	return row == &store->rows[history_row(&store->geometry)] && !row_has_newer(row);
+	int result = check_room(store, room);
+
+	if (!result)
+		result = space_reserve(&store->space, &sealing->segment);
+	if (result)
+		sealing->segment = NO_SEGMENT;
+	return result;
+}
+
+/* Makes space in a row whose newest buffer is full. */
+static int make_space(struct muninn_store *store, uint32_t number, enum record_room room)
+{
+	struct row *row = &store->rows[number];
+	bool hands_over = !row_has_newer(row) && row_has_spare(store, number);
+	bool of_history = number == history_row(&store->geometry);
+	int result = 0;
+
+	/* History's row finds a second buffer on a full device, too. */
+	if (row->sealing.segment == NO_SEGMENT && !(hands_over && of_history))
+		result = reserve_segment(store, &row->sealing, room);
+	if (result)
+		return result;
+	if (hands_over) {
+		row_take_newer(store, number);
+		return 0;
+	}
+	result = seal_row(store, number);
+	/* A buffer that does not wait takes its segment when it is full again. */
+	if (result && !row_has_newer(row) && row->sealing.segment != NO_SEGMENT) {
+		space_release(&store->space, row->sealing.segment);
+		row->sealing.segment = NO_SEGMENT;
+	}
+	return result;
 }
 
 int place_record(struct muninn_store *store, const struct new_record *record, enum record_room room)
@@ -52,13 +85,7 @@ int place_record(struct muninn_store *store, const struct new_record *record, en
 				    store->committed);
 		if (result != -ENOSPC)
 			break;
-		if (takes_newer(store, row)) {
-			row_take_newer(store, number);
-			continue;
-		}
-		result = check_room(store, room);
-		if (!result)
-			result = seal_row(store, number);
+		result = make_space(store, number, room);
 		if (result)
 			return result;
 	}

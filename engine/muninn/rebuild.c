@@ -143,10 +143,10 @@ static bool read_page(struct rebuild *rebuild, uint64_t number, uint8_t *data,
 		      struct page_spare *spare)
 {
 	struct muninn_store *store = rebuild->store;
-	struct nand_page_io io = { .page = number, .data = data, .spare = store->spares };
+	struct nand_page_io io = { .page = number, .data = data, .spare = store->spare };
 
 	return nand_read(store->nand, NAND_CAUSE_RECOVERY, &io, 1) == 0 &&
-	       page_spare_decode(store->spares, store->geometry.page_bytes, spare) &&
+	       page_spare_decode(store->spare, store->geometry.page_bytes, spare) &&
 	       spare->kind == PAGE_KIND_RECORDS && spare->row < store->geometry.rows;
 }
 
@@ -165,6 +165,27 @@ static int by_row_and_serial(const void *a, const void *b)
 	if (first->row != second->row)
 		return first->row < second->row ? -1 : 1;
 	return first->serial < second->serial ? -1 : first->serial > second->serial;
+}
+
+/*
+ * The newest segment of a row may have been in the middle of its last page. Then it is not whole
+ * either, although its block looks so: the page can't be read.
+ */
+static void leave_out_torn(struct rebuild *rebuild)
+{
+	const struct muninn_geometry *geometry = &rebuild->store->geometry;
+	uint32_t left = 0;
+
+	for (uint32_t n = 0; n < rebuild->since_count; n++) {
+		struct sealed *sealed = &rebuild->since[n];
+		bool newest = n + 1 == rebuild->since_count || sealed[1].row != sealed->row;
+		uint64_t last = segment_page(geometry, sealed->segment + 1) - 1;
+		struct page_spare spare;
+
+		if (!newest || read_page(rebuild, last, NULL, &spare))
+			rebuild->since[left++] = *sealed;
+	}
+	rebuild->since_count = left;
 }
 
 static int step_sealed_since(struct rebuild *rebuild, struct error_text *error)
@@ -191,6 +212,7 @@ static int step_sealed_since(struct rebuild *rebuild, struct error_text *error)
 	if (rebuild->since_count)
 		qsort(rebuild->since, rebuild->since_count, sizeof(*rebuild->since),
 		      by_row_and_serial);
+	leave_out_torn(rebuild);
 	return 0;
 }
 

@@ -19,6 +19,7 @@
 #include "engine/muninn/aborted.h"
 #include "engine/muninn/directory.h"
 #include "engine/muninn/nvram.h"
+#include "engine/muninn/sealing.h"
 #include "engine/muninn/void.h"
 
 /* ---- the ring ---- */
@@ -62,18 +63,18 @@ static int program_part(struct muninn_store *store, const uint8_t *bytes, uint32
 {
 	const struct muninn_geometry *geometry = &store->geometry;
 	uint32_t length = get_le32(bytes + 12), offset = part * geometry->page_bytes;
-	uint8_t data[MUNINN_PAGE_BYTES_MAX] = { 0 };
+	uint8_t data[MUNINN_PAGE_BYTES_MAX] = { 0 }, spare_bytes[4096];
 	struct page_spare spare = {
 		.kind = PAGE_KIND_ROOT,
 		.used = (uint32_t)min_u64(length - offset, geometry->page_bytes),
 		.serial = get_le64(bytes + 24),
 	};
-	struct nand_page_io io = { .page = page, .data = data, .spare = store->spares };
+	struct nand_page_io io = { .page = page, .data = data, .spare = spare_bytes };
 
 	spare.part = part;
 	spare.parts = (uint32_t)divide_up(length, geometry->page_bytes);
 	memcpy(data, bytes + offset, spare.used);
-	page_spare_encode(&spare, store->spares);
+	page_spare_encode(&spare, spare_bytes);
 	return nand_program(store->nand, NAND_CAUSE_METADATA, &io, 1);
 }
 
@@ -253,50 +254,74 @@ static int tell(struct muninn_store *store, int result)
 
 int roots_begin(struct muninn_store *store)
 {
-	uint32_t all = UINT32_MAX;
 	uint64_t serial;
 	int result;
 
 	/* Ends the root before this one first: the ring has space for two. */
-	roots_go_on(store, &all);
+	roots_finish(store);
 	serial = state_read(store, STATE_ROOT_SERIAL_AT);
-	result = set_state(store, STATE_ROOT_SERIAL_AT, serial + 1);
-	if (!result)
-		result = make_root(store, serial);
+	nvram_store64(store->nvram + STATE_ROOT_SERIAL_AT, serial + 1);
+	result = make_root(store, serial);
 	if (!result)
 		result = begin_append(store, store->root, true, &store->root_writing);
-	if (result)
+	if (result) {
+		store->root_writing = (struct root_writing){ 0 };
 		return tell(store, result);
+	}
 	store->root_outdated = false;
 	return 0;
 }
 
-int roots_go_on(struct muninn_store *store, uint32_t *pages)
+int roots_run(struct muninn_store *store, uint32_t *pages, bool *complete)
+{
+	struct root_writing *writing = &store->root_writing;
+	int result = 0;
+
+	if (writing->pages && !writing->part)
+		result = nand_nvram_sync(store->nand, 0, NVRAM_PAGE);
+	if (!result && writing->pages)
+		result = append_somewhere(store, store->root, writing, pages);
+	*complete = !result && writing->part == writing->pages;
+	return result;
+}
+
+int roots_end(struct muninn_store *store, int result)
 {
 	struct root_writing *writing = &store->root_writing;
 	uint64_t serial = writing->serial;
-	int result;
+	bool written = writing->pages && !result;
 
-	if (!writing->pages)
-		return 0;
-	result = append_somewhere(store, store->root, writing, pages);
-	if (!result && writing->part < writing->pages)
-		return 0;
 	*writing = (struct root_writing){ 0 };
-	if (result)
-		return tell(store, result);
-	store->root_serial = serial;
-	store->kill_count = 0;
-	return tell(store, 0);
+	if (written) {
+		store->root_serial = serial;
+		store->kill_count = 0;
+	}
+	return tell(store, result);
+}
+
+bool roots_are_under_way(const struct muninn_store *store)
+{
+	return store->root_writing.pages != 0;
+}
+
+int roots_finish(struct muninn_store *store)
+{
+	uint32_t all = UINT32_MAX;
+	bool complete;
+
+	if (!roots_are_under_way(store))
+		return 0;
+	/* A thread may be about it. */
+	sealing_pause_all(store);
+	return roots_are_under_way(store) ? roots_end(store, roots_run(store, &all, &complete)) : 0;
 }
 
 int roots_write(struct muninn_store *store)
 {
-	uint32_t all = UINT32_MAX;
 	int result = roots_begin(store);
 
 	if (!result)
-		result = roots_go_on(store, &all);
+		result = roots_finish(store);
 	if (!result)
 		nvram_store64(store->nvram + STATE_KILLS_AHEAD_AT, 0);
 	return result;
@@ -320,7 +345,7 @@ int roots_write_kills(struct muninn_store *store, const struct root_kill *kills,
 	uint64_t serial;
 	int result;
 
-	roots_go_on(store, &all);
+	roots_finish(store);
 	serial = state_read(store, STATE_ROOT_SERIAL_AT);
 	header = state_header(store, KILLS_MAGIC, serial);
 	if (!store->root_serial || store->kill_count + count > store->geometry.root_kills_max)
@@ -358,7 +383,7 @@ void roots_format(struct muninn_store *store, uint64_t serial)
 int roots_check(struct muninn_store *store, struct error_text *error)
 {
 	uint64_t serial = state_read(store, STATE_ROOT_SERIAL_AT);
-	struct nand_page_io io = { .spare = store->spares };
+	struct nand_page_io io = { .spare = store->spare };
 	struct page_spare spare;
 	uint32_t end;
 
@@ -373,7 +398,7 @@ int roots_check(struct muninn_store *store, struct error_text *error)
 	 * What can't be read was torn when the power failed, or is damaged; NVRAM does not need it.
 	 */
 	if (nand_read(store->nand, NAND_CAUSE_RECOVERY, &io, 1) ||
-	    !page_spare_decode(store->spares, store->geometry.page_bytes, &spare) ||
+	    !page_spare_decode(store->spare, store->geometry.page_bytes, &spare) ||
 	    spare.kind != PAGE_KIND_ROOT || spare.serial < serial)
 		return 0;
 	if (spare.serial ==

@@ -12,11 +12,17 @@
 int roots_write(struct muninn_store *store);
 
 /*
- * The same in parts. roots_begin makes the root; roots_go_on appends at most *pages pages of it,
- * and takes them off. 0 if none is on its way.
+ * The same in parts. roots_begin makes the root. roots_run, which runs beside everything, appends
+ * at most *pages pages of it, and takes them off; *complete: it is on flash. roots_end, in turn,
+ * ends that with the result of roots_run.
  */
 int roots_begin(struct muninn_store *store);
-int roots_go_on(struct muninn_store *store, uint32_t *pages);
+int roots_run(struct muninn_store *store, uint32_t *pages, bool *complete);
+int roots_end(struct muninn_store *store, int result);
+
+/* Whether one is between begin and end; ends it at once. */
+bool roots_are_under_way(const struct muninn_store *store);
+int roots_finish(struct muninn_store *store);
 
 /*
  * Call it before segments are taken out in NVRAM, and before the flush that precedes that. If

@@ -2,11 +2,15 @@
 /*
  * Which buffers a row has. place.c decides which of them a record goes to.
  *
+ * A row whose buffer is full takes a second one. As soon as it has that, nothing is put to the
+ * first, which waits to be sealed: behind those who put, or at once when the second one is full
+ * too. There are few spare buffers. Where none is left, the only one is sealed at once.
+ *
  * History's row takes the records of snapshots and rollbacks, which must not wait until a whole
- * segment is programmed. So it always finds a second buffer. As soon as it has one, nothing is put
- * to the first, and this is programmed a few pages at a time behind each command (seal_catch_up).
- * The row fills slowly. It is sealed half empty when the other rows have sealed one segment each.
- * So it loses no more with the NVRAM than they do.
+ * segment is programmed. So it always finds a second buffer. Without a thread for that, its first
+ * one is programmed a few pages at a time behind each command (seal_catch_up). The row fills
+ * slowly. It is sealed half empty when the other rows have sealed one segment each. So it loses no
+ * more with the NVRAM than they do.
  *
  * The buffers' areas in NVRAM say which row they belong to. The older buffer of a row has the lower
  * serial. A buffer has been sealed if its serial is not above the serial of the row's last segment.
@@ -57,12 +61,33 @@ void row_take_newer(struct muninn_store *store, uint32_t number)
 {
 	assert(!row_has_newer(&store->rows[number]));
 	store->rows[number].newer = take_buffer(store, number, 1);
+	store->waiting += number != history_row(&store->geometry);
+}
+
+bool row_has_spare(const struct muninn_store *store, uint32_t number)
+{
+	uint32_t history = history_row(&store->geometry);
+	uint32_t kept = number != history && !row_has_newer(&store->rows[history]);
+
+	return store->free_buffer_count > kept;
+}
+
+/* What was taken of the flash for it is free again. */
+static void release_segment(struct muninn_store *store, struct sealing *sealing)
+{
+	assert(sealing->stage == SEAL_NONE);
+	if (sealing->segment != NO_SEGMENT)
+		space_release(&store->space, sealing->segment);
+	sealing->segment = NO_SEGMENT;
 }
 
 void row_end_buffer(struct muninn_store *store, uint32_t number)
 {
 	struct row *row = &store->rows[number];
+
+	release_segment(store, &row->sealing);
 	if (row_has_newer(row)) {
+		store->waiting -= number != history_row(&store->geometry);
 		buffer_take_back(&row->buffer);
 		return_buffer(store, &row->buffer);
 		row->buffer = row->newer;
@@ -130,11 +155,20 @@ void rows_end_touched(struct muninn_store *store)
 	store->touched_count = 0;
 }
 
-void row_cut(struct row *row, uint64_t last)
+void row_cut(struct muninn_store *store, uint32_t number, uint64_t last)
 {
+	struct row *row = &store->rows[number];
+
 	buffer_cut(&row->buffer, last);
-	if (row_has_newer(row))
-		buffer_cut(&row->newer, last);
+	if (!row_has_newer(row))
+		return;
+	buffer_cut(&row->newer, last);
+	if (buffer_used_bytes(&row->newer) || row->sealing.stage != SEAL_NONE)
+		return;
+	release_segment(store, &row->sealing);
+	store->waiting -= number != history_row(&store->geometry);
+	buffer_take_back(&row->newer);
+	return_buffer(store, &row->newer);
 }
 
 /* ---- recovery ---- */
@@ -214,6 +248,7 @@ int rows_recover_buffers(struct muninn_store *store, struct error_text *error)
 		struct row *row = &store->rows[number];
 
 		row->unsynced = true;
+		store->waiting += row_has_newer(row) && number != history_row(&store->geometry);
 		if (row->buffer.area)
 			result = recover_buffer(store, number, &row->buffer, 0, error);
 		else if (store->free_buffer_count)

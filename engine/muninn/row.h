@@ -21,8 +21,12 @@ static inline uint32_t row_of_key(const struct muninn_store *store, const struct
 /* Begins an empty active segment for a row without one. There must be a free buffer. */
 void row_start_buffer(struct muninn_store *store, uint32_t row);
 
-/* Begins a second, newer one beside it. There must be a free buffer. */
+/*
+ * Begins a second, newer one beside it. There must be a free buffer. row_has_spare: whether there
+ * is one that the row may take; the last one is history's.
+ */
 void row_take_newer(struct muninn_store *store, uint32_t row);
+bool row_has_spare(const struct muninn_store *store, uint32_t row);
 
 /* Ends the row's (older) buffer, whose segment has been sealed. */
 void row_end_buffer(struct muninn_store *store, uint32_t row);
@@ -39,8 +43,11 @@ int rows_recover_buffers(struct muninn_store *store, struct error_text *error);
 /* At the end of a transaction: its rows have to be flushed, and none is touched any more. */
 void rows_end_touched(struct muninn_store *store);
 
-/* Removes from a row's buffers what is newer than `last`. */
-void row_cut(struct row *row, uint64_t last);
+/*
+ * Removes from a row's buffers what is newer than `last`. A newer buffer that is empty then is
+ * given back.
+ */
+void row_cut(struct muninn_store *store, uint32_t row, uint64_t last);
 
 /* Bytes of headers and values in all buffers; memory of the buffers' indices. */
 uint64_t rows_buffered_bytes(const struct muninn_store *store);

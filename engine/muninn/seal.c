@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Seals a row's buffer: programs it to a segment, and adds that to the index. */
+/*
+ * Seals a row's buffer: programs it to a segment, and adds that to the index.
+ *
+ * The order in which things reach the host's storage: the segment, then what the index says of it,
+ * then the word that makes it count. Only then may the buffer be used again. So the host's power
+ * may fail at any moment, and what a flush promised is still found. Where nothing was promised only
+ * the segment is synced: an index on storage never names pages that are not there.
+ */
 #include "engine/muninn/seal.h"
 
 #include <errno.h>
@@ -9,6 +16,7 @@
 #include "engine/muninn/nvram.h"
 #include "engine/muninn/roots.h"
 #include "engine/muninn/row.h"
+#include "engine/muninn/sealing.h"
 #include "engine/records/rooms.h"
 
 /*
@@ -16,6 +24,13 @@
  * segments that are programmed half empty shall be few.
  */
 enum { SEALED_BESIDE_HISTORY_MIN = 16 };
+
+static bool is_history(const struct muninn_store *store, uint32_t number)
+{
+	return number == history_row(&store->geometry);
+}
+
+/* ---- programming ---- */
 
 /* All that the index is told of the buffered segment, except where on flash it is. */
 static struct sealed_segment gather_facts(const struct buffer *buffer)
@@ -31,19 +46,18 @@ static struct sealed_segment gather_facts(const struct buffer *buffer)
 }
 
 /* What is programmed to page `page` of the segment, with its spare area in `spare_bytes`. */
-static struct nand_page_io page_io(const struct muninn_store *store, uint32_t row,
-				   const struct sealing *sealing, uint32_t page,
+static struct nand_page_io page_io(const struct muninn_store *store, uint32_t number, uint32_t page,
 				   uint8_t *spare_bytes)
 {
-	const struct buffer *buffer = &store->rows[row].buffer;
-	struct page_view view = buffer_page(buffer, page);
+	const struct row *row = &store->rows[number];
+	struct page_view view = buffer_page(&row->buffer, page);
 	struct page_spare spare = {
 		.kind = PAGE_KIND_RECORDS,
 		.large = view.large_header != NULL,
-		.unfinished = sealing->unfinished,
-		.row = (uint16_t)row,
+		.unfinished = row->sealing.facts.last_sequence > row->sealing.committed,
+		.row = (uint16_t)number,
 		.used = view.used,
-		.serial = buffer->serial,
+		.serial = row->buffer.serial,
 	};
 	uint8_t *data = (uint8_t *)(uintptr_t)view.data;
 
@@ -53,7 +67,7 @@ static struct nand_page_io page_io(const struct muninn_store *store, uint32_t ro
 		memcpy(spare.large_header, view.large_header, RECORD_HEADER_BYTES);
 	page_spare_encode(&spare, spare_bytes);
 	return (struct nand_page_io){
-		.page = segment_page(&store->geometry, sealing->segment) + page,
+		.page = segment_page(&store->geometry, row->sealing.segment) + page,
 		.data = data,
 		.spare = spare_bytes,
 	};
@@ -63,205 +77,404 @@ static struct nand_page_io page_io(const struct muninn_store *store, uint32_t ro
  * Programs the next `count` pages of the buffer, empty ones too: pages of a block are programmed in
  * order.
  */
-static int program_pages(struct muninn_store *store, uint32_t row, const struct sealing *sealing,
-			 uint32_t count)
+static int program_pages(struct muninn_store *store, uint32_t number, uint32_t count)
 {
 	uint32_t usable = nand_spare_usable(nand_geometry(store->nand));
+	struct seal_scratch *scratch = sealing_take_scratch(store);
+	struct sealing *sealing = &store->rows[number].sealing;
+	int result;
 
 	for (uint32_t n = 0; n < count; n++)
-		store->ios[n] = page_io(store, row, sealing, sealing->pages + n,
-					store->spares + (uint64_t)n * usable);
-	return nand_program(store->nand, NAND_CAUSE_USER, store->ios, count);
-}
-
-static void sealing_begin(struct sealing *sealing)
-{
-	*sealing = (struct sealing){ .segment = NO_SEGMENT };
-}
-
-void seal_give_up(struct muninn_store *store, struct sealing *sealing)
-{
-	if (sealing->segment != NO_SEGMENT)
-		space_release(&store->space, sealing->segment);
-	sealing_begin(sealing);
-}
-
-/*
- * Programs at most *budget pages of the buffer, and takes them off. Takes a free segment for them,
- * and another one if that fails.
- */
-static int write_segment(struct muninn_store *store, uint32_t row, struct sealing *sealing,
-			 uint32_t *budget)
-{
-	uint32_t segment_pages = store->geometry.segment_pages;
-
-	while (sealing->pages < segment_pages && *budget) {
-		uint32_t count = (uint32_t)min_u64(segment_pages - sealing->pages, *budget);
-		int result = 0;
-
-		if (sealing->segment == NO_SEGMENT)
-			result = space_take(&store->space, &sealing->segment);
-		if (result) {
-			sealing->segment = NO_SEGMENT;
-			return result;
-		}
-		result = program_pages(store, row, sealing, count);
-		*budget -= count;
+		scratch->ios[n] = page_io(store, number, sealing->pages + n,
+					  scratch->spares + (uint64_t)n * usable);
+	result = nand_program(store->nand, NAND_CAUSE_USER, scratch->ios, count);
+	sealing_give_scratch(store, scratch);
+	if (!result)
 		sealing->pages += count;
-		if (!result)
-			continue;
-		/* The host is full, not the flash broken: the segment is as good as before. */
-		if (result == -ENOSPC) {
-			seal_give_up(store, sealing);
-			return result;
-		}
+	return result;
+}
+
+static int run_program(struct muninn_store *store, uint32_t number, uint32_t *budget,
+		       bool *complete)
+{
+	const struct muninn_geometry *geometry = &store->geometry;
+	struct sealing *sealing = &store->rows[number].sealing;
+	int result = 0;
+
+	if (!sealing->erased) {
+		result = segment_erase(store->nand, geometry->segment_blocks, NAND_CAUSE_USER,
+				       sealing->segment, &sealing->erasures);
+		sealing->erased = !result;
+		sealing->pages = 0;
+		sealing->facts = gather_facts(&store->rows[number].buffer);
+	}
+	while (!result && sealing->pages < geometry->segment_pages && *budget) {
+		uint32_t count =
+			(uint32_t)min_u64(geometry->segment_pages - sealing->pages, *budget);
+
+		result = program_pages(store, number, count);
+		*budget -= count;
+	}
+	if (result || sealing->pages < geometry->segment_pages)
+		return result;
+	*complete = true;
+	return nand_sync(store->nand, sealing->segment * geometry->segment_blocks,
+			 geometry->segment_blocks);
+}
+
+/* The erase or a program has failed. 0: there is another segment. */
+static int replace_segment(struct muninn_store *store, struct sealing *sealing, int result)
+{
+	if (!sealing->erased) {
+		space_prepared(&store->space, sealing->segment, result, 0);
+	} else {
 		log_line(LOG_LEVEL_WARNING,
 			 "%s: segment %u is retired: programming failed (error %d)",
 			 nand_path(store->nand), sealing->segment, -result);
 		store->space.retired++;
-		sealing->segment = NO_SEGMENT;
-		sealing->pages = 0;
 	}
-	return 0;
+	sealing->erased = false;
+	sealing->segment = NO_SEGMENT;
+	result = space_reserve(&store->space, &sealing->segment);
+	if (result)
+		sealing->segment = NO_SEGMENT;
+	return result;
 }
 
-/*
- * The order in which things reach the host's storage: the segment, then what the index says of it,
- * then the word that makes it count. Only then may the buffer be used again. So the host's power
- * may fail at any moment, and what a flush promised is still found. Where nothing was promised only
- * the segment is synced: an index on storage never names pages that are not there.
- */
-static int sync_segment(struct muninn_store *store, uint32_t segment)
-{
-	uint32_t blocks = store->geometry.segment_blocks;
-
-	return nand_sync(store->nand, segment * blocks, blocks);
-}
+/* ---- the index ---- */
 
 /* The whole of the growing group, or the page with the word that makes its last segment count. */
-static int sync_index(struct muninn_store *store, const struct row *row, bool whole)
+static int sync_index(struct muninn_store *store, uint32_t number, bool whole)
 {
 	uint64_t bytes;
-	const uint8_t *group = row_index_nvram(row->index, &bytes);
+	const uint8_t *group = row_index_nvram(store->rows[number].index, &bytes);
 
-	if (!row->buffer.promised)
-		return 0;
 	return nand_nvram_sync(store->nand, (uint64_t)(group - store->nvram),
 			       whole ? bytes : NVRAM_PAGE);
 }
 
-/*
- * Adds a programmed segment to the growing group of the row's index. Nothing has changed on an
- * error.
- */
-static int add_segment(struct muninn_store *store, struct row *row,
-		       const struct sealed_segment *facts)
+static int run_column(struct muninn_store *store, uint32_t number, uint32_t *budget, bool *complete)
 {
-	int result;
+	int result = sync_index(store, number, true);
 
-	/*
-	 * Before the segment counts, so that recovery knows of records that were never committed.
-	 */
-	if (facts->last_sequence > state_read(store, STATE_SEALED_AT))
-		nvram_store64(store->nvram + STATE_SEALED_AT, facts->last_sequence);
-	row_index_write(row->index, row->buffer.index, facts);
-	result = sync_index(store, row, true);
-	if (!result && row->buffer.promised)
-		result = nand_nvram_sync(store->nand, 0, NVRAM_PAGE);
-	if (result)
-		return result;
-	if (facts->last_sequence > store->committed)
-		store->sealed_running = true;
-	row_index_commit(row->index);
-	result = sync_index(store, row, false);
+	(void)budget;
+	*complete = true;
+	return result ? result : nand_nvram_sync(store->nand, 0, NVRAM_PAGE);
+}
+
+static int run_member(struct muninn_store *store, uint32_t number, uint32_t *budget, bool *complete)
+{
+	int result = sync_index(store, number, false);
+
+	(void)budget;
+	*complete = true;
 	if (result)
 		log_line(
 			LOG_LEVEL_ERROR,
 			"%s: NVRAM can't be made stable (error %d); flushed data may not survive a "
 			"power failure of this host",
 			nand_path(store->nand), -result);
-	count_up(&store->counters.sealed_records, facts->records);
-	count_up(&store->counters.sealed_record_bytes, facts->record_bytes);
 	return 0;
 }
 
-/* Makes space for one more segment in the growing group. *budget may be used up before that. */
-static int make_space(struct muninn_store *store, uint32_t number, uint32_t *budget)
+/* The segment counts, so the buffer does not any more. */
+static int end_member(struct muninn_store *store, uint32_t number, int result)
 {
-	bool of_history = number == history_row(&store->geometry);
+	struct sealing *sealing = &store->rows[number].sealing;
 
-	if (row_index_members(store->rows[number].index) == GROUP_SEGMENTS) {
-		bool completed = false;
-		int result = image_complete_group(store, number, budget, &completed);
+	store->segment_rows[sealing->segment] = (uint16_t)number;
+	sealing->segment = NO_SEGMENT;
+	sealing->stage = SEAL_NONE;
+	row_end_buffer(store, number);
+	return result;
+}
 
-		/* What fails of a root is logged: NVRAM says it all. */
-		if (completed && of_history)
-			roots_begin(store);
-		else if (completed)
-			roots_write(store);
-		if (result)
-			return result;
+/* Makes the segment count. */
+static int end_column(struct muninn_store *store, uint32_t number, int result)
+{
+	struct row *row = &store->rows[number];
+	struct sealing *sealing = &row->sealing;
+
+	if (result)
+		return result;
+	if (sealing->facts.last_sequence > store->committed)
+		store->sealed_running = true;
+	row_index_commit(row->index);
+	count_up(&store->counters.sealed_records, sealing->facts.records);
+	count_up(&store->counters.sealed_record_bytes, sealing->facts.record_bytes);
+	store->root_outdated = true;
+	store->sealed_beside_history = is_history(store, number) ? 0
+								 : store->sealed_beside_history + 1;
+	sealing->stage = SEAL_MEMBER;
+	return row->buffer.promised ? 0 : end_member(store, number, 0);
+}
+
+/* Tells the index of a segment that is stable. */
+static int end_program(struct muninn_store *store, uint32_t number, int result)
+{
+	struct row *row = &store->rows[number];
+	struct sealing *sealing = &row->sealing;
+
+	/* The host is full, or has failed; the flash is not broken. */
+	if (result && (result == -ENOSPC ||
+		       (sealing->erased && sealing->pages == store->geometry.segment_pages)))
+		return result;
+	if (result)
+		return replace_segment(store, sealing, result);
+	space_prepared(&store->space, sealing->segment, 0, sealing->erasures);
+	/*
+	 * Before the segment counts, so that recovery knows of records that were never committed.
+	 */
+	if (sealing->facts.last_sequence > state_read(store, STATE_SEALED_AT))
+		nvram_store64(store->nvram + STATE_SEALED_AT, sealing->facts.last_sequence);
+	sealing->facts.segment = sealing->segment;
+	row_index_write(row->index, row->buffer.index, &sealing->facts);
+	sealing->stage = SEAL_COLUMN;
+	return row->buffer.promised ? 0 : end_column(store, number, 0);
+}
+
+/* ---- the image of a full group, and the root that follows it ---- */
+
+static int begin_program(struct muninn_store *store, uint32_t number)
+{
+	struct sealing *sealing = &store->rows[number].sealing;
+	int result = 0;
+
+	if (sealing->segment == NO_SEGMENT)
+		result = space_reserve(&store->space, &sealing->segment);
+	if (result) {
+		sealing->segment = NO_SEGMENT;
+		return result;
 	}
+	sealing->erased = false;
+	sealing->committed = store->committed;
+	sealing->stage = SEAL_PROGRAM;
+	return 0;
+}
+
+static int run_image(struct muninn_store *store, uint32_t number, uint32_t *budget, bool *complete)
+{
+	(void)number;
+	return image_run(store, budget, complete);
+}
+
+static int run_entry(struct muninn_store *store, uint32_t number, uint32_t *budget, bool *complete)
+{
+	(void)number;
+	(void)budget;
+	image_sync_entry(store);
+	*complete = true;
+	return 0;
+}
+
+static int run_group(struct muninn_store *store, uint32_t number, uint32_t *budget, bool *complete)
+{
+	(void)budget;
+	image_sync_group(store, number);
+	*complete = true;
+	return 0;
+}
+
+/* Not so when somebody else has ended it. */
+static bool root_is_its_own(const struct muninn_store *store, const struct sealing *sealing)
+{
+	return roots_are_under_way(store) && store->root_writing.serial == sealing->root_serial;
+}
+
+static int run_root(struct muninn_store *store, uint32_t number, uint32_t *budget, bool *complete)
+{
+	(void)number;
+	return roots_run(store, budget, complete);
+}
+
+static int end_image(struct muninn_store *store, uint32_t number, int result)
+{
+	if (result)
+		return image_failed(store, result);
+	image_list(store);
+	store->rows[number].sealing.stage = SEAL_ENTRY;
+	return 0;
+}
+
+static int end_entry(struct muninn_store *store, uint32_t number, int result)
+{
+	struct sealing *sealing = &store->rows[number].sealing;
+
+	sealing->with_root = image_count(store);
+	sealing->stage = sealing->with_root ? SEAL_LISTED : SEAL_GROUP;
+	return result;
+}
+
+static int end_listed(struct muninn_store *store, uint32_t number, int result)
+{
+	result = image_replace(store);
+	store->rows[number].sealing.stage = SEAL_GROUP;
+	return result;
+}
+
+static int end_root(struct muninn_store *store, uint32_t number, int result)
+{
+	/* What fails is logged: NVRAM says it all. */
+	if (root_is_its_own(store, &store->rows[number].sealing))
+		roots_end(store, result);
+	return begin_program(store, number);
+}
+
+static int end_group(struct muninn_store *store, uint32_t number, int result)
+{
+	struct sealing *sealing = &store->rows[number].sealing;
+
+	(void)result;
 	/*
 	 * Before the next group gets a segment, so that no root lacks more than one group can hold.
 	 */
-	if (of_history)
-		roots_go_on(store, budget);
+	if (!sealing->with_root || roots_begin(store))
+		return begin_program(store, number);
+	sealing->root_serial = store->root_writing.serial;
+	sealing->stage = SEAL_ROOT;
 	return 0;
 }
 
-/* Makes a segment that has been programmed a sealed one. */
-static int end_sealing(struct muninn_store *store, uint32_t number, struct sealing *sealing)
+/* Begins with a row's older buffer. No image is under way. */
+static int begin(struct muninn_store *store, uint32_t number)
 {
-	struct row *row = &store->rows[number];
-	struct sealed_segment facts = gather_facts(&row->buffer);
-	int result = sync_segment(store, sealing->segment);
+	struct sealing *sealing = &store->rows[number].sealing;
+	struct row_index *index = store->rows[number].index;
 
-	facts.segment = sealing->segment;
-	if (!result)
-		result = add_segment(store, row, &facts);
+	sealing->ran = sealing->with_root = false;
+	if (row_index_members(index) < GROUP_SEGMENTS)
+		return begin_program(store, number);
+	if (row_index_live(index)) {
+		sealing->stage = SEAL_IMAGE;
+		return image_begin(store, number);
+	}
+	image_skip(store, number);
+	sealing->stage = SEAL_GROUP;
+	return 0;
+}
+
+/* ---- from stage to stage ---- */
+
+static const struct {
+	/* Beside everything. *complete: the stage is over; errors end it, too. */
+	int (*run)(struct muninn_store *store, uint32_t number, uint32_t *budget, bool *complete);
+	/* In turn, with the result of that: goes on to another stage, or stays in this one. */
+	int (*end)(struct muninn_store *store, uint32_t number, int result);
+} stages[] = {
+	[SEAL_IMAGE] = { run_image, end_image },    [SEAL_ENTRY] = { run_entry, end_entry },
+	[SEAL_LISTED] = { run_entry, end_listed },  [SEAL_GROUP] = { run_group, end_group },
+	[SEAL_ROOT] = { run_root, end_root },       [SEAL_PROGRAM] = { run_program, end_program },
+	[SEAL_COLUMN] = { run_column, end_column }, [SEAL_MEMBER] = { run_member, end_member },
+};
+
+static void run(struct muninn_store *store, uint32_t number, uint32_t *budget)
+{
+	struct sealing *sealing = &store->rows[number].sealing;
+	bool complete = false;
+
+	sealing->result = stages[sealing->stage].run(store, number, budget, &complete);
+	sealing->ran = complete || sealing->result;
+}
+
+/* In turn: ends what has run. An error: the buffer waits again, as if nothing had begun. */
+static int advance(struct muninn_store *store, uint32_t number)
+{
+	struct sealing *sealing = &store->rows[number].sealing;
+	int result = 0;
+
+	if (sealing->stage == SEAL_ROOT && !root_is_its_own(store, sealing)) {
+		sealing->ran = true;
+		sealing->result = 0;
+	}
+	if (sealing->stage == SEAL_NONE || !sealing->ran)
+		return 0;
+	sealing->ran = false;
+	result = stages[sealing->stage].end(store, number, sealing->result);
 	if (result)
-		return result;
-	sealing_begin(sealing);
-	store->segment_rows[facts.segment] = (uint16_t)number;
-	store->root_outdated = true;
-	store->sealed_beside_history =
-		number == history_row(&store->geometry) ? 0 : store->sealed_beside_history + 1;
-	row_end_buffer(store, number);
-	return 0;
+		sealing->stage = SEAL_NONE;
+	return result;
 }
 
-/* Goes on sealing a row's older buffer, with at most *budget page programs. */
-static int seal(struct muninn_store *store, uint32_t number, struct sealing *sealing,
-		uint32_t *budget)
+/* In turn: goes on until `until` has been reached, or all is done, or the budget used up. */
+static int drive(struct muninn_store *store, uint32_t number, enum seal_stage until,
+		 uint32_t *budget)
 {
-	int result = make_space(store, number, budget);
+	struct sealing *sealing = &store->rows[number].sealing;
+	int result;
 
-	if (result || !*budget)
-		return result;
-	if (sealing->pages == 0)
-		sealing->unfinished = gather_facts(&store->rows[number].buffer).last_sequence >
-				      store->committed;
-	result = write_segment(store, number, sealing, budget);
-	if (!result && sealing->pages == store->geometry.segment_pages)
-		result = end_sealing(store, number, sealing);
+	sealing_pause(store, sealing);
+	result = advance(store, number);
+	while (!result && sealing->stage != SEAL_NONE && sealing->stage < until) {
+		run(store, number, budget);
+		if (!sealing->ran)
+			break;
+		result = advance(store, number);
+	}
 	return result;
+}
+
+/* Images lie one behind the other: ends the one that is under way. */
+static void end_other_image(struct muninn_store *store)
+{
+	uint32_t all = UINT32_MAX;
+
+	if (store->image_writing.image.bytes)
+		drive(store, store->image_writing.row, SEAL_ROOT, &all);
+}
+
+static int begin_or_go_on(struct muninn_store *store, uint32_t number, uint32_t *budget)
+{
+	struct sealing *sealing = &store->rows[number].sealing;
+	int result = 0;
+
+	if (sealing->stage == SEAL_NONE) {
+		if (row_index_members(store->rows[number].index) == GROUP_SEGMENTS)
+			end_other_image(store);
+		result = begin(store, number);
+		if (result)
+			sealing->stage = SEAL_NONE;
+	}
+	return result ? result : drive(store, number, SEAL_STAGES, budget);
 }
 
 int seal_row(struct muninn_store *store, uint32_t number)
 {
-	bool of_history = number == history_row(&store->geometry);
-	struct sealing sealing, *at = of_history ? &store->history_sealing : &sealing;
-	uint32_t budget = UINT32_MAX;
-	int result;
+	uint32_t all = UINT32_MAX;
 
-	sealing_begin(&sealing);
-	result = seal(store, number, at, &budget);
-	/* The transaction will abort, and take its records out of the buffer again. */
-	if (result && (!of_history || at->unfinished))
-		seal_give_up(store, at);
-	return result;
+	return begin_or_go_on(store, number, &all);
 }
+
+void seal_settle_group(struct muninn_store *store, uint32_t number)
+{
+	struct sealing *sealing = &store->rows[number].sealing;
+	uint32_t all = UINT32_MAX;
+
+	sealing_pause(store, sealing);
+	if (sealing->stage == SEAL_LISTED || sealing->stage == SEAL_GROUP)
+		drive(store, number, SEAL_ROOT, &all);
+}
+
+static void give_up(struct muninn_store *store, uint32_t number)
+{
+	struct sealing *sealing = &store->rows[number].sealing;
+	uint32_t all = UINT32_MAX;
+
+	seal_settle_group(store, number);
+	if (sealing->stage == SEAL_MEMBER)
+		drive(store, number, SEAL_STAGES, &all);
+	if (sealing->stage == SEAL_IMAGE || sealing->stage == SEAL_ENTRY)
+		image_give_up(store);
+	sealing->stage = SEAL_NONE;
+}
+
+void seal_give_up(struct muninn_store *store)
+{
+	roots_finish(store);
+	for (uint32_t number = 0; number < store->geometry.rows; number++)
+		give_up(store, number);
+}
+
+/* ---- what waits ---- */
 
 /* Whether history's row may fill up before small steps have sealed its older buffer. */
 static bool is_urgent(const struct row *row)
@@ -282,28 +495,119 @@ static bool is_due(const struct muninn_store *store)
 	       !row_has_newer(row) && store->free_buffer_count && buffer_used_bytes(&row->buffer);
 }
 
-void seal_catch_up(struct muninn_store *store, uint32_t pages)
+/* Whether a row's older buffer may be sealed now, behind those who put to it. */
+static bool may_seal(const struct muninn_store *store, uint32_t number)
+{
+	const struct row *row = &store->rows[number];
+	bool needs_image = row_index_members(row->index) == GROUP_SEGMENTS;
+
+	if (!row_has_newer(row) || row->sealing.driven)
+		return false;
+	if (row->sealing.stage == SEAL_NONE && needs_image && store->image_writing.image.bytes)
+		return false;
+	/* From there on only commands that put something seal it, each from its own room. */
+	return row->sealing.segment != NO_SEGMENT ||
+	       room_has_segment(store->geometry.room_kept, RECORD_ROOM_FREE, store->space.count);
+}
+
+/* History's row, or the one that waits longest. */
+static uint32_t choose_row(const struct muninn_store *store)
+{
+	uint32_t best = history_row(&store->geometry);
+
+	if (may_seal(store, best))
+		return best;
+	best = NO_ROW;
+	for (uint32_t number = 0; store->waiting && number < store->geometry.hashed_rows; number++)
+		if (may_seal(store, number) &&
+		    (best == NO_ROW ||
+		     store->rows[number].newer.serial < store->rows[best].newer.serial))
+			best = number;
+	return best;
+}
+
+/* Writers meet the same error again and again; it is logged once, until something else comes. */
+static void tell(struct muninn_store *store, int result)
+{
+	if (result && result != store->seal_error_logged)
+		log_line(LOG_LEVEL_WARNING,
+			 "%s: full buffers can't be written to flash yet (error %d); their records "
+			 "stay in NVRAM",
+			 nand_path(store->nand), -result);
+	store->seal_error_logged = result;
+}
+
+static void seal_history(struct muninn_store *store, uint32_t pages)
 {
 	uint32_t number = history_row(&store->geometry);
 	struct row *row = &store->rows[number];
-	int result = 0;
 
-	assert(store->sequence == 0);
 	if (pages > RECORD_CATCH_UP_FEW && is_due(store))
 		row_take_newer(store, number);
-	if (!row_has_newer(row))
+	if (!may_seal(store, number))
 		return;
 	if (pages > RECORD_CATCH_UP_FEW && is_urgent(row))
 		pages = UINT32_MAX;
-	/* From here on only commands that put something seal it, each from its own room. */
-	if (store->history_sealing.segment == NO_SEGMENT &&
-	    !room_has_segment(store->geometry.room_kept, RECORD_ROOM_FREE, store->space.count))
+	tell(store, begin_or_go_on(store, number, &pages));
+}
+
+void seal_catch_up(struct muninn_store *store, uint32_t pages)
+{
+	assert(store->sequence == 0);
+	seal_history(store, pages);
+}
+
+/* ---- by a thread ---- */
+
+int seal_take(struct muninn_store *store)
+{
+	struct sealing *sealing;
+	uint32_t number;
+	int result = 0;
+
+	assert(store->sequence == 0);
+	if (is_due(store))
+		row_take_newer(store, history_row(&store->geometry));
+	number = choose_row(store);
+	if (number == NO_ROW)
+		return -EAGAIN;
+	sealing = &store->rows[number].sealing;
+	if (sealing->stage == SEAL_NONE)
+		result = begin(store, number);
+	if (result) {
+		sealing->stage = SEAL_NONE;
+		tell(store, result);
+		return result;
+	}
+	sealing->driven = true;
+	sealing_offer(store, sealing);
+	return (int)number;
+}
+
+void seal_run(struct muninn_store *store, uint32_t number)
+{
+	struct sealing *sealing = &store->rows[number].sealing;
+	uint32_t all = UINT32_MAX;
+
+	if (!sealing_claim(store, sealing))
 		return;
-	result = seal(store, number, &store->history_sealing, &pages);
-	if (result && result != store->history_error_logged)
-		log_line(LOG_LEVEL_WARNING,
-			 "%s: records of snapshots and rollbacks can't be written to flash yet "
-			 "(error %d); they stay in NVRAM",
-			 nand_path(store->nand), -result);
-	store->history_error_logged = result;
+	if (!sealing->ran)
+		run(store, number, &all);
+	sealing_ran(store, sealing);
+}
+
+int seal_step(struct muninn_store *store, uint32_t number)
+{
+	struct sealing *sealing = &store->rows[number].sealing;
+	int result;
+
+	sealing_pause(store, sealing);
+	result = advance(store, number);
+	if (!result && sealing->stage != SEAL_NONE) {
+		sealing_offer(store, sealing);
+		return 1;
+	}
+	sealing->driven = false;
+	tell(store, result);
+	return result;
 }

@@ -35,9 +35,9 @@ static int free_void(struct muninn_store *store, bool *freed)
 	const struct muninn_geometry *geometry = &store->geometry;
 	int result;
 
+	seal_give_up(store);
 	for (uint32_t number = 0; number < geometry->rows; number++)
 		take_out_void(store, number, freed);
-	seal_give_up(store, &store->history_sealing);
 	rows_drop_void(store, store->void_before);
 	for (uint32_t number = 0; number < geometry->rows; number++)
 		directory_drop_empty(store, number);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "engine/muninn/merge_run.h"
+#include "engine/muninn/sealing.h"
 
 static void free_row(struct row *row)
 {
@@ -17,7 +18,7 @@ void store_free(struct muninn_store *store)
 {
 	for (uint32_t number = 0; store->rows && number < store->geometry.rows; number++)
 		free_row(&store->rows[number]);
-	free(store->history_image.image.bytes);
+	free(store->image_writing.image.bytes);
 	for (uint32_t n = 0; n < store->free_buffer_count; n++)
 		buffer_destroy(&store->free_buffers[n]);
 	free(store->free_buffers);
@@ -28,10 +29,10 @@ void store_free(struct muninn_store *store)
 	free(store->images);
 	free(store->segment_rows);
 	merge_run_destroy(store);
-	free(store->spares);
-	free(store->ios);
+	free(store->spare);
 	free(store->root);
 	free(store->kills);
+	sealing_destroy(store);
 	free(store);
 }
 
@@ -53,20 +54,18 @@ int store_allocate(struct muninn_store *store, struct error_text *error)
 	store->free_buffers = calloc(geometry->buffers, sizeof(*store->free_buffers));
 	store->images = calloc(geometry->segments, sizeof(*store->images));
 	store->segment_rows = malloc(geometry->segments * sizeof(*store->segment_rows));
-	store->spares =
-		calloc(geometry->segment_pages, nand_spare_usable(nand_geometry(store->nand)));
-	store->ios = calloc(geometry->segment_pages, sizeof(*store->ios));
+	store->spare = calloc(1, nand_spare_usable(nand_geometry(store->nand)));
 	store->root = calloc(1, geometry->root_bytes_max);
 	store->kills = calloc(1, geometry->page_bytes);
 	if (merge_run_create(store) || !store->rows || !store->index || !store->free_buffers ||
-	    !store->touched || !store->images || !store->segment_rows || !store->spares ||
-	    !store->ios || !store->root || !store->kills)
+	    !store->touched || !store->images || !store->segment_rows || !store->spare ||
+	    sealing_create(store) || !store->root || !store->kills)
 		return error_set(error, -ENOMEM, "out of memory for %u rows",
 				 geometry->hashed_rows);
 	for (uint32_t number = 0; number < geometry->rows; number++)
-		store->rows[number].index = index_row(store->index, number);
+		store->rows[number] = (struct row){ .index = index_row(store->index, number),
+						    .sealing.segment = NO_SEGMENT };
 	memset(store->segment_rows, 0xff, geometry->segments * sizeof(*store->segment_rows));
-	store->history_sealing.segment = NO_SEGMENT;
 	/* The last is taken first: a new store gives row n buffer n. */
 	for (uint32_t number = geometry->buffers; number-- > 0; store->free_buffer_count++)
 		if (buffer_create(&store->free_buffers[store->free_buffer_count], geometry,

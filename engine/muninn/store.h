@@ -5,6 +5,8 @@
 #ifndef MUNINN_ENGINE_MUNINN_STORE_H
 #define MUNINN_ENGINE_MUNINN_STORE_H
 
+#include <pthread.h>
+
 #include "engine/muninn/buffer.h"
 #include "engine/muninn/index/index.h"
 #include "engine/muninn/muninn.h"
@@ -13,19 +15,61 @@
 #define NO_ROW  UINT16_MAX
 #define NO_PAGE UINT64_MAX
 
+/* Segments that are programmed at once: by threads, and by who has the turn. */
+#define SEAL_SCRATCH 4
+
+/* What has to be done next for a row's older buffer to become a segment (seal.c). */
+enum seal_stage {
+	SEAL_NONE,    /* nothing has begun */
+	SEAL_IMAGE,   /* the row's group is full: program its image */
+	SEAL_ENTRY,   /* make the directory's entry for it stable ... */
+	SEAL_LISTED,  /* ... the word that makes it count ... */
+	SEAL_GROUP,   /* ... and that the row has begun its next group */
+	SEAL_ROOT,    /* program the root that follows a complete group */
+	SEAL_PROGRAM, /* program the segment */
+	SEAL_COLUMN,  /* make stable what the index says of it ... */
+	SEAL_MEMBER,  /* ... and the word that makes it count */
+	SEAL_STAGES,
+};
+
+/* Who may be about a stage. */
+enum seal_running {
+	SEAL_IDLE, /* who has the turn */
+	SEAL_DUE,  /* the first one that runs it */
+	SEAL_RUNNING,
+};
+
+/* A row's older buffer on its way to a segment of flash. */
+struct sealing {
+	enum seal_running running; /* under store->seal_lock */
+	bool driven;               /* a thread will ask for the next stage */
+	enum seal_stage stage;
+	bool ran;             /* the stage: `result` tells how */
+	int result;           /* of it */
+	bool with_root;       /* a root follows the image ... */
+	uint64_t root_serial; /* ... with this number */
+	uint32_t segment;     /* that waits for the buffer; NO_SEGMENT: none has been taken */
+	bool erased;
+	uint32_t erasures;  /* of its most worn block */
+	uint32_t pages;     /* of it that have been programmed */
+	uint64_t committed; /* when programming began */
+	struct sealed_segment facts;
+};
+
 struct row {
-	struct buffer buffer;    /* the active segment */
-	struct buffer newer;     /* a second one of history's row; `area` NULL: none */
+	struct buffer buffer;    /* the active segment; the older one, which is full, of two */
+	struct buffer newer;     /* takes the records then; `area` NULL: none */
+	struct sealing sealing;  /* of the older buffer */
 	struct row_index *index; /* of its sealed segments */
 	bool touched;            /* by the running transaction: listed in the store */
 	bool unsynced;           /* changed since the last flush */
 };
 
-/* A row's older buffer on its way to a segment of flash. */
-struct sealing {
-	uint32_t segment; /* NO_SEGMENT: none has been taken */
-	uint32_t pages;   /* of it that have been programmed */
-	bool unfinished;  /* the buffer holds records of a transaction that is not committed */
+/* Memory to program a segment from. */
+struct seal_scratch {
+	struct seal_scratch *next;
+	uint8_t *spares;          /* spare areas */
+	struct nand_page_io *ios; /* one a page */
 };
 
 /* The image of a group of a row's index on its way to flash. */
@@ -35,6 +79,7 @@ struct image_writing {
 	uint32_t row;
 	uint32_t pages; /* that have been programmed */
 	uint32_t attempts;
+	bool page_failed;
 };
 
 /* A root in store->root on its way to the ring. */
@@ -84,14 +129,16 @@ struct muninn_store {
 	uint16_t *images;    /* for each segment the group images that touch it */
 	uint32_t metadata_segment,
 		metadata_page; /* where the next group image begins; NO_SEGMENT: in a new segment */
-	uint8_t *spares;       /* spare areas of a segment, for programming */
-	struct nand_page_io *ios;           /* one a page of a segment */
-	struct store_counters counters;     /* updated atomically: readers run side by side */
-	struct sealing history_sealing;     /* history's row is sealed a few pages at a time ... */
-	struct image_writing history_image; /* ... and so is the image of its group */
+	uint8_t *spare;        /* space for a spare area */
+	pthread_mutex_t seal_lock; /* who runs a stage; the list of scratch memory */
+	pthread_cond_t seal_ran;
+	struct seal_scratch scratch[SEAL_SCRATCH], *free_scratch;
+	uint32_t waiting;               /* rows with two buffers, but history's */
+	struct store_counters counters; /* updated atomically: readers run side by side */
+	struct image_writing image_writing;
 	uint32_t
 		sealed_beside_history; /* segments of other rows, since history's was sealed last */
-	int history_error_logged;      /* the last one; 0 when all is well */
+	int seal_error_logged;         /* the last one; 0 when all is well */
 	uint64_t open_microseconds;
 	/* While it is opened: */
 	const struct record_options *records;

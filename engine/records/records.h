@@ -193,6 +193,11 @@ struct record_merge {
 
 struct record_store;
 
+/* Buffers that are full and wait to be written to flash; buffers that are free. */
+struct record_sealing {
+	uint32_t waiting, spare;
+};
+
 struct record_store_operations {
 	/*
 	 * What rollbacks hide from now on; the store keeps the pointer. NULL, and after opening:
@@ -272,6 +277,19 @@ struct record_store_operations {
 	 * to leave space for many calls with so few. NULL: nothing is ever left.
 	 */
 	void (*catch_up)(struct record_store *store, uint32_t pages);
+
+	/*
+	 * For threads that write full buffers to flash behind the writers; NULL: there are none.
+	 * Outside transactions, excluding everything else, seal_take chooses one that waits: a
+	 * number, or -EAGAIN: none does, or another error. Then, until seal_step says that this is
+	 * all, seal_run does what takes long, beside everything on the store; and seal_step, like
+	 * seal_take, what follows it: 1: there is more to run. 0: sealed, perhaps by a writer that
+	 * could not wait. Errors: it waits again.
+	 */
+	int (*seal_take)(struct record_store *store);
+	void (*seal_run)(struct record_store *store, int number);
+	int (*seal_step)(struct record_store *store, int number);
+	void (*seal_state)(struct record_store *store, struct record_sealing *sealing);
 
 	/*
 	 * Everything committed so far becomes stable on the host's storage; also inside a

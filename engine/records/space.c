@@ -127,21 +127,39 @@ static uint32_t take_least_worn(struct space *space)
 	return segment;
 }
 
+int space_reserve(struct space *space, uint32_t *segment)
+{
+	if (!space->count)
+		return -ENOSPC;
+	*segment = take_least_worn(space);
+	space->taken++;
+	return 0;
+}
+
+void space_prepared(struct space *space, uint32_t segment, int result, uint32_t erasures)
+{
+	if (result)
+		space->retired++;
+	else
+		note_wear(space, segment, erasures);
+}
+
 int space_take(struct space *space, uint32_t *segment)
 {
-	while (space->count) {
-		uint32_t erasures;
+	int result = space_reserve(space, segment);
 
-		*segment = take_least_worn(space);
-		if (segment_erase(space->nand, space->shape.segment_blocks, NAND_CAUSE_USER,
-				  *segment, &erasures) == 0) {
-			note_wear(space, *segment, erasures);
-			space->taken++;
-			return 0;
-		}
-		space->retired++;
+	while (!result) {
+		uint32_t erasures;
+		int erased = segment_erase(space->nand, space->shape.segment_blocks,
+					   NAND_CAUSE_USER, *segment, &erasures);
+
+		space_prepared(space, *segment, erased, erasures);
+		if (!erased)
+			break;
+		space->taken--;
+		result = space_reserve(space, segment);
 	}
-	return -ENOSPC;
+	return result;
 }
 
 void space_release(struct space *space, uint32_t segment)

@@ -51,6 +51,13 @@ void space_destroy(struct space *space);
  */
 int space_take(struct space *space, uint32_t *segment);
 
+/*
+ * The same in two parts, so that nobody waits for the erase. space_reserve takes one that has to be
+ * erased (segment_erase) before it is programmed; space_prepared says how that went.
+ */
+int space_reserve(struct space *space, uint32_t *segment);
+void space_prepared(struct space *space, uint32_t segment, int result, uint32_t erasures);
+
 /* Pages of a segment that have been programmed. -EBADMSG. */
 int segment_end(struct nand *nand, uint32_t segment_blocks, uint32_t segment, uint32_t *end);
 

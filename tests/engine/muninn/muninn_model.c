@@ -282,6 +282,8 @@ void model_crash(struct model *model)
 	struct error_text error = { "" };
 
 	model->store->operations->close(model->store, false);
+	if (model->sealers)
+		sealers_forget(model->sealers);
 	if (engine_open_records(model->nand, &model->options, &model->store, &error))
 		fail_msg("%s", error.text);
 	model->store->operations->set_hidden(model->store, &model->hidden);
@@ -350,6 +352,9 @@ bool model_transaction(struct model *model, bool commit, bool crash)
 		puts[i] = model_new_version(model, numbers[i], sequence);
 		int result = put_version(model, numbers[i], &puts[i], false);
 
+		if (model->sealers)
+			sealers_act(model->sealers, model->store, true);
+
 		model->puts++;
 		if (result == -ENOSPC) {
 			operations->abort(model->store);
@@ -367,6 +372,8 @@ bool model_transaction(struct model *model, bool commit, bool crash)
 		for (uint32_t i = 0; i < count; i++)
 			add_version(&model->keys[numbers[i]], &puts[i]);
 	}
+	if (model->sealers)
+		sealers_act(model->sealers, model->store, false);
 	return true;
 }
 

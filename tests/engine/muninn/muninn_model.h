@@ -9,6 +9,7 @@
 
 #include "engine/muninn/store.h"
 #include "engine/open.h"
+#include "tests/engine/sealers.h"
 
 enum {
 	MODEL_KEYS = 300,
@@ -49,8 +50,9 @@ struct model {
 	struct model_rollback rollbacks[MODEL_ROLLBACKS_MAX]; /* ascending by `at` */
 	size_t rollback_count;
 	struct record_hidden hidden;
-	uint64_t puts;    /* so far, aborted ones too */
-	uint64_t lookups; /* compared with the model so far */
+	struct sealers *sealers; /* that seal beside the transactions; NULL: nobody does */
+	uint64_t puts;           /* so far, aborted ones too */
+	uint64_t lookups;        /* compared with the model so far */
 };
 
 extern const struct nand_geometry model_nand;

@@ -26,12 +26,14 @@
 #include "engine/open.h"
 #include "nand/private.h"
 #include "nand/rehearsal.h"
+#include "tests/engine/sealers.h"
 #include "tests/engine/small_flash.h"
 
 enum { KEYS = 64, PUTS = 6, VALUE_BYTES = 200, TRANSACTIONS = 40, TRANSACTIONS_MORE = 6 };
 
-/* The load finds every block written before, and space for 6 segments in the growing table. */
-enum { STAGE_TRANSACTIONS = 800, STAGE_FREE_SEGMENTS = 60, STAGE_MEMBERS = GROUP_SEGMENTS - 6 };
+/* The load finds every block written before, and space for few segments in a growing table. */
+enum { STAGE_TRANSACTIONS = 800, STAGE_FREE_SEGMENTS = 60 };
+static uint32_t stage_members = GROUP_SEGMENTS - 6;
 
 static const struct nand_geometry geometry = SMALL_FLASH(160);
 static struct engine_options options = { .muninn.rows = 1,
@@ -47,7 +49,10 @@ struct load {
 	uint64_t nvram_bytes;
 	uint64_t first;
 	uint64_t tables;
-	bool points; /* let the power fail between stores to NVRAM, too */
+	bool points;            /* let the power fail between stores to NVRAM, too */
+	bool seals_beside;      /* full buffers are sealed behind the transactions ... */
+	struct sealers sealers; /* ... by these */
+	uint64_t most_at_once;  /* buffers, over all runs */
 
 	uint64_t committed, flushed; /* last transactions of this run */
 	uint64_t expected[TRANSACTIONS + 2]
@@ -107,6 +112,16 @@ static int flush_amid(struct load *load, struct record_store *store, uint64_t tr
 	return result;
 }
 
+static int seal_some(struct nand *nand, struct load *load, struct record_store *store,
+		     bool in_transaction)
+{
+	if (!load->seals_beside)
+		return 0;
+	sealers_act(&load->sealers, store, in_transaction);
+	load->most_at_once = max_u64(load->most_at_once, load->sealers.most_at_once);
+	return load->points ? nand_power_point(nand) : 0;
+}
+
 /* 0, or the error that it was given up for. */
 static int run_transaction(struct nand *nand, struct load *load, struct record_store *store,
 			   uint64_t transaction)
@@ -123,6 +138,8 @@ static int run_transaction(struct nand *nand, struct load *load, struct record_s
 						sizeof(value), false);
 		if (result == 0)
 			result = flush_amid(load, store, transaction, put);
+		if (result == 0)
+			result = seal_some(nand, load, store, true);
 		if (result == 0 && load->points)
 			result = nand_power_point(nand);
 	}
@@ -160,9 +177,15 @@ static struct record_store *open_store(struct nand *nand)
 	return store;
 }
 
-static uint32_t growing_segments(struct record_store *store)
+/* Of the row whose table is next to be complete. */
+static uint32_t growing_segments(struct record_store *base)
 {
-	return row_index_members(((struct muninn_store *)(void *)store)->rows[0].index);
+	struct muninn_store *store = (struct muninn_store *)(void *)base;
+	uint64_t most = 0;
+
+	for (uint32_t row = 0; row < store->geometry.hashed_rows; row++)
+		most = max_u64(most, row_index_members(store->rows[row].index));
+	return (uint32_t)most;
 }
 
 static void set_stage(struct load *load)
@@ -178,7 +201,7 @@ static void set_stage(struct load *load)
 		fail_msg("%s", error.text);
 	store = open_store(load->stage);
 	for (load->first = 1;
-	     load->first <= STAGE_TRANSACTIONS || growing_segments(store) != STAGE_MEMBERS;
+	     load->first <= STAGE_TRANSACTIONS || growing_segments(store) != stage_members;
 	     load->first++) {
 		assert_int_equal(run_transaction(load->stage, &quiet, store, load->first), 0);
 		apply(load->expected[0], load->first);
@@ -211,6 +234,7 @@ static void prepare(struct nand *nand, void *context)
 	memcpy(nand->uuid, load->stage->uuid, sizeof(nand->uuid));
 	memcpy(nand->contents, load->stage->contents, sizeof(nand->contents));
 	load->committed = load->flushed = load->first - 1;
+	load->sealers = (struct sealers){ .random = 1 };
 }
 
 /* ---- the load ---- */
@@ -255,6 +279,8 @@ static void run(struct nand *nand, void *context)
 			result = store->operations->flush(store);
 			load->flushed = result ? load->flushed : transaction;
 		}
+		if (result == 0)
+			result = seal_some(nand, load, store, false);
 		if (result == 0 && n % 7 == 6)
 			result = merge(store);
 	}
@@ -405,6 +431,9 @@ static void discard_line(enum log_level level, const char *line)
 	(void)line;
 }
 
+/* As threads would do it: see sealers.h. */
+static bool seals_beside;
+
 static struct load *rehearse(enum nand_cut_nvram nvram, size_t ends_first, size_t ends_count,
 			     bool points, uint64_t stride)
 {
@@ -418,6 +447,7 @@ static struct load *rehearse(enum nand_cut_nvram nvram, size_t ends_first, size_
 	options.records.boot_id = first_boot;
 	set_stage(load);
 	load->points = points;
+	load->seals_beside = seals_beside;
 	nand_rehearsal_ends(&geometry, nvram, ends);
 	struct nand_rehearsal rehearsal = {
 		.geometry = &geometry,
@@ -477,6 +507,32 @@ static void test_nvram_kept_with_records_of_history_in_a_row_of_two_buffers(void
 	class_of_keys = RECORD_CLASS_HISTORY;
 	free(rehearse(NAND_CUT_NVRAM_KEPT, 0, 1, true, 1));
 	class_of_keys = RECORD_CLASS_DATA;
+}
+
+static void seal_beside(void)
+{
+	seals_beside = true;
+	options.muninn.rows = 4;
+	stage_members = GROUP_SEGMENTS - 1;
+}
+
+static void seal_at_once(void)
+{
+	seals_beside = false;
+	options.muninn.rows = 1;
+	stage_members = GROUP_SEGMENTS - 6;
+}
+
+static void test_nvram_kept_while_several_full_buffers_are_sealed_behind_commands(void **state)
+{
+	struct load *load;
+
+	(void)state;
+	seal_beside();
+	load = rehearse(NAND_CUT_NVRAM_KEPT, 0, 1, true, 1);
+	seal_at_once();
+	assert_in_range(load->most_at_once, 2, SEALERS);
+	free(load);
 }
 
 static void test_nvram_lost_is_refused_with_a_clear_message(void **state)
@@ -539,6 +595,22 @@ static void test_the_host_fails_with_records_of_history_in_a_row_of_two_buffers(
 	class_of_keys = RECORD_CLASS_DATA;
 }
 
+static void test_the_host_fails_while_several_full_buffers_are_sealed_behind_commands(void **state)
+{
+	static const enum nand_cut_nvram nvram[] = { NAND_CUT_NVRAM_FLUSHED, NAND_CUT_NVRAM_MIXED };
+
+	(void)state;
+	seal_beside();
+	for (size_t i = 0; i < 2; i++) {
+		struct load *load = rehearse(nvram[i], 0, 3, true, 2);
+
+		expect_whole_transactions(load);
+		assert_in_range(load->most_at_once, 2, SEALERS);
+		free(load);
+	}
+	seal_at_once();
+}
+
 /*
  * With consent the store opens all the same. What was in the buffers is gone, so commands are there
  * in part, or not at all; no value is wrong, and nothing is damaged.
@@ -562,6 +634,8 @@ int main(void)
 		cmocka_unit_test(test_nvram_kept_cut_between_any_two_stores_of_a_command),
 		cmocka_unit_test(test_nvram_kept_with_the_page_in_flight_torn_or_garbage),
 		cmocka_unit_test(test_nvram_kept_with_records_of_history_in_a_row_of_two_buffers),
+		cmocka_unit_test(
+			test_nvram_kept_while_several_full_buffers_are_sealed_behind_commands),
 		cmocka_unit_test(test_nvram_lost_is_refused_with_a_clear_message),
 		cmocka_unit_test(test_nvram_lost_is_recovered_from_flash_with_consent),
 		cmocka_unit_test(test_the_host_fails_and_its_nvram_is_as_last_flushed),
@@ -569,6 +643,8 @@ int main(void)
 			test_the_host_fails_and_its_nvram_is_a_mixture_of_old_and_new_pages),
 		cmocka_unit_test(
 			test_the_host_fails_with_records_of_history_in_a_row_of_two_buffers),
+		cmocka_unit_test(
+			test_the_host_fails_while_several_full_buffers_are_sealed_behind_commands),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -198,7 +198,7 @@ static void note_answers(struct device *device)
 	struct muninn_store *store = inside(device);
 
 	for (uint32_t row = 0; row < store->geometry.rows; row++)
-		row_cut(&store->rows[row], 0);
+		row_cut(store, row, 0);
 	device->segments_sealed = segments_sealed(device);
 	device->last = min_u64(state_read(store, STATE_SEALED_AT), store->committed);
 	for (int n = 0; n < BOUNDS; n++)
@@ -266,7 +266,7 @@ static void go_through_losses(enum bloom_hot_rows hot_rows, int rounds)
 		run_transactions(device, 1 + below(device, 200));
 		if (interrupt) {
 			device->store->operations->begin(device->store, 0);
-			assert_int_equal(put_some(device, 60), 0);
+			assert_int_equal(put_some(device, 120), 0);
 			under_way += inside(device)->sealed_running;
 		}
 		note_answers(device);

@@ -35,7 +35,8 @@ static uint64_t end_of_slot_before(uint64_t bound)
 	return bound < RECORD_SLOT ? 0 : bound / RECORD_SLOT * RECORD_SLOT - 1;
 }
 
-static void run_model(uint64_t seed, uint64_t transactions, const struct engine_options *options)
+static void run_model(uint64_t seed, uint64_t transactions, const struct engine_options *options,
+		      struct sealers *sealers)
 {
 	struct model *model = calloc(1, sizeof(*model));
 	struct record_statistics statistics = { 0 };
@@ -44,6 +45,7 @@ static void run_model(uint64_t seed, uint64_t transactions, const struct engine_
 
 	assert_non_null(model);
 	model->random = seed;
+	model->sealers = sealers;
 	model_open(model, &model_nand, options);
 	for (; done < transactions && room; done++) {
 		uint32_t dice = model_below(model, 200);
@@ -91,7 +93,7 @@ static void test_store_equals_a_model_under_random_transactions_aborts_and_crash
 	(void)state;
 	print_message("MUNINN_SEED=%llu\n", (unsigned long long)seed);
 	for (uint64_t n = 0; n < 3; n++)
-		run_model(seed + n, transactions, &model_options);
+		run_model(seed + n, transactions, &model_options, NULL);
 }
 
 static void test_store_equals_a_model_with_every_configuration_of_filters(void **state)
@@ -112,7 +114,7 @@ static void test_store_equals_a_model_with_every_configuration_of_filters(void *
 		options.muninn.bloom.filters = shapes[i].filters;
 		options.muninn.bloom.paged_filters = shapes[i].paged;
 		options.muninn.bloom.even_filters = shapes[i].even;
-		run_model(seed + i, 10000, &options);
+		run_model(seed + i, 10000, &options, NULL);
 	}
 }
 
@@ -125,7 +127,29 @@ static void test_store_equals_a_model_with_tables_read_on_demand(void **state)
 	print_message("MUNINN_SEED=%llu\n", (unsigned long long)seed);
 	options.muninn.bloom.table_cache_bytes = BLOOM_TABLE_CACHE_MIN;
 	for (uint64_t n = 0; n < 2; n++)
-		run_model(seed + n, 20000, &options);
+		run_model(seed + n, 20000, &options, NULL);
+}
+
+/* The device has more rows, so that several buffers are under way at once. */
+static void test_store_equals_a_model_while_full_buffers_are_sealed_behind_transactions(
+	void **state)
+{
+	uint64_t seed = model_setting("MUNINN_SEED", 40);
+	struct engine_options options = model_options;
+
+	(void)state;
+	print_message("MUNINN_SEED=%llu\n", (unsigned long long)seed);
+	for (uint64_t n = 0; n < 4; n++) {
+		struct sealers sealers = { .random = seed + n };
+
+		options.muninn.rows = n % 2 ? 4 : 1;
+		options.muninn.bloom.table_cache_bytes = n / 2 ? BLOOM_TABLE_CACHE_MIN : 0;
+		run_model(seed + n, 20000, &options, &sealers);
+		print_message("%llu taken, %llu sealed, up to %llu at once\n",
+			      (unsigned long long)sealers.taken, (unsigned long long)sealers.sealed,
+			      (unsigned long long)sealers.most_at_once);
+		assert_true(sealers.sealed > 200 && sealers.most_at_once > n % 2);
+	}
 }
 
 static void put_new_key(struct model *model, uint64_t number)
@@ -204,7 +228,7 @@ static void test_store_equals_a_model_with_hot_keys_spread(void **state)
 	(void)state;
 	print_message("MUNINN_SEED=%llu\n", (unsigned long long)seed);
 	for (uint64_t n = 0; n < 3; n++)
-		run_model(seed + n, 20000, &spreading_options);
+		run_model(seed + n, 20000, &spreading_options, NULL);
 }
 
 /*
@@ -269,7 +293,7 @@ static void test_rows_with_a_hot_key_that_is_spread_are_filled(void **state)
 /* Its versions are on as many pages of a segment. */
 static void test_an_old_version_of_a_hot_page_is_found_with_few_page_reads(void **state)
 {
-	enum { VERSIONS = 1000, READS_MAX = 10 };
+	enum { VERSIONS = 1300, READS_MAX = 10 };
 	const struct nand_geometry nand = nand_geometry_default(UINT64_C(64) << 20);
 	const struct engine_options options = { .muninn.rows = 1,
 						.muninn.bloom.hot_rows = BLOOM_HOT_ROWS_SPREAD };
@@ -361,9 +385,10 @@ static void test_a_record_of_a_whole_page_costs_one_program(void **state)
 	}
 	model->store->operations->statistics(model->store, &statistics);
 	nand_read_counters(model->nand, &counters);
-	assert_int_equal(statistics.segments_sealed, 19);
-	assert_int_equal(statistics.sealed_records, 19 * 256);
-	assert_int_equal(counters.by_cause[NAND_CAUSE_USER].pages_programmed, 19 * 256);
+	/* The row has two buffers. */
+	assert_int_equal(statistics.segments_sealed, 18);
+	assert_int_equal(statistics.sealed_records, 18 * 256);
+	assert_int_equal(counters.by_cause[NAND_CAUSE_USER].pages_programmed, 18 * 256);
 	model_close(model);
 }
 
@@ -374,6 +399,8 @@ int main(void)
 			test_store_equals_a_model_under_random_transactions_aborts_and_crashes),
 		cmocka_unit_test(test_store_equals_a_model_with_every_configuration_of_filters),
 		cmocka_unit_test(test_store_equals_a_model_with_tables_read_on_demand),
+		cmocka_unit_test(
+			test_store_equals_a_model_while_full_buffers_are_sealed_behind_transactions),
 		cmocka_unit_test(
 			test_tables_read_on_demand_take_the_memory_of_the_cache_and_are_counted),
 		cmocka_unit_test(test_store_equals_a_model_with_hot_keys_spread),

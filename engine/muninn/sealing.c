@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Who runs a stage of sealing. */
+#include "engine/muninn/sealing.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <stdlib.h>
+
+int sealing_create(struct muninn_store *store)
+{
+	uint32_t pages = store->geometry.segment_pages;
+
+	pthread_mutex_init(&store->seal_lock, NULL);
+	pthread_cond_init(&store->seal_ran, NULL);
+	for (uint32_t n = 0; n < SEAL_SCRATCH; n++) {
+		struct seal_scratch *scratch = &store->scratch[n];
+
+		scratch->spares = calloc(pages, nand_spare_usable(nand_geometry(store->nand)));
+		scratch->ios = calloc(pages, sizeof(*scratch->ios));
+		if (!scratch->spares || !scratch->ios)
+			return -ENOMEM;
+		scratch->next = store->free_scratch;
+		store->free_scratch = scratch;
+	}
+	return 0;
+}
+
+void sealing_destroy(struct muninn_store *store)
+{
+	for (uint32_t n = 0; n < SEAL_SCRATCH; n++) {
+		free(store->scratch[n].spares);
+		free(store->scratch[n].ios);
+	}
+}
+
+uint64_t sealing_memory(const struct muninn_store *store)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t n = 0; n < SEAL_SCRATCH; n++)
+		bytes += malloc_usable_size(store->scratch[n].spares) +
+			 malloc_usable_size(store->scratch[n].ios);
+	return bytes;
+}
+
+void sealing_offer(struct muninn_store *store, struct sealing *sealing)
+{
+	pthread_mutex_lock(&store->seal_lock);
+	sealing->running = SEAL_DUE;
+	pthread_mutex_unlock(&store->seal_lock);
+}
+
+bool sealing_claim(struct muninn_store *store, struct sealing *sealing)
+{
+	bool claimed;
+
+	pthread_mutex_lock(&store->seal_lock);
+	claimed = sealing->running == SEAL_DUE;
+	if (claimed)
+		sealing->running = SEAL_RUNNING;
+	pthread_mutex_unlock(&store->seal_lock);
+	return claimed;
+}
+
+void sealing_ran(struct muninn_store *store, struct sealing *sealing)
+{
+	pthread_mutex_lock(&store->seal_lock);
+	sealing->running = SEAL_IDLE;
+	pthread_cond_broadcast(&store->seal_ran);
+	pthread_mutex_unlock(&store->seal_lock);
+}
+
+void sealing_pause(struct muninn_store *store, struct sealing *sealing)
+{
+	pthread_mutex_lock(&store->seal_lock);
+	while (sealing->running == SEAL_RUNNING)
+		pthread_cond_wait(&store->seal_ran, &store->seal_lock);
+	sealing->running = SEAL_IDLE;
+	pthread_mutex_unlock(&store->seal_lock);
+}
+
+void sealing_pause_all(struct muninn_store *store)
+{
+	for (uint32_t number = 0; number < store->geometry.rows; number++)
+		sealing_pause(store, &store->rows[number].sealing);
+}
+
+struct seal_scratch *sealing_take_scratch(struct muninn_store *store)
+{
+	struct seal_scratch *scratch;
+
+	pthread_mutex_lock(&store->seal_lock);
+	while (!store->free_scratch)
+		pthread_cond_wait(&store->seal_ran, &store->seal_lock);
+	scratch = store->free_scratch;
+	store->free_scratch = scratch->next;
+	pthread_mutex_unlock(&store->seal_lock);
+	return scratch;
+}
+
+void sealing_give_scratch(struct muninn_store *store, struct seal_scratch *scratch)
+{
+	pthread_mutex_lock(&store->seal_lock);
+	scratch->next = store->free_scratch;
+	store->free_scratch = scratch;
+	pthread_cond_broadcast(&store->seal_ran);
+	pthread_mutex_unlock(&store->seal_lock);
+}
