@@ -240,6 +240,12 @@ int engine_open_on(struct record_store *store, const struct engine_options *opti
 		}
 		if (!result && engine->options.records.recover_without_nvram)
 			take_in_found(engine);
+		if (!result) {
+			result = sealer_start(engine);
+			if (result)
+				error_set(error, result, "no thread can be started (error %d)",
+					  -result);
+		}
 	}
 	if (result) {
 		if (engine)
@@ -256,6 +262,7 @@ int engine_close(struct engine *engine)
 {
 	int result;
 
+	sealer_stop(engine);
 	engine_settle_accesses(engine, 0);
 	engine->store->lineage = NULL;
 	result = engine->store->operations->close(engine->store, true);
@@ -271,8 +278,10 @@ void engine_abandon(struct engine *engine)
 		cache_abort(&engine->onodes);
 		cache_abort(&engine->nodes);
 		cache_abort(&engine->partitions);
+		sealer_end(engine);
 		turn_give(&engine->turn);
 	}
+	sealer_stop(engine);
 	engine->store->lineage = NULL;
 	engine->store->operations->close(engine->store, false);
 	free_memory(engine);

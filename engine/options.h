@@ -28,6 +28,11 @@ struct engine_options {
 				the process only */
 	bool merge_manual;   /* space is reclaimed by engine_merge only; otherwise also when it gets
 				low */
+	/*
+	 * Threads that write full buffers to flash behind the writers, at most 2; 0: writers do it,
+	 * and each run of a single-threaded caller is like the last one.
+	 */
+	uint32_t sealing_threads;
 	uint32_t onode_cache_entries;   /* decoded objects kept in memory; default 4096 */
 	uint32_t directory_cache_nodes; /* decoded directory nodes kept in memory; default 1024 */
 	/*

@@ -11,6 +11,9 @@
 #include "daemon/module/unlock.h"
 #include "nand/live.h"
 
+/* One programs while the other waits for the host's storage. */
+enum { SEALING_THREADS = 2 };
+
 struct device {
 	char *image;
 	struct nand *nand;
@@ -35,6 +38,7 @@ static void look_beside_image(void *context)
 static int open_layers(struct device *device, const struct nand_options *nand,
 		       const struct engine_options *engine, struct error_text *error)
 {
+	struct engine_options options = *engine;
 	int result;
 
 	if (!device->image)
@@ -43,7 +47,8 @@ static int open_layers(struct device *device, const struct nand_options *nand,
 	if (result)
 		return result;
 	nand_take_settings(device->nand, &device->settings);
-	result = engine_open(device->nand, engine, &device->engine, error);
+	options.sealing_threads = SEALING_THREADS;
+	result = engine_open(device->nand, &options, &device->engine, error);
 	if (result)
 		return result;
 	result = attendant_start(look_beside_image, device, &device->attendant);

@@ -224,6 +224,14 @@ uint64_t buffer_used_bytes(const struct buffer *buffer)
 	return bytes;
 }
 
+bool buffer_is_half_full(const struct buffer *buffer)
+{
+	const struct muninn_geometry *geometry = buffer->geometry;
+
+	return buffer_used_bytes(buffer) * 2 >
+	       (uint64_t)geometry->segment_pages * geometry->page_bytes;
+}
+
 /* ---- finding ---- */
 
 bool buffer_next_page(const struct buffer *buffer, const struct key_hash *hash, uint32_t *place,

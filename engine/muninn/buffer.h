@@ -102,6 +102,7 @@ int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct 
 
 /* Bytes of headers and values in it. */
 uint64_t buffer_used_bytes(const struct buffer *buffer);
+bool buffer_is_half_full(const struct buffer *buffer);
 
 /*
  * Goes on to the last of the key's places below *place, which begins with UINT32_MAX. `page`, which

@@ -188,11 +188,11 @@ static int muninn_seal_step(struct record_store *base, int work)
 static void muninn_seal_state(struct record_store *base, struct record_sealing *sealing)
 {
 	const struct muninn_store *store = store_of(base);
+	uint32_t history = history_row(&store->geometry);
 
 	*sealing = (struct record_sealing){
-		.waiting =
-			store->waiting + row_has_newer(&store->rows[store->geometry.hashed_rows]),
-		.spare = store->free_buffer_count,
+		.waiting = store->waiting + row_has_newer(&store->rows[history]),
+		.pressed = rows_are_pressed(store),
 	};
 }
 

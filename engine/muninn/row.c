@@ -72,6 +72,21 @@ bool row_has_spare(const struct muninn_store *store, uint32_t number)
 	return store->free_buffer_count > kept;
 }
 
+bool rows_are_pressed(const struct muninn_store *store)
+{
+	uint32_t rows = store->geometry.hashed_rows;
+
+	if (!store->waiting || store->free_buffer_count > 1)
+		return false;
+	if (store->waiting < rows)
+		return true;
+	/* There are no more than these, and each has a second buffer. */
+	for (uint32_t number = 0; number < rows; number++)
+		if (buffer_is_half_full(&store->rows[number].newer))
+			return true;
+	return false;
+}
+
 /* What was taken of the flash for it is free again. */
 static void release_segment(struct muninn_store *store, struct sealing *sealing)
 {

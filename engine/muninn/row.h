@@ -28,6 +28,11 @@ void row_start_buffer(struct muninn_store *store, uint32_t row);
 void row_take_newer(struct muninn_store *store, uint32_t row);
 bool row_has_spare(const struct muninn_store *store, uint32_t row);
 
+/*
+ * Whether the next row that is full may find no spare buffer, though some are about to become free.
+ */
+bool rows_are_pressed(const struct muninn_store *store);
+
 /* Ends the row's (older) buffer, whose segment has been sealed. */
 void row_end_buffer(struct muninn_store *store, uint32_t row);
 

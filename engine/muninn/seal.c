@@ -476,15 +476,6 @@ void seal_give_up(struct muninn_store *store)
 
 /* ---- what waits ---- */
 
-/* Whether history's row may fill up before small steps have sealed its older buffer. */
-static bool is_urgent(const struct row *row)
-{
-	const struct muninn_geometry *geometry = row->newer.geometry;
-
-	return buffer_used_bytes(&row->newer) * 2 >
-	       (uint64_t)geometry->segment_pages * geometry->page_bytes;
-}
-
 /* Whether history's row is to be sealed although it is not full. */
 static bool is_due(const struct muninn_store *store)
 {
@@ -546,7 +537,7 @@ static void seal_history(struct muninn_store *store, uint32_t pages)
 		row_take_newer(store, number);
 	if (!may_seal(store, number))
 		return;
-	if (pages > RECORD_CATCH_UP_FEW && is_urgent(row))
+	if (pages > RECORD_CATCH_UP_FEW && buffer_is_half_full(&row->newer))
 		pages = UINT32_MAX;
 	tell(store, begin_or_go_on(store, number, &pages));
 }

@@ -18,6 +18,7 @@
 #include "engine/objects/lineage.h"
 #include "engine/objects/onode.h"
 #include "engine/objects/partition.h"
+#include "engine/objects/sealer.h"
 #include "engine/objects/stale.h"
 #include "engine/objects/turn.h"
 #include "engine/objects/written.h"
@@ -79,6 +80,7 @@ struct engine {
 	uint64_t flushes;      /* that have begun since open; atomic */
 	uint64_t flushes_good; /* the last of them that succeeded */
 	struct flush_beside beside;
+	struct sealer sealer;
 	struct lineage lineage;
 	uint64_t committed, committed_ms; /* the last transaction that put anything */
 	uint64_t numbered;                /* the last transaction since the engine was opened */

@@ -150,6 +150,9 @@ int engine_begin(struct engine *engine, enum engine_mode mode, struct engine_txn
 	if (mode == ENGINE_READ) {
 		txn->since = turn_share(&engine->turn);
 	} else {
+		/* What must not wait takes little. */
+		if (mode == ENGINE_WRITE || mode == ENGINE_FREE)
+			sealer_wait(engine);
 		turn_take(&engine->turn);
 		engine->history->make_space(engine, mode);
 	}
@@ -277,7 +280,9 @@ static int put_and_commit(struct engine_txn *txn)
 	if (txn->formats)
 		note_formatted(engine);
 	note_committed(txn);
-	if (engine->store->operations->catch_up)
+	if (engine->sealer.count)
+		sealer_look(engine);
+	else if (engine->store->operations->catch_up)
 		engine->store->operations->catch_up(engine->store, txn->mode == ENGINE_HISTORY
 									   ? RECORD_CATCH_UP_FEW
 									   : CATCH_UP_PROGRAMS);

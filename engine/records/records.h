@@ -193,9 +193,10 @@ struct record_merge {
 
 struct record_store;
 
-/* Buffers that are full and wait to be written to flash; buffers that are free. */
+/* What there is to write to flash behind the writers. */
 struct record_sealing {
-	uint32_t waiting, spare;
+	uint32_t waiting; /* buffers that are full */
+	bool pressed;     /* so many that a put may have to write one itself */
 };
 
 struct record_store_operations {

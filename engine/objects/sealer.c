@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Seals full buffers behind the writers. */
+#include "engine/objects/sealer.h"
+
+#include <errno.h>
+
+#include "engine/objects/objects.h"
+
+/* Tells writers, under the mutex, whether to wait. */
+static void set_pressed(struct sealer *sealer, bool pressed)
+{
+	if (!pressed && sealer->pressed)
+		pthread_cond_broadcast(&sealer->spare);
+	__atomic_store_n(&sealer->pressed, pressed, __ATOMIC_RELAXED);
+}
+
+void sealer_look(struct engine *engine)
+{
+	struct sealer *sealer = &engine->sealer;
+	struct record_sealing state;
+
+	if (!sealer->count)
+		return;
+	engine->store->operations->seal_state(engine->store, &state);
+	if (!state.waiting && !__atomic_load_n(&sealer->pressed, __ATOMIC_RELAXED))
+		return;
+	pthread_mutex_lock(&sealer->mutex);
+	sealer->waiting = state.waiting;
+	if (state.waiting > sealer->busy && !sealer->wanted) {
+		sealer->wanted = true;
+		pthread_cond_signal(&sealer->due);
+	}
+	set_pressed(sealer, state.pressed && !sealer->stop);
+	pthread_mutex_unlock(&sealer->mutex);
+}
+
+void sealer_wait(struct engine *engine)
+{
+	struct sealer *sealer = &engine->sealer;
+
+	if (!__atomic_load_n(&sealer->pressed, __ATOMIC_RELAXED))
+		return;
+	pthread_mutex_lock(&sealer->mutex);
+	/* Nobody may be about it after an error: then the writer meets that himself. */
+	while (sealer->pressed && (sealer->wanted || sealer->busy))
+		pthread_cond_wait(&sealer->spare, &sealer->mutex);
+	pthread_mutex_unlock(&sealer->mutex);
+}
+
+/* ---- a thread ---- */
+
+/* False: the end. */
+static bool wait_for_work(struct sealer *sealer)
+{
+	bool goes_on;
+
+	pthread_mutex_lock(&sealer->mutex);
+	while (!sealer->wanted && !sealer->stop)
+		pthread_cond_wait(&sealer->due, &sealer->mutex);
+	goes_on = !sealer->stop;
+	sealer->wanted = false;
+	sealer->busy += goes_on;
+	pthread_mutex_unlock(&sealer->mutex);
+	return goes_on;
+}
+
+/* After an error the next command that puts tries again. */
+static void end_work(struct sealer *sealer, bool failed)
+{
+	pthread_mutex_lock(&sealer->mutex);
+	sealer->busy--;
+	if (!failed && sealer->waiting > sealer->busy && !sealer->wanted) {
+		sealer->wanted = true;
+		pthread_cond_signal(&sealer->due);
+	}
+	pthread_cond_broadcast(&sealer->spare);
+	pthread_mutex_unlock(&sealer->mutex);
+}
+
+static bool has_ended(struct sealer *sealer)
+{
+	bool stop;
+
+	pthread_mutex_lock(&sealer->mutex);
+	stop = sealer->stop;
+	pthread_mutex_unlock(&sealer->mutex);
+	return stop;
+}
+
+/* A step of a buffer in turn; `number` < 0: chooses one. As seal_take and seal_step. */
+static int take_step(struct engine *engine, int number)
+{
+	const struct record_store_operations *operations = engine->store->operations;
+	int result = 0;
+
+	turn_take(&engine->turn);
+	if (!has_ended(&engine->sealer)) {
+		result = number < 0 ? operations->seal_take(engine->store)
+				    : operations->seal_step(engine->store, number);
+		sealer_look(engine);
+	} else if (number < 0) {
+		result = -EAGAIN;
+	}
+	turn_give(&engine->turn);
+	return result;
+}
+
+static void *seal(void *context)
+{
+	struct engine *engine = context;
+
+	while (wait_for_work(&engine->sealer)) {
+		int number = take_step(engine, -1), more = number < 0 ? number : 1;
+
+		while (more == 1) {
+			engine->store->operations->seal_run(engine->store, number);
+			more = take_step(engine, number);
+		}
+		end_work(&engine->sealer, more < 0);
+	}
+	return NULL;
+}
+
+/* ---- begin and end ---- */
+
+int sealer_start(struct engine *engine)
+{
+	struct sealer *sealer = &engine->sealer;
+	uint32_t wanted = engine->options.sealing_threads;
+	int result = 0;
+
+	pthread_mutex_init(&sealer->mutex, NULL);
+	pthread_cond_init(&sealer->due, NULL);
+	pthread_cond_init(&sealer->spare, NULL);
+	if (!engine->store->operations->seal_take)
+		return 0;
+	for (uint32_t n = 0; !result && n < wanted && n < SEALER_THREADS_MAX; n++) {
+		result = -pthread_create(&sealer->threads[n], NULL, seal, engine);
+		sealer->count += !result;
+	}
+	if (result) {
+		sealer_stop(engine);
+		return result;
+	}
+	/* What an earlier process left. */
+	turn_take(&engine->turn);
+	sealer_look(engine);
+	turn_give(&engine->turn);
+	return 0;
+}
+
+void sealer_end(struct engine *engine)
+{
+	struct sealer *sealer = &engine->sealer;
+
+	pthread_mutex_lock(&sealer->mutex);
+	sealer->stop = true;
+	set_pressed(sealer, false);
+	pthread_cond_broadcast(&sealer->due);
+	pthread_mutex_unlock(&sealer->mutex);
+}
+
+void sealer_stop(struct engine *engine)
+{
+	struct sealer *sealer = &engine->sealer;
+
+	sealer_end(engine);
+	for (; sealer->count; sealer->count--)
+		pthread_join(sealer->threads[sealer->count - 1], NULL);
+	pthread_cond_destroy(&sealer->spare);
+	pthread_cond_destroy(&sealer->due);
+	pthread_mutex_destroy(&sealer->mutex);
+}
