@@ -22,6 +22,7 @@ enum {
 	NUMBER_PARTITION_KEY = 0x3,
 	NUMBER_WORKING_KEYS = 0x10, /* + version */
 	NUMBER_BOOT_EPOCH = 0x20,
+	NUMBER_AHEAD = 0x21,
 };
 
 uint32_t osd_private_page(enum engine_type type)
@@ -329,7 +330,7 @@ int osd_key_store(struct osd_request *request, struct osd_key_name name, struct 
 				    sizeof(wrapped));
 }
 
-/* ---- partitions that go, and the boot epoch ---- */
+/* ---- partitions that go ---- */
 
 int osd_security_close(struct osd_request *request, uint64_t partition)
 {
@@ -350,26 +351,62 @@ int osd_security_close(struct osd_request *request, uint64_t partition)
 	return osd_result(request, result, 0);
 }
 
-int osd_boot_epoch_read(struct engine_txn *txn, uint16_t *epoch)
+/* ---- what starts leave to the next one ---- */
+
+/* A value of the root's private page; *length 0: it was never set. */
+static int read_private(struct engine_txn *txn, uint32_t number, void *value, uint32_t capacity,
+			uint32_t *length)
 {
 	struct engine_address root = { 0 };
+	int result = osd_attribute_at(txn, root, osd_private_page(ENGINE_ROOT), number, value,
+				      capacity, length);
+
+	if (result == -ENOENT)
+		*length = 0;
+	return result == -ENOENT ? 0 : result;
+}
+
+static int write_private(struct engine_txn *txn, uint32_t number, const void *value,
+			 uint32_t length)
+{
+	struct engine_address root = { 0 };
+
+	/* No initiator sees the attribute, so none may see in the times that it was set. */
+	engine_bypass_timestamps(txn, true);
+	return osd_attribute_set_at(txn, root, osd_private_page(ENGINE_ROOT), number, value,
+				    length);
+}
+
+int osd_boot_epoch_read(struct engine_txn *txn, uint16_t *epoch)
+{
 	uint8_t value[2] = { 0 };
 	uint32_t length;
-	int result = osd_attribute_at(txn, root, osd_private_page(ENGINE_ROOT), NUMBER_BOOT_EPOCH,
-				      value, sizeof(value), &length);
+	int result = read_private(txn, NUMBER_BOOT_EPOCH, value, sizeof(value), &length);
 
 	*epoch = get_be16(value);
-	return result == -ENOENT ? 0 : result;
+	return result;
 }
 
 int osd_boot_epoch_write(struct engine_txn *txn, uint16_t epoch)
 {
-	struct engine_address root = { 0 };
 	uint8_t value[2];
 
 	put_be16(value, epoch);
-	/* No initiator sees the attribute, so none may see in the times that it was set. */
-	engine_bypass_timestamps(txn, true);
-	return osd_attribute_set_at(txn, root, osd_private_page(ENGINE_ROOT), NUMBER_BOOT_EPOCH,
-				    value, sizeof(value));
+	return write_private(txn, NUMBER_BOOT_EPOCH, value, sizeof(value));
+}
+
+int osd_ahead_read(struct engine_txn *txn, struct osd_ahead *ahead)
+{
+	uint8_t value[OSD_AHEAD_BYTES_MAX];
+	uint32_t length;
+	int result = read_private(txn, NUMBER_AHEAD, value, sizeof(value), &length);
+
+	return result != 0 ? result : osd_ahead_decode(value, length, ahead);
+}
+
+int osd_ahead_write(struct engine_txn *txn, const struct osd_ahead *ahead)
+{
+	uint8_t value[OSD_AHEAD_BYTES_MAX];
+
+	return write_private(txn, NUMBER_AHEAD, value, (uint32_t)osd_ahead_encode(ahead, value));
 }

@@ -17,6 +17,7 @@
 #include <pthread.h>
 
 #include "engine/engine.h"
+#include "osd/security_ahead.h"
 #include "osd/security_nonces.h"
 #include "wire/keys_exchange.h"
 #include "wire/security.h"
@@ -76,13 +77,16 @@ struct osd_security {
 	bool has_device_key;
 	uint8_t wrapping_key[32];
 	struct osd_key initial_master;
-	uint16_t boot_epoch;       /* 0 = none, without device key */
-	uint64_t started_ms;       /* by the engine's clock */
-	uint8_t token_secret[32];  /* security tokens are made with it */
-	pthread_mutex_t memo_lock; /* of what is noted, see osd/security_start.h */
-	uint64_t nonces_bound_ms;
-	pthread_mutex_t lock;      /* of what follows */
-	struct osd_nonces *nonces; /* NULL until the first is taken */
+	uint16_t boot_epoch;             /* 0 = none, without device key */
+	uint64_t started_ms;             /* by the engine's clock */
+	uint8_t token_secret[32];        /* security tokens are made with it */
+	pthread_mutex_t memo_lock;       /* of what is noted, see osd/security_start.h */
+	uint64_t nonces_bound_ms;        /* for all requests */
+	uint64_t nonces_least_ms;        /* it does not come down below this one any more */
+	struct osd_ahead ahead;          /* for those that were dated ahead */
+	struct osd_ahead ahead_at_start; /* never changes after the start, so needs no lock */
+	pthread_mutex_t lock;            /* of what follows */
+	struct osd_nonces *nonces;       /* NULL until the first is taken */
 	uint32_t nonces_max;
 	struct osd_cached_key cache[OSD_CACHED_KEYS];
 	struct osd_master_exchange exchange;
@@ -119,6 +123,9 @@ int osd_security_close(struct osd_request *request, uint64_t partition);
 /* Reads the boot epoch as the attribute has it; 0: never set. Inside a transaction. */
 int osd_boot_epoch_read(struct engine_txn *txn, uint16_t *epoch);
 int osd_boot_epoch_write(struct engine_txn *txn, uint16_t epoch);
+/* Bounds of requests that were dated ahead, likewise; none if never set. */
+int osd_ahead_read(struct engine_txn *txn, struct osd_ahead *ahead);
+int osd_ahead_write(struct engine_txn *txn, const struct osd_ahead *ahead);
 
 /* ---- keys_commands.c ---- */
 

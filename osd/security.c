@@ -266,20 +266,33 @@ static int open_nonces(struct osd_security *security)
 	return result;
 }
 
+static struct osd_nonce_owner owner_of(const struct osd_request *request)
+{
+	const struct osd_security_state *state = &request->security;
+	struct osd_nonce_owner owner = { state->policy.address.partition, state->key, 0 };
+
+	/* The key can't be another one, or the request's check value would be wrong. */
+	if (state->nonce_noted_of == owner.partition)
+		owner.noted_ms = state->nonce_noted_ms;
+	return owner;
+}
+
 static int check_nonce(struct osd_request *request)
 {
 	struct osd_security *security = request->device->security;
 	const struct engine_address policy = request->security.policy.address;
-	const struct osd_nonce_owner owner = { policy.partition, request->security.key };
-	uint64_t now = engine_txn_time(request->txn), past, future;
+	const struct osd_nonce_owner owner = owner_of(request);
+	uint64_t now = engine_txn_time(request->txn), past, future, before;
 	int result = osd_security_nonce_window(request, policy, &past, &future);
 
 	if (result == 0)
 		result = open_nonces(security);
 	if (result != 0)
 		return osd_result(request, result, 0);
+	/* What is not newer than this may have been accepted before the start. */
+	before = osd_ahead_of(&security->ahead_at_start, &owner);
 	result = osd_nonces_take(security->nonces, &owner, osd_security_nonce(request),
-				 now - min_u64(now, past), now + future);
+				 max_u64(now - min_u64(now, past), before + 1), now + future);
 	if (result == -EEXIST)
 		return osd_fail(request, SENSE_ILLEGAL_REQUEST, SENSE_NONCE_NOT_UNIQUE);
 	if (result == -ERANGE)
@@ -294,15 +307,22 @@ static int check_nonce(struct osd_request *request)
 bool osd_security_note_nonce(struct osd_request *request)
 {
 	struct osd_security_state *state = &request->security;
+	const struct osd_nonce_owner owner = owner_of(request);
 	uint64_t bound_ms;
+	bool for_all;
 	int result;
 
 	if (state->nonce_to_note_ms == 0)
 		return false;
-	result = osd_security_raise_bound(request->device, state->nonce_to_note_ms, &bound_ms);
+	result = osd_security_raise_bound(request->device, &owner, request->time_ms,
+					  state->nonce_to_note_ms, &bound_ms, &for_all);
 	state->nonce_to_note_ms = 0;
-	if (result == 0)
+	if (result == 0 && for_all)
 		osd_nonces_noted(request->device->security->nonces, bound_ms);
+	if (result == 0 && !for_all) {
+		state->nonce_noted_ms = bound_ms;
+		state->nonce_noted_of = owner.partition;
+	}
 	return osd_result(request, result, 0) == 0;
 }
 

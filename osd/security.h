@@ -70,6 +70,8 @@ struct osd_security_state {
 	struct osd_security_sums sums;
 	uint64_t nonce_to_note_ms; /* the nonce's timestamp, if a bound above it has to be noted
 				      first; 0: it has not */
+	uint64_t nonce_noted_ms;   /* the bound that was noted for its owner alone; 0: none */
+	uint64_t nonce_noted_of;   /* the owner's partition */
 	uint64_t integrity_offset; /* ALLDATA: where the integrity information of Data-In goes */
 	uint64_t answer_data; /* if the answer has attributes: bytes of command data in Data-In */
 	uint64_t answer_attributes; /* and of attributes; 0: the answer has none */

@@ -32,6 +32,7 @@ struct list {
 	struct osd_heap_node node; /* of its partition, by what `newest_ms` was some time ago */
 	uint64_t floor_ms;         /* it takes none that are older */
 	uint64_t newest_ms;        /* of all that it has taken */
+	uint64_t noted_ms;         /* the bound that is noted for its owner alone */
 	uint32_t partition;        /* place in `partitions` */
 	uint32_t count, entries;   /* a heap */
 	uint32_t next;             /* in the chain of its hash, or the next free one */
@@ -427,15 +428,21 @@ static int take(struct osd_nonces *nonces, const struct osd_nonce_owner *owner, 
 		const uint8_t *rest)
 {
 	uint32_t list = find_list(nonces, owner);
+	uint64_t noted_ms = max_u64(nonces->noted_ms, owner->noted_ms);
 	int result;
 
 	if (list != NOTHING && is_known(nonces, list, time_ms, rest))
 		return -EEXIST;
 	if (list != NOTHING && time_ms < nonces->lists[list].floor_ms)
 		return -ERANGE;
-	if (time_ms > nonces->noted_ms)
+	if (list != NOTHING)
+		noted_ms = max_u64(noted_ms, nonces->lists[list].noted_ms);
+	if (time_ms > noted_ms)
 		return -EAGAIN;
 	result = open_list(nonces, owner, time_ms, &list);
+	if (result == 0)
+		nonces->lists[list].noted_ms =
+			max_u64(nonces->lists[list].noted_ms, owner->noted_ms);
 	if (result == 0)
 		result = make_room_for_entry(nonces, list, time_ms);
 	if (result == 0)

@@ -13,8 +13,8 @@
  *   a partition is forgotten  likewise, of all partitions
  *
  * A floor for all keeps out nonces from before the unit's start, of which nothing is known: whoever
- * owns the memory notes, where it lasts, a bound above the timestamps that are taken, which may lie
- * in the future, and begins with it.
+ * owns the memory notes, where it lasts, a bound above the timestamps that are taken, and begins
+ * with it. For nonces that are dated ahead, an owner has a bound of his own.
  */
 #ifndef MUNINN_OSD_SECURITY_NONCES_H
 #define MUNINN_OSD_SECURITY_NONCES_H
@@ -31,6 +31,7 @@ struct osd_nonces;
 struct osd_nonce_owner {
 	uint64_t partition; /* whose keys protect the request; 0: the root's */
 	const uint8_t *key; /* OSD_KEY_BYTES: its capability key */
+	uint64_t noted_ms;  /* the bound that is noted for this owner alone, if the caller knows */
 };
 
 /* Partitions that have lists at the same time. */
@@ -47,13 +48,14 @@ void osd_nonces_destroy(struct osd_nonces *nonces);
 /*
  * Takes a nonce whose timestamp (its first 6 bytes, milliseconds since 1970) is in
  * oldest_ms..newest_ms. -ERANGE: it is not, or older than what is remembered; -EEXIST: its owner
- * has sent it before; -EAGAIN: it is newer than the bound, so a higher one has to be noted first.
+ * has sent it before; -EAGAIN: it is newer than the bound for all and than the owner's own, so a
+ * higher one has to be noted first.
  * Thread-safe.
  */
 int osd_nonces_take(struct osd_nonces *nonces, const struct osd_nonce_owner *owner,
 		    const uint8_t nonce[OSD_NONCE_BYTES], uint64_t oldest_ms, uint64_t newest_ms);
 
-/* A bound is noted now. Thread-safe. */
+/* A bound for all is noted now. Thread-safe. */
 void osd_nonces_noted(struct osd_nonces *nonces, uint64_t noted_ms);
 
 /* The newest timestamp that was taken; 0: none. Thread-safe. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * What a unit with a device key knows of its earlier starts: how many there were (the boot epoch),
- * and a bound above the timestamps of all accepted nonces. Both are in the engine's memo, which the
- * unit can write when it can write nothing else: on a full device, or when numbers are used up. The
- * boot epoch is an attribute, too, which shows that the memo was lost.
+ * and bounds above the timestamps of all accepted nonces. Boot epoch and the bound for all are in
+ * the engine's memo, which the unit can write when it can write nothing else: on a full device, or
+ * when numbers are used up. The boot epoch is an attribute, too, which shows that the memo was
+ * lost. So are the bounds of requests that were dated ahead.
  */
 #include "osd/security_start.h"
 
@@ -22,8 +23,8 @@ static uint64_t memo_of(uint16_t epoch, uint64_t bound_ms)
 	return (uint64_t)epoch << BOUND_BITS | min_u64(bound_ms, BOUND_MAX);
 }
 
-/* The boot epoch of the attribute; 0: none. */
-static int read_attribute(struct osd_device *device, uint16_t *epoch)
+/* Reads the boot epoch (0: none) and the bounds of what was dated ahead. */
+static int read_attributes(struct osd_device *device, uint16_t *epoch)
 {
 	struct engine_txn *txn;
 	int result = engine_begin(device->engine, ENGINE_READ, &txn);
@@ -32,6 +33,8 @@ static int read_attribute(struct osd_device *device, uint16_t *epoch)
 		return result;
 	device->security->started_ms = engine_txn_time(txn);
 	result = osd_boot_epoch_read(txn, epoch);
+	if (result == 0)
+		result = osd_ahead_read(txn, &device->security->ahead);
 	engine_abort(txn);
 	return result;
 }
@@ -86,11 +89,13 @@ int osd_security_start(struct osd_device *device)
 	struct osd_security *security = device->security;
 	uint64_t memo = engine_memo(device->engine);
 	uint16_t before = (uint16_t)(memo >> BOUND_BITS), stored;
-	int result = read_attribute(device, &stored);
+	int result = read_attributes(device, &stored);
 
 	if (result != 0 || !security->has_device_key)
 		return result;
 	security->nonces_bound_ms = memo & BOUND_MAX;
+	osd_ahead_settle(&security->ahead, security->nonces_bound_ms);
+	security->ahead_at_start = security->ahead;
 	if (before == 0 && stored != 0)
 		bound_lost(security);
 	else
@@ -103,7 +108,61 @@ int osd_security_start(struct osd_device *device)
 	return result != 0 ? result : write_attribute(device, security->boot_epoch);
 }
 
-int osd_security_raise_bound(struct osd_device *device, uint64_t time_ms, uint64_t *bound_ms)
+/* ---- raising bounds ---- */
+
+static int raise_for_all(struct osd_device *device, uint64_t bound_ms)
+{
+	struct osd_security *security = device->security;
+	uint64_t raised_ms = min_u64(bound_ms, BOUND_MAX);
+	int result;
+
+	if (raised_ms <= security->nonces_bound_ms)
+		return 0;
+	result = engine_set_memo(device->engine, memo_of(security->boot_epoch, raised_ms), true);
+	if (result == 0)
+		security->nonces_bound_ms = raised_ms;
+	return result;
+}
+
+static int store_ahead(struct osd_device *device, const struct osd_ahead *ahead)
+{
+	struct engine_txn *txn;
+	int result = engine_begin(device->engine, ENGINE_WRITE, &txn);
+
+	if (result != 0)
+		return result;
+	result = osd_ahead_write(txn, ahead);
+	if (result == 0)
+		return engine_commit(txn, true);
+	engine_abort(txn);
+	return result;
+}
+
+/*
+ * Bounds that the clock has passed are no longer worth a place: the bound for all takes them in,
+ * and nobody has to wait for it.
+ */
+static int raise_for_owner(struct osd_device *device, const struct osd_nonce_owner *owner,
+			   uint64_t now_ms, uint64_t bound_ms)
+{
+	struct osd_security *security = device->security;
+	struct osd_ahead raised = security->ahead;
+	uint64_t settled_ms = osd_ahead_settle(&raised, now_ms);
+	int result;
+
+	if (!osd_ahead_raise(&raised, owner, min_u64(bound_ms, BOUND_MAX)))
+		return -ENOSPC;
+	result = raise_for_all(device, settled_ms);
+	if (result == 0)
+		result = store_ahead(device, &raised);
+	security->nonces_least_ms = max_u64(security->nonces_least_ms, settled_ms);
+	if (result == 0)
+		security->ahead = raised;
+	return result;
+}
+
+int osd_security_raise_bound(struct osd_device *device, const struct osd_nonce_owner *owner,
+			     uint64_t now_ms, uint64_t time_ms, uint64_t *bound_ms, bool *for_all)
 {
 	struct osd_security *security = device->security;
 	int result = 0;
@@ -113,15 +172,13 @@ int osd_security_raise_bound(struct osd_device *device, uint64_t time_ms, uint64
 	 * it.
 	 */
 	pthread_mutex_lock(&security->memo_lock);
-	if (time_ms > security->nonces_bound_ms) {
-		uint64_t raised_ms = min_u64(time_ms + OSD_NONCES_AHEAD_MS, BOUND_MAX);
-
-		result = engine_set_memo(device->engine, memo_of(security->boot_epoch, raised_ms),
-					 true);
-		if (result == 0)
-			security->nonces_bound_ms = raised_ms;
-	}
-	*bound_ms = security->nonces_bound_ms;
+	*for_all = time_ms <= max_u64(security->nonces_bound_ms, now_ms + OSD_NONCES_AHEAD_MS);
+	if (!*for_all && time_ms > osd_ahead_of(&security->ahead, owner))
+		*for_all = raise_for_owner(device, owner, now_ms,
+					   time_ms + OSD_NONCES_OWN_AHEAD_MS) != 0;
+	if (*for_all && time_ms > security->nonces_bound_ms)
+		result = raise_for_all(device, time_ms + OSD_NONCES_AHEAD_MS);
+	*bound_ms = *for_all ? security->nonces_bound_ms : osd_ahead_of(&security->ahead, owner);
 	pthread_mutex_unlock(&security->memo_lock);
 	return result;
 }
@@ -129,10 +186,12 @@ int osd_security_raise_bound(struct osd_device *device, uint64_t time_ms, uint64
 void osd_security_stop(struct osd_device *device, uint64_t newest_ms)
 {
 	struct osd_security *security = device->security;
+	uint64_t bound_ms = max_u64(newest_ms, security->nonces_least_ms);
 
 	/*
 	 * Closing the engine makes this stable. If that fails, the old bound refuses a little more.
+	 * What was dated ahead has bounds of its own.
 	 */
-	if (newest_ms != 0)
-		engine_set_memo(device->engine, memo_of(security->boot_epoch, newest_ms), false);
+	if (newest_ms != 0 && bound_ms < security->nonces_bound_ms)
+		engine_set_memo(device->engine, memo_of(security->boot_epoch, bound_ms), false);
 }

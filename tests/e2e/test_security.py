@@ -289,6 +289,29 @@ class Security(E2ETest):
             self.assertEqual(unsigned.sense.field, 80)
         self.assertEqual(self.signed("cat", self.url, ADDRESS), "once456789" + "0123456789" * 999)
 
+    def test_behind_a_restart_only_those_wait_who_had_dated_requests_ahead(self):
+        self.secure("cmdrsp")
+
+        def read(credential, seconds_ahead):
+            nonce = int((time.time() + seconds_ahead) * 1000).to_bytes(6, "big") + os.urandom(6)
+            return Signed(credential, osd.READ, length=1, nonce=nonce)
+
+        def kill_and_start():
+            self.device.kill()
+            self.device.start()
+
+        for number, restart in enumerate((kill_and_start, self.device.restart)):
+            hasty, other = (Credential(self.mint("--expires", str(1000 + 2 * number + i))) for i in range(2))
+            captured = read(hasty, 55)
+            with self.device.session() as session:
+                self.assertEqual(captured.run(session).status, osd.GOOD)
+            restart()
+            with self.device.session() as session:
+                # Later than all that had the time of the clock, long before what was dated ahead.
+                self.assertEqual(read(other, 5).run(session).status, osd.GOOD)
+                self.assertEqual(captured.run(session).sense.code, NONCE_TIMESTAMP_OUT_OF_RANGE)
+                self.assertEqual(read(hasty, 5).run(session).sense.code, NONCE_TIMESTAMP_OUT_OF_RANGE)
+
     def test_wrong_uses_of_keys_are_told_apart(self):
         self.secure("capkey")
         loose = self.keyring + ".loose"

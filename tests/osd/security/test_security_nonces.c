@@ -24,7 +24,7 @@ static int take_of(struct osd_nonces *nonces, uint64_t partition, uint32_t sende
 		   uint32_t random)
 {
 	uint8_t nonce[OSD_NONCE_BYTES] = { 0 }, key[OSD_KEY_BYTES] = { 0 };
-	const struct osd_nonce_owner owner = { partition, key };
+	const struct osd_nonce_owner owner = { .partition = partition, .key = key };
 
 	put_be32(key, sender);
 	put_be48(nonce, time_ms);

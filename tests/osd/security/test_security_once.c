@@ -16,6 +16,7 @@
 #include "common/bytes.h"
 #include "osd/execute.h"
 #include "osd/keys.h"
+#include "osd/security_start.h"
 #include "tests/osd/secured.h"
 
 #define M (&secured_manager)
@@ -167,8 +168,8 @@ static void check_ahead_of_a_restart(struct unit *unit, void (*restart)(struct u
 	signed_run(unit, &call);
 	expect_sense(unit, SENSE_ILLEGAL_REQUEST, SENSE_NONCE_TIMESTAMP_OUT_OF_RANGE);
 	assert_int_equal(contents_of(unit), before);
-	/* A little later all are accepted again. */
-	unit->now_ms += 50000 - (uint64_t)clock_ms + 2000;
+	/* When the clock has passed what was noted for it, the credential is good again. */
+	unit->now_ms += 50000 - (uint64_t)clock_ms + OSD_NONCES_OWN_AHEAD_MS + 1;
 	call = signed_write(unit, OSD_CMDRSP, "later");
 	signed_run(unit, &call);
 	expect_good(unit);
@@ -200,6 +201,102 @@ static void test_a_restart_keeps_nobody_out_that_is_in_time(void **state)
 		expect_good(unit);
 		end(unit);
 	}
+}
+
+/* ---- whatever comes in which order ---- */
+
+#define CAPTURED_MAX 300
+
+struct captured {
+	struct signed_call call;
+	struct encoded_call bytes;
+};
+
+static struct encoded_call copy_of(const struct encoded_call *encoded)
+{
+	struct encoded_call copy = *encoded;
+
+	copy.out = malloc(encoded->out_length + 1);
+	memcpy(copy.out, encoded->out, encoded->out_length);
+	return copy;
+}
+
+/* A request of one of some credentials, by a clock that is behind, right, or ahead. */
+static void make_request(struct unit *unit, struct captured *captured)
+{
+	static const int64_t skews[] = { -59000, -2000, 0,    0,    0,    0,
+					 300,    900,   1100, 2500, 5000, 59000 };
+	struct signed_call *call = &captured->call;
+
+	*call = signed_call_of(unit, OSD_READ, P, O, OSD_CMDRSP);
+	call->call.cdb.length = call->call.data_in_capacity = 1;
+	call->capability.expires_ms -= (uint64_t)(rand() % 8);
+	put_be48(call->nonce, unit->now_ms + (uint64_t)skews[rand() % 12]);
+	put_be32(call->nonce + 6, (uint32_t)rand());
+	signed_encode(unit, call, &captured->bytes);
+}
+
+static bool is_accepted(struct unit *unit, struct captured *captured)
+{
+	struct encoded_call sent = copy_of(&captured->bytes);
+
+	signed_execute(unit, &captured->call, &sent);
+	return unit->command.status == SCSI_STATUS_GOOD;
+}
+
+/* Seconds pass, or the unit ends or dies; sometimes the clock was set back in between. */
+static void let_something_happen(struct unit *unit)
+{
+	switch (rand() % 16) {
+	case 0:
+		crash(unit);
+		break;
+	case 1:
+		end(unit);
+		break;
+	case 2:
+		unit->now_ms -= (uint64_t)(rand() % 3000);
+		crash(unit);
+		break;
+	case 3:
+	case 4:
+		unit->now_ms += (uint64_t)(rand() % 60000);
+		break;
+	default:
+		unit->now_ms += (uint64_t)(rand() % 1500);
+		break;
+	}
+}
+
+static void test_whatever_happens_no_request_is_accepted_twice(void **state)
+{
+	static struct captured captured[CAPTURED_MAX];
+	struct unit *unit = *state;
+	const char *wanted = getenv("ONCE_SEED");
+	unsigned seed = wanted ? (unsigned)atoi(wanted) : 20261123, made = 0;
+
+	print_message("ONCE_SEED=%u\n", seed);
+	srand(seed);
+	unit->now_ms += 1000000;
+	secured_close(unit, OSD_CMDRSP);
+	while (made < CAPTURED_MAX) {
+		make_request(unit, &captured[made]);
+		/* What was refused may be accepted later: once. */
+		if (!is_accepted(unit, &captured[made])) {
+			free(captured[made].bytes.out);
+			let_something_happen(unit);
+			continue;
+		}
+		made++;
+		let_something_happen(unit);
+		for (unsigned i = 0; i < 20; i++) {
+			unsigned back = (unsigned)rand() % (i < 10 ? 30 : CAPTURED_MAX);
+
+			assert_false(back < made && is_accepted(unit, &captured[made - 1 - back]));
+		}
+	}
+	while (made > 0)
+		free(captured[--made].bytes.out);
 }
 
 static void test_frozen_keys_and_audit_values_open_nothing(void **state)
@@ -244,6 +341,7 @@ int main(void)
 			test_requests_from_the_future_are_not_accepted_again_after_a_restart),
 		with_keys(test_requests_are_not_accepted_again_when_the_clock_was_set_back),
 		with_keys(test_a_restart_keeps_nobody_out_that_is_in_time),
+		with_keys(test_whatever_happens_no_request_is_accepted_twice),
 		with_keys_in_both(test_frozen_keys_and_audit_values_open_nothing),
 	};
 

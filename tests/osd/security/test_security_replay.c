@@ -421,7 +421,10 @@ static void test_a_bound_is_noted_once_a_second_and_never_lowered(void **state)
 	struct unit *unit = *state;
 	struct nand_counters before, after;
 	struct engine_statistics first, last;
+	const uint8_t key[OSD_KEY_BYTES] = { 1 };
+	const struct osd_nonce_owner owner = { .partition = P, .key = key };
 	uint64_t noted = 0, bound;
+	bool for_all;
 
 	secured_close(unit, OSD_CMDRSP);
 	engine_read_statistics(unit->engine, &first);
@@ -444,11 +447,59 @@ static void test_a_bound_is_noted_once_a_second_and_never_lowered(void **state)
 	/* And no transaction at all. */
 	assert_int_equal(last.committed_sequence, first.committed_sequence);
 	/* Nor by those that came at the same time as one who has noted it. */
-	assert_int_equal(osd_security_raise_bound(unit->device, unit->now_ms, &bound), 0);
+	assert_int_equal(osd_security_raise_bound(unit->device, &owner, unit->now_ms, unit->now_ms,
+						  &bound, &for_all),
+			 0);
+	assert_true(for_all);
 	assert_int_equal(bound, noted & 0xFFFFFFFFFFFF);
 	assert_int_equal(engine_memo(unit->engine), noted);
 	nand_read_counters(unit->nand, &before);
 	assert_int_equal(before.nvram_sync_requests, after.nvram_sync_requests);
+}
+
+static uint64_t noted_for_all(struct unit *unit)
+{
+	return engine_memo(unit->engine) & 0xFFFFFFFFFFFF;
+}
+
+static uint64_t raise_ahead(struct unit *unit, const struct osd_nonce_owner *owner)
+{
+	uint64_t bound;
+	bool for_all;
+
+	assert_int_equal(osd_security_raise_bound(unit->device, owner, unit->now_ms,
+						  unit->now_ms + AHEAD_MS, &bound, &for_all),
+			 0);
+	assert_false(for_all);
+	assert_true(bound >= unit->now_ms + AHEAD_MS);
+	return bound;
+}
+
+/* Its place is free again, and still nothing up to it is ever accepted again. */
+static void test_the_bound_for_all_takes_in_bounds_that_the_clock_has_passed(void **state)
+{
+	const uint8_t keys[2][OSD_KEY_BYTES] = { { 1 }, { 2 } };
+	const struct osd_nonce_owner first = { .partition = P, .key = keys[0] },
+				     second = { .partition = P, .key = keys[1] };
+	struct unit *unit = *state;
+	struct nand_counters before, after;
+	uint64_t bound = raise_ahead(unit, &first);
+
+	assert_true(noted_for_all(unit) < bound);
+	/* Within the bound nothing has to be stored. */
+	nand_read_counters(unit->nand, &before);
+	unit->now_ms += OSD_NONCES_OWN_AHEAD_MS;
+	assert_int_equal(raise_ahead(unit, &first), bound);
+	nand_read_counters(unit->nand, &after);
+	assert_int_equal(after.nvram_sync_requests, before.nvram_sync_requests);
+
+	unit->now_ms = bound;
+	raise_ahead(unit, &second);
+	assert_int_equal(unit->device->security->ahead.count, 1);
+	assert_int_equal(noted_for_all(unit), bound);
+	/* Also when nothing newer than this was accepted: the end does not lower it. */
+	osd_security_stop(unit->device, bound - AHEAD_MS);
+	assert_int_equal(noted_for_all(unit), bound);
 }
 
 /* ---- lost NVRAM ---- */
@@ -543,6 +594,7 @@ int main(void)
 		with_keys_in_both(test_a_request_that_was_answered_busy_is_dead),
 		with_keys(test_epoch_and_bound_are_noted_as_documented),
 		with_keys(test_a_bound_is_noted_once_a_second_and_never_lowered),
+		with_keys(test_the_bound_for_all_takes_in_bounds_that_the_clock_has_passed),
 		with_keys(test_requests_are_not_accepted_again_when_the_nvram_was_lost),
 		with_keys(test_requests_are_accepted_once_across_a_failure_of_the_host),
 	};
