@@ -54,6 +54,22 @@ static uint64_t wire_id(const struct listing *listing, uint64_t id)
 }
 
 /*
+ * The right to list the root is none to look into partitions: their attributes are shown only to a
+ * request that is protected as well as they are. If that can't be judged, they are closed.
+ */
+static bool shows_attributes(const struct listing *listing, struct engine_address entry)
+{
+	const struct osd_request *request = listing->request;
+	uint8_t method;
+
+	if (request->cdb.get_list.length == 0)
+		return false;
+	return listing->what != ENGINE_LIST_PARTITIONS ||
+	       (osd_security_method_of(request, osd_wire_partition(entry), &method) == 0 &&
+		method <= request->security.method);
+}
+
+/*
  * Adds the entry of one object with the attributes that the get list names. -ENOSPC: it does not
  * fit, and nothing was added.
  */
@@ -76,7 +92,7 @@ static int add_with_attributes(struct listing *listing, uint64_t id)
 		return osd_result(request, result, 0);
 	if (osd_list_object_begin(&listing->writer, wire_id(listing, id),
 				  osd_wire_type(subject.stat.type))) {
-		if (request->cdb.get_list.length != 0 &&
+		if (shows_attributes(listing, address) &&
 		    osd_answer_list(request, &subject, &listing->writer) != 0)
 			return -EINVAL;
 		osd_list_object_end(&listing->writer);

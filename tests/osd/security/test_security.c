@@ -103,6 +103,65 @@ static void test_with_a_credential_commands_do_their_work(void **state)
 	}
 }
 
+/* How many attributes a list of the root has of P, and of P + 1. */
+static void count_listed(struct unit *unit, unsigned counts[2])
+{
+	struct osd_list_head head;
+	struct osd_listed_object listed;
+	struct osd_attribute attribute;
+	size_t position = OSD_LIST_HEAD_BYTES;
+
+	expect_good(unit);
+	counts[0] = counts[1] = 0;
+	assert_int_equal(
+		osd_list_head_decode(OSD_2, unit->data_in, unit->command.data_in_length, &head), 0);
+	for (uint64_t i = 0; i < 2; i++) {
+		assert_int_equal(osd_listed_next(&head, unit->data_in, unit->command.data_in_length,
+						 &position, &listed),
+				 1);
+		assert_int_equal(listed.id, P + i);
+		while (osd_list_next(&listed.attributes, &attribute) == 1)
+			counts[i]++;
+	}
+}
+
+static void list_root(struct unit *unit, uint8_t method, unsigned counts[2])
+{
+	struct signed_call list = signed_call_of(unit, OSD_LIST, 0, 0, method);
+
+	list.call.cdb.list_attributes = true;
+	list.call.cdb.length = list.call.data_in_capacity = 4096;
+	call_get(&list.call, OSD_PARTITION_INFORMATION, OSD_INFORMATION_USERNAME);
+	if (method == OSD_NOSEC)
+		call_run(unit, &list.call);
+	else
+		signed_run(unit, &list);
+	count_listed(unit, counts);
+}
+
+static void test_a_list_of_the_root_shows_no_attributes_of_what_is_better_protected(void **state)
+{
+	struct unit *unit = *state;
+	unsigned counts[2];
+
+	unit_create_partition(unit, P + 1);
+	unit_set(unit, P, 0, OSD_PARTITION_INFORMATION, OSD_INFORMATION_USERNAME, "secret", 6);
+	unit_set(unit, P + 1, 0, OSD_PARTITION_INFORMATION, OSD_INFORMATION_USERNAME, "open", 4);
+	list_root(unit, OSD_NOSEC, counts);
+	assert_int_equal(counts[0], 1);
+	assert_int_equal(counts[1], 1);
+	secured_close(unit, OSD_CMDRSP);
+	list_root(unit, OSD_NOSEC, counts);
+	assert_int_equal(counts[0], 0);
+	assert_int_equal(counts[1], 1);
+	list_root(unit, OSD_CAPKEY, counts);
+	assert_int_equal(counts[0], 0);
+	assert_int_equal(counts[1], 1);
+	list_root(unit, OSD_CMDRSP, counts);
+	assert_int_equal(counts[0], 1);
+	assert_int_equal(counts[1], 1);
+}
+
 static void test_a_capability_may_be_stronger_but_not_weaker(void **state)
 {
 	struct unit *unit = *state;
@@ -483,6 +542,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		with_keys_in_both(test_without_credential_nothing_is_done),
 		with_keys_in_both(test_with_a_credential_commands_do_their_work),
+		with_keys(test_a_list_of_the_root_shows_no_attributes_of_what_is_better_protected),
 		with_keys_in_both(test_a_capability_may_be_stronger_but_not_weaker),
 		with_keys_in_both(test_capkey_is_bound_to_its_nexus),
 		with_keys_in_both(test_every_bit_of_a_capability_is_protected),
