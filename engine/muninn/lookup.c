@@ -11,6 +11,9 @@
 #include "common/log.h"
 #include "engine/muninn/row.h"
 
+/* Memory for the spare areas of pages that are read together; at least one of the largest. */
+#define RUN_SPARE_BYTES 65536
+
 /* A lookup in progress. */
 struct lookup {
 	struct muninn_store *store;
@@ -68,8 +71,9 @@ static int take_newest(struct lookup *lookup, const struct page_view *page)
 	lookup->after = max_u64(lookup->after, header.sequence - 1);
 	uint32_t copied = header.length < lookup->capacity ? header.length : lookup->capacity;
 
+	/* The page may have been read to where the value is wanted. */
 	if (copied)
-		memcpy(lookup->value, found.value, copied);
+		memmove(lookup->value, found.value, copied);
 	return result;
 }
 
@@ -200,6 +204,29 @@ struct read_page {
 	uint8_t spare_bytes[4096];
 };
 
+/* Makes a view of a page that has been read. `result`: of the read. Logs what is wrong. */
+static int view_page(const struct muninn_store *store, const struct nand_page_io *io, int result,
+		     struct page_spare *spare, struct page_view *view)
+{
+	if (result == -ENODATA) /* sealed segments are programmed whole: the flash lost a page */
+		result = -EBADMSG;
+	if (!result && (!page_spare_decode(io->spare, store->geometry.page_bytes, spare) ||
+			spare->kind != PAGE_KIND_RECORDS))
+		result = -EBADMSG;
+	if (result) {
+		log_line(LOG_LEVEL_ERROR, "%s: flash page %llu can't be read (error %d)",
+			 nand_path(store->nand), (unsigned long long)io->page, -result);
+		return result;
+	}
+	*view = (struct page_view){
+		.serial = spare->serial,
+		.data = io->data,
+		.used = spare->used,
+		.large_header = spare->large ? spare->large_header : NULL,
+	};
+	return 0;
+}
+
 static int read_page(struct lookup *lookup, uint64_t number, struct read_page *page)
 {
 	struct muninn_store *store = lookup->store;
@@ -210,39 +237,25 @@ static int read_page(struct lookup *lookup, uint64_t number, struct read_page *p
 	int result = nand_read(store->nand, NAND_CAUSE_USER, &io, 1);
 
 	count_up(&store->counters.page_reads, 1);
-	if (result == -ENODATA) /* sealed segments are programmed whole: the flash lost a page */
-		result = -EBADMSG;
-	if (!result &&
-	    (!page_spare_decode(page->spare_bytes, store->geometry.page_bytes, &page->spare) ||
-	     page->spare.kind != PAGE_KIND_RECORDS))
-		result = -EBADMSG;
-	if (result) {
-		log_line(LOG_LEVEL_ERROR, "%s: flash page %llu can't be read (error %d)",
-			 nand_path(store->nand), (unsigned long long)number, -result);
-		return result;
-	}
-	page->view = (struct page_view){
-		.serial = page->spare.serial,
-		.data = page->data,
-		.used = page->spare.used,
-		.large_header = page->spare.large ? page->spare.large_header : NULL,
-	};
-	return 0;
+	return view_page(store, &io, result, &page->spare, &page->view);
 }
 
-/* Looks in one flash page. 0: found. -EAGAIN: go on. */
+/* Looks in a page that was read for the key. 0: found. -EAGAIN: go on. */
+static int search_view(struct lookup *lookup, const struct page_view *view)
+{
+	if (!lookup->run && !page_has_key(view, lookup->key)) {
+		count_up(&lookup->store->counters.false_positive_reads, 1);
+		return -EAGAIN;
+	}
+	return lookup->visit(lookup, view);
+}
+
 static int search_flash_page(struct lookup *lookup, uint64_t number)
 {
 	struct read_page page;
 	int result = read_page(lookup, number, &page);
 
-	if (result)
-		return result;
-	if (!lookup->run && !page_has_key(&page.view, lookup->key)) {
-		count_up(&lookup->store->counters.false_positive_reads, 1);
-		return -EAGAIN;
-	}
-	return lookup->visit(lookup, &page.view);
+	return result ? result : search_view(lookup, &page.view);
 }
 
 /* The highest sequence number that is looked for. */
@@ -274,36 +287,54 @@ static int is_as_old(void *context, uint32_t number)
 	return result ? result : found;
 }
 
-static int search_segment(struct lookup *lookup, struct index_search *search, uint32_t segment)
-{
-	struct probed probed = { .lookup = lookup,
-				 .first_page = segment_page(&lookup->store->geometry, segment) };
-	int result = index_search_narrow(search, is_as_old, &probed);
-	uint32_t page;
+/* The flash pages that may hold the key, from the newest to the oldest. */
+struct flash_walk {
+	struct index_search search;
+	uint64_t first_page; /* of the segment that is being visited */
+	bool in_segment;
+};
 
-	if (result)
-		return result;
-	while (index_search_page(search, &page)) {
-		result = search_flash_page(lookup, probed.first_page + page);
-		if (result != -EAGAIN)
-			return result;
-	}
-	return -EAGAIN;
+static void walk_begin(struct flash_walk *walk, const struct lookup *lookup,
+		       const struct row_index *index)
+{
+	index_search_begin(&walk->search, index, &lookup->hash, newest_sequence(lookup));
+	walk->in_segment = false;
 }
 
-static int search_sealed(struct lookup *lookup, const struct row_index *index)
+/* Goes on to the next page. -EAGAIN: there are no more. */
+static int walk_next(struct flash_walk *walk, struct lookup *lookup, uint64_t *number)
 {
-	struct index_search search;
-	uint32_t segment;
+	uint32_t segment, page;
 
-	index_search_begin(&search, index, &lookup->hash, newest_sequence(lookup));
-	while (index_search_segment(&search, lookup->after, &segment)) {
-		int result = search_segment(lookup, &search, segment);
+	while (!walk->in_segment || !index_search_page(&walk->search, &page)) {
+		struct probed probed = { .lookup = lookup };
+		int result;
 
+		if (!index_search_segment(&walk->search, lookup->after, &segment))
+			return walk->search.result ? walk->search.result : -EAGAIN;
+		walk->in_segment = true;
+		walk->first_page = segment_page(&lookup->store->geometry, segment);
+		probed.first_page = walk->first_page;
+		result = index_search_narrow(&walk->search, is_as_old, &probed);
+		if (result)
+			return result;
+	}
+	*number = walk->first_page + page;
+	return 0;
+}
+
+/* Looks in the pages that are left. 0: found. -EAGAIN: there is nothing more. */
+static int search_flash(struct lookup *lookup, struct flash_walk *walk)
+{
+	uint64_t number;
+	int result;
+
+	while ((result = walk_next(walk, lookup, &number)) == 0) {
+		result = search_flash_page(lookup, number);
 		if (result != -EAGAIN)
 			return result;
 	}
-	return search.result ? search.result : -EAGAIN;
+	return result;
 }
 
 static int search_buffer(struct lookup *lookup, const struct buffer *buffer)
@@ -320,25 +351,39 @@ static int search_buffer(struct lookup *lookup, const struct buffer *buffer)
 	return -EAGAIN;
 }
 
-/* Goes through the places of the key, newest first. 0, -ENOENT: nothing was found; or an error. */
-static int search(struct lookup *lookup)
+/* Begins a look-up: looks in the buffers of the key's row. 0: found. -EAGAIN: go on to flash. */
+static int search_buffers(struct lookup *lookup, struct row **row)
 {
 	struct muninn_store *store = lookup->store;
-	struct row *row;
-	int result;
+	int result = -EAGAIN;
 
 	if (lookup->visibility.from)
 		lookup->after = max_u64(lookup->after, lookup->visibility.from - 1);
 	lookup->hash = key_hash(lookup->key, store->geometry.segment_pages);
-	row = &store->rows[row_of_key(store, lookup->key, &lookup->hash)];
-	result = row_has_newer(row) ? search_buffer(lookup, &row->newer) : -EAGAIN;
-	if (result == -EAGAIN)
-		result = search_buffer(lookup, &row->buffer);
-	if (result == -EAGAIN)
-		result = search_sealed(lookup, row->index);
-	if (result == -EAGAIN)
-		result = lookup->found ? 0 : -ENOENT;
-	return result;
+	*row = &store->rows[row_of_key(store, lookup->key, &lookup->hash)];
+	if (row_has_newer(*row))
+		result = search_buffer(lookup, &(*row)->newer);
+	return result == -EAGAIN ? search_buffer(lookup, &(*row)->buffer) : result;
+}
+
+/* What a search that went to its end has found. */
+static int found_in_all(const struct lookup *lookup, int result)
+{
+	return result != -EAGAIN ? result : lookup->found ? 0 : -ENOENT;
+}
+
+/* Goes through the places of the key, newest first. 0, -ENOENT: nothing was found; or an error. */
+static int search(struct lookup *lookup)
+{
+	struct flash_walk walk;
+	struct row *row;
+	int result = search_buffers(lookup, &row);
+
+	if (result == -EAGAIN) {
+		walk_begin(&walk, lookup, row->index);
+		result = search_flash(lookup, &walk);
+	}
+	return found_in_all(lookup, result);
 }
 
 int lookup_gather(struct muninn_store *store, const struct record_key *key, uint64_t from,
@@ -445,4 +490,135 @@ int lookup_has_between(struct muninn_store *store, const struct record_key *key,
 	int result = search(&lookup);
 
 	return result && result != -ENOENT ? result : (int)lookup.found;
+}
+
+/* ---- a run of pieces ---- */
+
+/* A piece that is looked for on flash. */
+struct run_piece {
+	struct record_key key;
+	struct lookup lookup;
+	struct flash_walk walk;
+	uint64_t page; /* to be looked at next */
+};
+
+struct run {
+	struct muninn_store *store;
+	struct record_found *found;
+	uint32_t waiting_count;
+	uint32_t
+		waiting[RECORD_RUN_MAX]; /* pieces that a page has to be read for, in their order */
+	struct run_piece pieces[RECORD_RUN_MAX];
+	struct nand_page_io ios[RECORD_RUN_MAX];
+	uint8_t spares[RUN_SPARE_BYTES];
+};
+
+static void wait_for_page(struct run *run, uint32_t number)
+{
+	run->waiting[run->waiting_count++] = number;
+}
+
+/* Looks in the buffers, and finds the first page on flash. */
+static void begin_piece(struct run *run, uint32_t number)
+{
+	struct run_piece *piece = &run->pieces[number];
+	struct row *row;
+	int result = search_buffers(&piece->lookup, &row);
+
+	if (result == -EAGAIN) {
+		walk_begin(&piece->walk, &piece->lookup, row->index);
+		result = walk_next(&piece->walk, &piece->lookup, &piece->page);
+		if (result == 0) {
+			wait_for_page(run, number);
+			return;
+		}
+	}
+	run->found[number].result = found_in_all(&piece->lookup, result);
+}
+
+/*
+ * Looks in the page of a piece, which was read unless `io` is NULL: then the read of all pages has
+ * failed, and it is read by itself. The piece waits for the next page if it has one. If its value
+ * was found already, this page is where the value is: then the rest of the search has pages of its
+ * own.
+ */
+static void go_on_with_piece(struct run *run, uint32_t number, const struct nand_page_io *io)
+{
+	struct run_piece *piece = &run->pieces[number];
+	struct lookup *lookup = &piece->lookup;
+	struct page_spare spare;
+	struct page_view view;
+	int result;
+
+	if (!io)
+		result = search_flash_page(lookup, piece->page);
+	else if ((result = view_page(run->store, io, 0, &spare, &view)) == 0)
+		result = search_view(lookup, &view);
+	if (result == -EAGAIN && lookup->found) {
+		result = search_flash(lookup, &piece->walk);
+	} else if (result == -EAGAIN) {
+		result = walk_next(&piece->walk, lookup, &piece->page);
+		if (result == 0) {
+			wait_for_page(run, number);
+			return;
+		}
+	}
+	run->found[number].result = found_in_all(lookup, result);
+}
+
+/* Reads a page for each piece that waits, as many as there is space for, in one request. */
+static void read_round(struct run *run)
+{
+	struct muninn_store *store = run->store;
+	uint32_t spare_bytes = nand_spare_usable(nand_geometry(store->nand));
+	uint32_t waiting = run->waiting_count;
+	uint32_t count = (uint32_t)min_u64(waiting, RUN_SPARE_BYTES / spare_bytes);
+	bool failed;
+
+	for (uint32_t n = 0; n < count; n++) {
+		const struct run_piece *piece = &run->pieces[run->waiting[n]];
+
+		run->ios[n] = (struct nand_page_io){ piece->page, piece->lookup.value,
+						     run->spares + (size_t)n * spare_bytes };
+	}
+	failed = nand_read(store->nand, NAND_CAUSE_USER, run->ios, count) < 0;
+	count_up(&store->counters.page_reads, failed ? 0 : count);
+	/* Those that wait again come in front of those that have not been read for. */
+	run->waiting_count = 0;
+	for (uint32_t n = 0; n < count; n++)
+		go_on_with_piece(run, run->waiting[n], failed ? NULL : &run->ios[n]);
+	memmove(&run->waiting[run->waiting_count], &run->waiting[count],
+		(waiting - count) * sizeof(run->waiting[0]));
+	run->waiting_count += waiting - count;
+}
+
+void lookup_get_run(struct muninn_store *store, const struct record_key *key, uint32_t count,
+		    const struct visibility *visibility, uint8_t *values, uint32_t capacity,
+		    struct record_found *found)
+{
+	struct run run;
+
+	assert(count <= RECORD_RUN_MAX && capacity >= store->geometry.page_bytes);
+	run.store = store;
+	run.found = found;
+	run.waiting_count = 0;
+	for (uint32_t n = 0; n < count; n++) {
+		struct run_piece *piece = &run.pieces[n];
+
+		piece->key = *key;
+		piece->key.piece += n;
+		piece->lookup = (struct lookup){
+			.store = store,
+			.key = &piece->key,
+			.visibility = *visibility,
+			.visit = take_newest,
+			.info = &found[n].info,
+			.wanted = 1,
+			.value = values + (size_t)n * capacity,
+			.capacity = capacity,
+		};
+		begin_piece(&run, n);
+	}
+	while (run.waiting_count > 0)
+		read_round(&run);
 }

@@ -42,6 +42,15 @@ int lookup_gather(struct muninn_store *store, const struct record_key *key, uint
 			      const struct page_record *record),
 		  void *context);
 
+/*
+ * record_store_operations.get_run, for values of at least a page each. Looks for all pieces in
+ * memory first. Then it reads pages of flash for all that are left, in one request, until each
+ * piece is found or nowhere.
+ */
+void lookup_get_run(struct muninn_store *store, const struct record_key *key, uint32_t count,
+		    const struct visibility *visibility, uint8_t *values, uint32_t capacity,
+		    struct record_found *found);
+
 /* record_store_operations.has_between. */
 int lookup_has_between(struct muninn_store *store, const struct record_key *key, uint64_t after,
 		       uint64_t bound);

@@ -132,19 +132,30 @@ static int muninn_get(struct record_store *base, const struct record_key *key, u
 	return result;
 }
 
-/*
- * One after the other: each piece has to be looked up by its own key, although their pages mostly
- * follow one another.
- */
+/* Each piece is looked up by its own key, but their pages mostly follow one another. */
 static void muninn_get_run(struct record_store *base, const struct record_key *key, uint32_t count,
 			   uint64_t bound, uint8_t *values, uint32_t capacity,
 			   struct record_found *found)
 {
+	struct muninn_store *store = store_of(base);
+	struct visibility visibility = store_visibility(store, bound);
 	struct record_key piece = *key;
+	uint32_t got = 0, absent = 0;
 
-	for (uint32_t n = 0; n < count; n++, piece.piece++)
-		found[n].result = muninn_get(base, &piece, bound, values + (size_t)n * capacity,
-					     capacity, &found[n].info);
+	if (count == 1 || capacity < store->geometry.page_bytes) {
+		for (uint32_t n = 0; n < count; n++, piece.piece++)
+			found[n].result = muninn_get(base, &piece, bound,
+						     values + (size_t)n * capacity, capacity,
+						     &found[n].info);
+		return;
+	}
+	lookup_get_run(store, key, count, &visibility, values, capacity, found);
+	for (uint32_t n = 0; n < count; n++) {
+		got += found[n].result == 0;
+		absent += found[n].result == -ENOENT;
+	}
+	count_up(&store->counters.records_got, got);
+	count_up(&store->counters.records_absent, absent);
 }
 
 static int muninn_list(struct record_store *base, const struct record_key *key, uint64_t bound,

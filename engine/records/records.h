@@ -119,7 +119,7 @@ struct record_found {
 };
 
 /* Most keys of a run. */
-#define RECORD_RUN_MAX 32
+#define RECORD_RUN_MAX 256
 
 /*
  * What was rolled back. Its functions run on any thread, at any time between two calls of
@@ -238,7 +238,8 @@ struct record_store_operations {
 
 	/*
 	 * get for `count` keys, at most RECORD_RUN_MAX: `key` and those of the pieces behind it. A
-	 * store can read them in one request. Their values stand `capacity` bytes apart.
+	 * store can read them in one request. Their values stand `capacity` bytes apart; behind a
+	 * value the memory up to the next one is undefined, and all of it where nothing is found.
 	 */
 	void (*get_run)(struct record_store *store, const struct record_key *key, uint32_t count,
 			uint64_t bound, uint8_t *values, uint32_t capacity,

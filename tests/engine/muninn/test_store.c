@@ -14,6 +14,8 @@
 #include <errno.h>
 
 #include "engine/muninn/index/bloom.h"
+#include "nand/faults.h"
+#include "nand/timing.h"
 #include "tests/engine/muninn/muninn_model.h"
 
 /*
@@ -35,6 +37,36 @@ static uint64_t end_of_slot_before(uint64_t bound)
 	return bound < RECORD_SLOT ? 0 : bound / RECORD_SLOT * RECORD_SLOT - 1;
 }
 
+/* What get_run finds is what get finds for each piece; returns how many can't be read. */
+static uint32_t check_run(struct model *model, struct record_key key, uint32_t count,
+			  uint64_t bound)
+{
+	const struct record_store_operations *operations = model->store->operations;
+	uint32_t page_bytes = nand_geometry(model->nand)->page_bytes, damaged = 0;
+	uint8_t *values = malloc((size_t)count * page_bytes), *value = malloc(page_bytes);
+	struct record_found found[RECORD_RUN_MAX];
+
+	assert_non_null(values);
+	assert_non_null(value);
+	operations->get_run(model->store, &key, count, bound, values, page_bytes, found);
+	for (uint32_t n = 0; n < count; n++, key.piece++) {
+		struct record_info info;
+
+		assert_int_equal(found[n].result, operations->get(model->store, &key, bound, value,
+								  page_bytes, &info));
+		damaged += found[n].result == -EBADMSG;
+		if (found[n].result)
+			continue;
+		assert_int_equal(found[n].info.sequence, info.sequence);
+		assert_int_equal(found[n].info.length, info.length);
+		assert_int_equal(found[n].info.flags, info.flags);
+		assert_memory_equal(values + (size_t)n * page_bytes, value, info.length);
+	}
+	free(values);
+	free(value);
+	return damaged;
+}
+
 static void run_model(uint64_t seed, uint64_t transactions, const struct engine_options *options,
 		      struct sealers *sealers)
 {
@@ -53,6 +85,10 @@ static void run_model(uint64_t seed, uint64_t transactions, const struct engine_
 		room = model_transaction(model, dice >= 10, dice < 2);
 		model_check_key(model, model_below(model, MODEL_KEYS), RECORD_NEWEST);
 		model_check_key(model, 10 + model_below(model, MODEL_KEYS - 10), some_bound(model));
+		if (done % 20 == 0) /* keys 20 to 149 are pieces of one object */
+			assert_int_equal(check_run(model, model_key(20), 130,
+						   done % 40 ? RECORD_NEWEST : some_bound(model)),
+					 0);
 		if (dice == 52)
 			model_end_slot(model);
 		if (done % 200 == 0)
@@ -357,22 +393,19 @@ static void test_many_versions_of_one_absorbed_key_do_not_fill_the_device(void *
 	model_close(model);
 }
 
-static void test_a_record_of_a_whole_page_costs_one_program(void **state)
+/*
+ * Twenty whole megabytes, each of consecutive pieces of one object: each fills a segment to the
+ * last page.
+ */
+static struct model *with_twenty_megabytes(void)
 {
 	const struct nand_geometry nand = nand_geometry_default(UINT64_C(128) << 20);
 	const struct engine_options options = { .muninn.rows = 1 };
 	struct model *model = calloc(1, sizeof(*model));
-	struct record_statistics statistics = { 0 };
-	struct nand_counters counters;
 	uint8_t value[4096] = { 0 };
 
-	(void)state;
 	assert_non_null(model);
 	model_open(model, &nand, &options);
-	/*
-	 * Twenty whole megabytes, each of consecutive pieces of one object: each fills a segment to
-	 * the last page.
-	 */
 	for (uint32_t piece = 0; piece < 20 * 256; piece++) {
 		struct record_key key = { .partition = 1, .identifier = 0x10000, .piece = piece };
 
@@ -383,12 +416,62 @@ static void test_a_record_of_a_whole_page_costs_one_program(void **state)
 				 0);
 		model->store->operations->commit(model->store);
 	}
+	return model;
+}
+
+static void test_a_record_of_a_whole_page_costs_one_program(void **state)
+{
+	struct model *model = with_twenty_megabytes();
+	struct record_statistics statistics = { 0 };
+	struct nand_counters counters;
+
+	(void)state;
 	model->store->operations->statistics(model->store, &statistics);
 	nand_read_counters(model->nand, &counters);
 	/* The row has two buffers. */
 	assert_int_equal(statistics.segments_sealed, 18);
 	assert_int_equal(statistics.sealed_records, 18 * 256);
 	assert_int_equal(counters.by_cause[NAND_CAUSE_USER].pages_programmed, 18 * 256);
+	model_close(model);
+}
+
+/* By the model of time: a request occupies all dies that it needs at once. */
+static void test_a_megabyte_is_read_in_few_requests(void **state)
+{
+	const struct nand_timing timing = { .mode = NAND_TIMING_VIRTUAL, .page_read_ns = 1000000 };
+	struct record_key key = { .partition = 1, .identifier = 0x10000, .piece = 3 * 256 };
+	struct model *model = with_twenty_megabytes();
+	uint8_t *values = malloc(256 * 4096);
+	struct record_found found[256];
+
+	(void)state;
+	assert_non_null(values);
+	assert_int_equal(nand_set_timing(model->nand, &timing, NULL), 0);
+	model->store->operations->get_run(model->store, &key, 256, RECORD_NEWEST, values, 4096,
+					  found);
+	/* Its segment is on four dies, with 64 pages each; some pieces need a second request. */
+	assert_in_range(nand_now_ns(model->nand) / 1000000, 64, 70);
+	for (uint32_t n = 0; n < 256; n++) {
+		assert_int_equal(found[n].result, 0);
+		assert_int_equal(get_le32(values + (size_t)n * 4096), key.piece + n);
+	}
+	free(values);
+	model_close(model);
+}
+
+static void test_damaged_pages_of_a_run_do_not_hide_the_others(void **state)
+{
+	struct record_key key = { .partition = 1, .identifier = 0x10000, .piece = 3 * 256 };
+	struct model *model = with_twenty_megabytes();
+	struct nand_faults faults;
+	uint32_t damaged = 0;
+
+	(void)state;
+	assert_int_equal(nand_faults_parse("seed=5,unreadable=0.01", &faults, NULL), 0);
+	assert_int_equal(nand_set_faults(model->nand, &faults, NULL), 0);
+	for (; key.piece < 12 * 256; key.piece += 256)
+		damaged += check_run(model, key, 256, RECORD_NEWEST);
+	assert_in_range(damaged, 1, 100);
 	model_close(model);
 }
 
@@ -408,6 +491,8 @@ int main(void)
 		cmocka_unit_test(test_rows_with_a_hot_key_that_is_spread_are_filled),
 		cmocka_unit_test(test_many_versions_of_one_absorbed_key_do_not_fill_the_device),
 		cmocka_unit_test(test_a_record_of_a_whole_page_costs_one_program),
+		cmocka_unit_test(test_a_megabyte_is_read_in_few_requests),
+		cmocka_unit_test(test_damaged_pages_of_a_run_do_not_hide_the_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -186,13 +186,13 @@ static void test_a_run_is_what_its_keys_are(void **state)
 	uint64_t bound;
 
 	begin(f);
-	for (at.piece = 0; at.piece < 100; at.piece++)
+	for (at.piece = 0; at.piece < 20 + RECORD_RUN_MAX; at.piece++)
 		if (at.piece % 5)
 			put(f, at, at.piece);
 	commit(f);
 	bound = f->sequence;
 	begin(f);
-	for (at.piece = 0; at.piece < 100; at.piece += 2)
+	for (at.piece = 0; at.piece < 20 + RECORD_RUN_MAX; at.piece += 2)
 		put(f, at, 1000);
 	commit(f);
 	at.piece = 20;
