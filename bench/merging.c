@@ -30,7 +30,7 @@ int bench_make_space(struct bench_store *store)
 
 	if (store->options.merge == BENCH_MERGE_OFF)
 		return 0;
-	shortage = store->records->operations->shortage(store->records, false);
+	shortage = store->records->operations->shortage(store->records, RECORD_ROOM_WRITE);
 	if (shortage == 0)
 		return 0;
 	result = merge_step(store, (uint32_t)max_u64(shortage, SEGMENTS_AT_ONCE),

@@ -86,8 +86,8 @@ int engine_merge(struct engine *engine, struct engine_merge_result *total)
 	if (operations->merge) {
 		prepare(engine);
 		result = merge_step(engine, &merge);
-		if (result == -EAGAIN && operations->shortage(engine->store, false) &&
-		    !reclaim(engine, operations->shortage(engine->store, false)))
+		if (result == -EAGAIN && operations->shortage(engine->store, RECORD_ROOM_WRITE) &&
+		    !reclaim(engine, operations->shortage(engine->store, RECORD_ROOM_WRITE)))
 			result = merge_step(engine, &merge);
 	}
 	turn_give(&engine->turn);
@@ -161,6 +161,9 @@ static bool is_pointless(struct engine *engine)
 
 	if (!has_tried_all(engine) || engine->transactions >= past->merge_again)
 		return false;
+	/* Going back puts what takes the place of something: that can be reclaimed at once. */
+	if (engine->store->operations->shortage(engine->store, RECORD_ROOM_RETURN))
+		return false;
 	/* A clock that was set back must not hold up anything. */
 	if (now < past->merge_again_ms && now + FUTILE_MS >= past->merge_again_ms)
 		return true;
@@ -183,6 +186,8 @@ static void look_for_indices(struct engine *engine)
 void merge_before(struct engine *engine, enum engine_mode mode)
 {
 	const struct record_store_operations *operations = engine->store->operations;
+	/* Others go back, or say what is kept: that must not cost what they are about. */
+	bool stores = mode == ENGINE_WRITE || mode == ENGINE_FREE;
 	uint64_t pages_read = 0;
 
 	hidden_review_if_due(engine);
@@ -191,11 +196,11 @@ void merge_before(struct engine *engine, enum engine_mode mode)
 	if (!operations->merge || engine->options.merge_manual)
 		return;
 	/* It takes little, and who comes next makes up for it. */
-	if (mode == ENGINE_HISTORY && !operations->shortage(engine->store, true))
+	if (mode == ENGINE_HISTORY && !operations->shortage(engine->store, RECORD_ROOM_FREE))
 		return;
 	for (int step = 0; step < STEPS_PER_TRANSACTION && pages_read < READS_PER_TRANSACTION;
 	     step++) {
-		uint32_t shortage = operations->shortage(engine->store, false);
+		uint32_t shortage = operations->shortage(engine->store, RECORD_ROOM_WRITE);
 
 		if (!shortage || is_pointless(engine))
 			return;
@@ -204,7 +209,8 @@ void merge_before(struct engine *engine, enum engine_mode mode)
 		if (merge_some(engine, shortage, &pages_read) == 0)
 			continue;
 		/* What is left is needed; the oldest history is the first to be needed no more. */
-		if (engine->past->merge_futile >= FUTILE_STEPS_RECLAIM && reclaim(engine, shortage))
+		if (engine->past->merge_futile >= FUTILE_STEPS_RECLAIM &&
+		    (!stores || reclaim(engine, shortage)))
 			return;
 	}
 }

@@ -10,7 +10,9 @@
 
 #include "engine/muninn/directory.h"
 #include "engine/muninn/judge.h"
+#include "engine/muninn/row.h"
 #include "engine/records/need.h"
+#include "engine/records/rooms.h"
 
 enum {
 	SAMPLED_PAGES = 4,          /* of a segment, to estimate how much of it is live */
@@ -152,17 +154,18 @@ static uint32_t count_segment(struct merge_run *run, const struct victim *victim
 }
 
 /*
- * The next sealed segment of a walk that visits all segments, far apart ones one after the other.
- * False: there are none.
+ * The next sealed segment of a walk that visits all segments (`of_row` NO_ROW) or those of a row,
+ * far apart ones one after the other. False: there are none.
  */
-static bool next_segment(struct muninn_store *store, struct victim *victim)
+static bool next_segment(struct muninn_store *store, uint16_t of_row, struct victim *victim)
 {
 	struct merge_walk *walk = &store->merge_walk;
 	uint32_t segments = store->geometry.segments;
 
 	for (uint32_t tried = 0; tried < segments; tried++) {
 		walk->cursor = (uint32_t)(((uint64_t)walk->cursor + walk->step) % segments);
-		if (store->segment_rows[walk->cursor] == NO_ROW)
+		if (store->segment_rows[walk->cursor] == NO_ROW ||
+		    (of_row != NO_ROW && store->segment_rows[walk->cursor] != of_row))
 			continue;
 		victim->segment = walk->cursor;
 		victim->row = store->segment_rows[walk->cursor];
@@ -275,19 +278,43 @@ static bool unworn_segment(struct muninn_store *store, struct victim *victim)
 }
 
 /* -EAGAIN: there are no sealed segments. */
-static int choose_by_samples(struct merge_run *run, struct victim *best)
+static int choose_by_samples(struct merge_run *run, uint16_t of_row, struct victim *best)
 {
 	best->live_permille = 1001;
 	for (uint32_t i = 0; i < CANDIDATES && best->live_permille > GOOD_ENOUGH_PERMILLE; i++) {
 		struct victim candidate = { 0 };
 
-		if (!next_segment(run->store, &candidate))
+		if (!next_segment(run->store, of_row, &candidate))
 			return -EAGAIN;
 		candidate.live_permille = sample_segment(run, &candidate);
 		if (candidate.live_permille < best->live_permille)
 			*best = candidate;
 	}
 	return 0;
+}
+
+/*
+ * When nothing can be removed any more and some go back again and again, history's row alone has
+ * something to reclaim: what it says takes the place of what it said before, and few segments of a
+ * group keep an image that takes more than they do.
+ */
+static int choose_of_history(struct merge_run *run, struct victim *best)
+{
+	struct muninn_store *store = run->store;
+	uint16_t row = (uint16_t)history_row(&store->geometry);
+	struct sealed_segment sparse;
+	int result;
+
+	if (row_index_find_sparse(store->rows[row].index, &sparse)) {
+		*best = (struct victim){ .row = row, .segment = sparse.segment };
+		count_segment(run, best);
+		return merge_run_has_read_enough(run) ? -EAGAIN : 0;
+	}
+	result = choose_by_samples(run, row, best);
+
+	if (!result && best->live_permille <= run->merge->live_permille_max)
+		best->live_permille = count_segment(run, best);
+	return !result && best->live_permille <= run->merge->live_permille_max ? 0 : -EAGAIN;
 }
 
 int choose_segment(struct merge_run *run, struct victim *best)
@@ -300,6 +327,9 @@ int choose_segment(struct merge_run *run, struct victim *best)
 		count_segment(run, best);
 		return merge_run_has_read_enough(run) ? -EAGAIN : 0;
 	}
+	if (!room_has_segment(store->geometry.room_kept, RECORD_ROOM_RETURN, store->space.count) &&
+	    choose_of_history(run, best) == 0)
+		return 0;
 	if (run->merge->choice == RECORD_MERGE_ESTIMATED) {
 		result = choose_by_estimates(store, live_permille_max, best);
 		if (!result)
@@ -311,7 +341,7 @@ int choose_segment(struct merge_run *run, struct victim *best)
 	 * The index estimates complete groups only, and hardly sees what a hot key has put again.
 	 */
 	if (result == -EAGAIN)
-		result = choose_by_samples(run, best);
+		result = choose_by_samples(run, NO_ROW, best);
 	if (result)
 		return result;
 	/* A few pages tell which segment is best. Whether it is worth moving takes counting. */

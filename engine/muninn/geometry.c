@@ -108,7 +108,8 @@ static void size_rooms(struct muninn_geometry *geometry)
 	uint32_t hidden =
 		(uint32_t)((uint64_t)geometry->segments * geometry->over_provision_permille / 1000);
 
-	rooms_share(geometry->room_kept, geometry->reserve_metadata, hidden, geometry->rows);
+	rooms_share(geometry->room_kept, geometry->reserve_metadata, geometry->image_segments_max,
+		    hidden, geometry->rows);
 }
 
 /* What follows from the size of the index. */

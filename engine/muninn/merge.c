@@ -57,7 +57,7 @@ static int move_record(struct merge_run *run, const struct page_record *record, 
 		moved.header.flags |= RECORD_MOVED;
 	else
 		moved.header.flags &= (uint8_t)~RECORD_MOVED;
-	result = place_record(run->store, &moved, RECORD_ROOM_UPKEEP);
+	result = place_record(run->store, &moved, RECORD_ROOM_MERGE);
 	if (!result) {
 		merge->records_moved++;
 		merge->bytes_moved += RECORD_HEADER_BYTES + moved.header.length;

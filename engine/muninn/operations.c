@@ -231,14 +231,16 @@ static int muninn_sync_memo(struct record_store *base)
 
 /*
  * The mark at which merging begins. It leaves space to seal every row before ordinary puts are
- * refused; with `little`, before removing is.
+ * refused.
  */
-static uint32_t muninn_shortage(struct record_store *base, bool little)
+static uint32_t muninn_shortage(struct record_store *base, enum record_room room)
 {
 	const struct muninn_store *store = store_of(base);
 	const struct muninn_geometry *geometry = &store->geometry;
-	uint32_t mark = little ? geometry->room_kept[RECORD_ROOM_FREE]
-			       : geometry->room_kept[RECORD_ROOM_WRITE] + geometry->hashed_rows + 4;
+	uint32_t mark = geometry->room_kept[room];
+
+	if (room == RECORD_ROOM_WRITE)
+		mark += geometry->hashed_rows + 4;
 
 	return store->space.count < mark ? mark - store->space.count : 0;
 }

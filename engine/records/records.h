@@ -97,10 +97,12 @@ enum record_room {
 	/* Going back where history is locked, which is done a limited number of times; what gives
 	   history up. */
 	RECORD_ROOM_RESCUE,
-	RECORD_ROOM_UPKEEP, /* merging, what is noted for it, and what is done on the host */
+	RECORD_ROOM_UPKEEP, /* what is noted for merging, and what is done on the host */
+	/* Merging alone: while anything can be reclaimed, a full device reclaims it. */
+	RECORD_ROOM_MERGE,
 };
 
-#define RECORD_ROOMS (RECORD_ROOM_UPKEEP + 1)
+#define RECORD_ROOMS (RECORD_ROOM_MERGE + 1)
 
 /* Most sequence numbers that may be left out between two transactions. */
 #define RECORD_GAP_MAX (UINT64_C(1) << 32)
@@ -303,9 +305,10 @@ struct record_store_operations {
 
 	/*
 	 * How many segments short of its mark the store is; 0 = there is enough space and no need
-	 * to merge. `little`: for one that hardly takes any.
+	 * to merge. The mark of RECORD_ROOM_WRITE leaves space for some puts; that of another room
+	 * is where it is used up.
 	 */
-	uint32_t (*shortage)(struct record_store *store, bool little);
+	uint32_t (*shortage)(struct record_store *store, enum record_room room);
 
 	/*
 	 * Frees segments: moves what `keep` needs of them to the active ones. Outside transactions;

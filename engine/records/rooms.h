@@ -11,11 +11,12 @@
 
 /*
  * Fills in how many free segments the puts of each room leave. `metadata`: segments that no put may
- * take, because the store itself needs them. `hidden`: segments that users don't get; more are
- * hidden if that is too few for all rooms. `removal_least`: segments that removing must find, as
- * many as it may have to seal before it has removed anything.
+ * take, because the store itself needs them. `image`: of these, as many as it may need behind a
+ * single put. Merging may go on when they are gone, or nothing would bring them back. `hidden`:
+ * segments that users don't get; more are hidden if that is too few for all rooms. `removal_least`:
+ * segments that removing must find, as many as it may have to seal before it has removed anything.
  */
-void rooms_share(uint32_t kept[RECORD_ROOMS], uint32_t metadata, uint32_t hidden,
+void rooms_share(uint32_t kept[RECORD_ROOMS], uint32_t metadata, uint32_t image, uint32_t hidden,
 		 uint32_t removal_least);
 
 /* Whether puts of a room may take one more of `free_segments`. */
@@ -33,7 +34,7 @@ static inline bool room_has_segment(const uint32_t kept[RECORD_ROOMS], enum reco
 static inline bool room_is_overdrawn(const uint32_t kept[RECORD_ROOMS], enum record_room room,
 				     uint32_t free_segments)
 {
-	return room != RECORD_ROOM_UPKEEP && free_segments < kept[room];
+	return room != RECORD_ROOM_MERGE && free_segments < kept[room];
 }
 
 #endif

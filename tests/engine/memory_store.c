@@ -459,12 +459,12 @@ static int judge(struct memory_store *memory, const struct chain *chain,
 	});
 }
 
-static uint32_t shortage(struct record_store *store, bool little)
+static uint32_t shortage(struct record_store *store, enum record_room room)
 {
 	const struct memory_store *memory = memory_of(store);
+	uint64_t bytes_max = memory->bytes_max[room];
 
-	(void)little;
-	return memory->counters.bytes > memory->bytes_max[RECORD_ROOM_WRITE] / 2;
+	return memory->counters.bytes > (room == RECORD_ROOM_WRITE ? bytes_max / 2 : bytes_max);
 }
 
 static uint32_t merge_calls_max(struct record_store *store)
@@ -573,7 +573,7 @@ void memory_store_limit_rooms(struct memory_store *memory, const uint64_t bytes[
 void memory_store_limit(struct memory_store *memory, uint64_t bytes, uint64_t with_reserve)
 {
 	const uint64_t rooms[RECORD_ROOMS] = { bytes, with_reserve, with_reserve, with_reserve,
-					       with_reserve };
+					       with_reserve, with_reserve };
 
 	memory_store_limit_rooms(memory, rooms);
 }
