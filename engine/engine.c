@@ -10,6 +10,7 @@
 #include "common/bytes.h"
 #include "common/log.h"
 #include "engine/history/calls.h"
+#include "engine/history/locks.h"
 #include "engine/history/times.h"
 #include "engine/objects/flush_beside.h"
 #include "engine/objects/objects.h"
@@ -27,6 +28,8 @@
  * The onode cache is bounded in bytes too: so many an entry. Most onodes are a few hundred bytes.
  */
 #define ONODE_CACHE_BYTES_EACH 2048
+/* A device that is only looked at keeps no account of it. */
+#define TIME_KEPT_AT_CLOSE_MS 1000
 /* Partition indices have 16 bits. */
 #define WRITTEN_BYTES ((UINT16_MAX + 1) * sizeof(struct written))
 
@@ -36,6 +39,15 @@ static uint64_t system_clock_ms(void *context)
 
 	(void)context;
 	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static uint64_t monotonic_clock_ms(void *context)
+{
+	struct timespec now;
+
+	(void)context;
+	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
@@ -55,6 +67,8 @@ static struct engine_options with_defaults(const struct engine_options *given)
 		options.directory_cache_nodes = DIRECTORY_CACHE_NODES_MIN;
 	if (!options.history_interval_ms)
 		options.history_interval_ms = DEFAULT_HISTORY_INTERVAL_MS;
+	if (!options.running_ms)
+		options.running_ms = options.clock_ms ? options.clock_ms : monotonic_clock_ms;
 	if (!options.clock_ms)
 		options.clock_ms = system_clock_ms;
 	return options;
@@ -84,6 +98,7 @@ static void free_memory(struct engine *engine)
 	engine->history->close(engine);
 	lineage_destroy(&engine->lineage);
 	pthread_mutex_destroy(&engine->facts_mutex);
+	device_time_destroy(engine);
 	kept_destroy(&engine->kept);
 	free(engine->page);
 	txn_pool_destroy(engine);
@@ -227,6 +242,7 @@ int engine_open_on(struct record_store *store, const struct engine_options *opti
 		engine->options = with_defaults(options);
 		engine->page_bytes = record_bytes_max(store);
 		turn_init(&engine->turn);
+		device_time_init(engine);
 		pthread_mutex_init(&engine->flushing, NULL);
 		flush_beside_init(&engine->beside);
 		pthread_mutex_init(&engine->facts_mutex, NULL);
@@ -264,6 +280,7 @@ int engine_close(struct engine *engine)
 
 	sealer_stop(engine);
 	engine_settle_accesses(engine, 0);
+	locks_keep_time(engine, TIME_KEPT_AT_CLOSE_MS);
 	engine->store->lineage = NULL;
 	result = engine->store->operations->close(engine->store, true);
 	free_memory(engine);

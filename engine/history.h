@@ -257,14 +257,22 @@ struct engine_retention {
 			       */
 	uint64_t keep_interval_ms;     /* behind that, one moment for each such interval ... */
 	uint64_t keep_interval_for_ms; /* ... this far back */
-	uint64_t locked_until_ms; /* until then nothing shortens any of it nor drops a version, and
-				     what it does not limit is kept; 0: not locked */
+	/*
+	 * Until then nothing shortens any of it nor drops a version, and what it does not limit is
+	 * kept; milliseconds since 1970, 0: not locked. The lock counts the time that the device is
+	 * open. So no clock ends it: it ends on this day if the device is open until then,
+	 * otherwise later. What it kept stays when it is over, until room is needed.
+	 */
+	uint64_t locked_until_ms;
 };
 
 int engine_retention_get(struct engine_txn *txn, uint64_t partition,
 			 struct engine_retention *retention);
 
-/* -EPERM: would shorten what is locked, unless `administrator`. -EINVAL: not a policy. */
+/*
+ * -EPERM: would shorten what is locked, unless `administrator`. A lock that would end less than a
+ * minute earlier ends as before: clocks differ. -EINVAL: not a policy.
+ */
 int engine_retention_set(struct engine_txn *txn, uint64_t partition,
 			 const struct engine_retention *retention, bool administrator);
 
@@ -278,6 +286,15 @@ int engine_retention_set(struct engine_txn *txn, uint64_t partition,
  * recorded as of later than the clock says. -EINVAL: something was changed before.
  */
 int engine_time_epoch(struct engine_txn *txn);
+
+/*
+ * Puts on record how long the device has been open (options.h, running_ms), if at least `owed_ms`
+ * of that is not yet. To be called now and then: other commands do it at most once in a
+ * history_interval_ms, and a crash takes back what is not on record, so that locks last longer. Not
+ * inside a transaction. -ENOSPC, -EIO: later is as good.
+ */
+#define ENGINE_KEEP_TIME_MS 60000
+int engine_keep_time(struct engine *engine, uint64_t owed_ms);
 
 /* ---- clones (ENGINE_HAS_CLONES) ---- */
 

@@ -47,7 +47,13 @@ struct engine_options {
 	 */
 	uint32_t history_interval_ms;
 	uint64_t (*clock_ms)(void *); /* milliseconds since 1970 UTC; NULL = the system's clock */
-	void *clock_context;
+	/*
+	 * A clock that nobody can set, from wherever, in milliseconds. Device time goes on by it
+	 * while the engine is open: locks count in it. NULL: `clock_ms` if that is given, of which
+	 * only what goes forward counts; otherwise the system's monotonic clock.
+	 */
+	uint64_t (*running_ms)(void *);
+	void *clock_context; /* of both */
 };
 
 /*

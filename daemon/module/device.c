@@ -9,6 +9,7 @@
 #include "daemon/module/attendant.h"
 #include "daemon/module/time_epoch.h"
 #include "daemon/module/unlock.h"
+#include "engine/history.h"
 #include "nand/live.h"
 
 /* One programs while the other waits for the host's storage. */
@@ -24,7 +25,7 @@ struct device {
 
 /*
  * On the attendant's thread: looks for new settings of the emulated flash, ends of locks, and new
- * time epochs.
+ * time epochs. The device keeps account of the time meanwhile, whether or not anybody uses it.
  */
 static void look_beside_image(void *context)
 {
@@ -33,6 +34,8 @@ static void look_beside_image(void *context)
 	nand_take_settings(device->nand, &device->settings);
 	unlock_take(device->engine, device->image);
 	time_epoch_take(device->engine, device->image);
+	if (engine_capabilities(device->engine) & ENGINE_HAS_RETENTION)
+		engine_keep_time(device->engine, ENGINE_KEEP_TIME_MS);
 }
 
 static int open_layers(struct device *device, const struct nand_options *nand,

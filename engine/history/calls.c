@@ -2,6 +2,7 @@
 /* Fills the table through which objects call history. */
 #include "engine/history/calls.h"
 
+#include "engine/history/left_out.h"
 #include "engine/history/locks.h"
 #include "engine/history/merge.h"
 #include "engine/history/moments.h"
@@ -33,11 +34,29 @@ static bool keeps_nothing(const struct engine *engine, const struct partition *p
 	return history_keeps_nothing(history_policy(engine, partition->history));
 }
 
+/* With what else is put of the device's history, and anew after a format. */
+static int note_device_time(struct engine_txn *txn)
+{
+	struct partition *root;
+	int result = partition_get(txn->engine, 0, &root);
+
+	if (result)
+		return result;
+	if (txn->formats)
+		partition_mark_history(txn, root);
+	if (root->history_changed)
+		root->history->device.passed_ms = device_time_note(txn->engine);
+	partition_release(txn->engine, root);
+	return 0;
+}
+
 static int put_last(struct engine_txn *txn)
 {
 	int result = txn->object_rolled_back && txn->data_put ? hidden_follow(txn) : 0;
 
-	return result ? result : times_note(txn);
+	if (!result)
+		result = times_note(txn);
+	return result ? result : note_device_time(txn);
 }
 
 static void note_aborted(struct engine_txn *txn)
@@ -60,6 +79,7 @@ const struct history_calls history_calls = {
 	.put = history_put,
 	.written_bytes = written_bytes,
 	.keeps_nothing = keeps_nothing,
+	.shows = left_out_reaches,
 	.indices = history_indices,
 	.remove = retention_forget,
 	.format = locks_check_all,

@@ -66,6 +66,10 @@ uint32_t history_encode(const struct history *history, uint16_t index, uint8_t *
 	put_le48(to + 250, device->time_epoch_ms);
 	put_le48(to + 256, device->intervals_floor);
 	put_le48(to + 262, device->left_since);
+	put_le48(to + 268, device->passed_ms);
+	put_le48(to + 274, device->reclaimed_ms);
+	put_le48(to + 280, device->spared_ms);
+	put_le48(to + 286, device->slots_ms);
 	return HISTORY_DEVICE_BYTES;
 }
 
@@ -91,6 +95,10 @@ static int decode_device(struct device_history *device, const uint8_t *from)
 		.time_epoch_ms = get_le48(from + 250),
 		.intervals_floor = get_le48(from + 256),
 		.left_since = get_le48(from + 262),
+		.passed_ms = get_le48(from + 268),
+		.reclaimed_ms = get_le48(from + 274),
+		.spared_ms = get_le48(from + 280),
+		.slots_ms = get_le48(from + 286),
 	};
 	return device->hidden_chunks > HIDDEN_CHUNKS_MAX || device->times_first > device->times
 		       ? -EBADMSG
@@ -256,8 +264,8 @@ int history_horizon(struct engine *engine, const struct history *history,
 	const struct engine_retention *policy = history_policy(engine, history);
 	uint64_t floor = history->floor;
 	uint64_t judged = device->device.judged_ms, certain = 0;
-	uint64_t limit = locks_keep_all(policy, judged)       ? 0
-			 : policy->kind == ENGINE_RETAIN_NONE ? engine->committed
+	uint64_t limit = locks_keep_all(policy, device->device.reclaimed_ms) ? 0
+			 : policy->kind == ENGINE_RETAIN_NONE                ? engine->committed
 							      : device->device.reclaimed;
 	int result = 0;
 

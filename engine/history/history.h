@@ -14,9 +14,9 @@
 #include "engine/history.h"
 #include "engine/objects/objects.h"
 
-#define HISTORY_FORMAT       8
+#define HISTORY_FORMAT       9
 #define HISTORY_BYTES        168
-#define HISTORY_DEVICE_BYTES 268
+#define HISTORY_DEVICE_BYTES 292
 
 /* What only the whole device has. */
 struct device_history {
@@ -27,7 +27,11 @@ struct device_history {
 	uint64_t intervals_floor; /* of the device's intervals */
 	uint64_t left_since;      /* from here on partitions may be left out; 0: none ever was */
 	uint64_t judged_ms;       /* up to when ages count */
-	uint64_t locked_until_ms; /* the latest lock of any partition */
+	uint64_t reclaimed_ms;    /* device time at which `reclaimed` was raised last */
+	uint64_t locked_until_ms; /* the latest lock of any partition, in device time */
+	uint64_t passed_ms;       /* device time when this was put */
+	uint64_t spared_ms;       /* of ENGINE_SPARED: see device_time.h, struct pace */
+	uint64_t slots_ms;        /* of slots */
 	uint32_t hidden_chunks;   /* of the table of hidden intervals */
 	uint32_t lossy;           /* partitions whose own policy gives history up */
 	uint32_t particular;      /* partitions with a policy of their own, removed ones too */
@@ -44,6 +48,10 @@ struct history {
 	uint32_t next_version;     /* the number of the next version, if no kept one has it */
 	bool particular;           /* has a policy of its own; otherwise the device's counts */
 	bool is_clone;             /* the partition began as a clone */
+	/*
+	 * Its lock is here in device time, and stays when it is over: what was given up since
+	 * counts from then on.
+	 */
 	struct engine_retention retention;
 	uint64_t written_bytes; /* put since the last version; see written.h */
 	uint64_t floor;         /* a bound: only versions are kept of what is older */

@@ -94,14 +94,20 @@ int left_out_follow(struct engine_txn *txn, struct partition *root, struct parti
 
 /* ---- one moment of the device ---- */
 
-/* 0 or -ENOENT: it was left out, and neither a version nor its own policy keeps the moment. */
+/* Neither a version nor its own policy keeps a moment that leaves it out. */
+int left_out_reaches(struct engine *engine, struct partition *partition, uint64_t bound)
+{
+	return is_left_out(partition->history, bound) ? history_reaches(engine, partition, bound)
+						      : 0;
+}
+
 static int check_index(struct engine *engine, uint16_t index, uint64_t bound)
 {
 	struct source source;
 	int result = source_open(engine, index, &source);
 
-	if (!result && is_left_out(source.partition->history, bound))
-		result = history_reaches(engine, source.partition, bound);
+	if (!result)
+		result = left_out_reaches(engine, source.partition, bound);
 	if (source.partition)
 		source_close(engine, &source);
 	return result;

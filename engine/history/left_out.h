@@ -42,6 +42,12 @@ int left_out_follow(struct engine_txn *txn, struct partition *root, struct parti
  */
 int left_out_check(struct engine *engine, uint64_t id, uint64_t bound);
 
+/*
+ * The same by what a partition's own history says, whoever had its ID then. 0: it is part of the
+ * moment, there or not.
+ */
+int left_out_reaches(struct engine *engine, struct partition *partition, uint64_t bound);
+
 /* An element of the table of partitions. is_nothing: its index has another owner, or none. */
 struct left_out_element {
 	uint64_t element;

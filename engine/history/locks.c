@@ -4,6 +4,9 @@
 
 #include "common/bytes.h"
 
+/* Of two clocks that may not agree. */
+#define SAME_DAY_MS 60000
+
 /* ---- policies ---- */
 
 static bool is_unlimited(const struct engine_retention *policy)
@@ -12,10 +15,48 @@ static bool is_unlimited(const struct engine_retention *policy)
 	       (policy->kind == ENGINE_RETAIN_SNAPSHOTS && !policy->keep_all_ms);
 }
 
-bool locks_keep_all(const struct engine_retention *policy, uint64_t now_ms)
+bool locks_hold(struct engine_txn *txn, const struct history *history)
+{
+	return history_policy(txn->engine, history)->locked_until_ms > device_time_of(txn);
+}
+
+bool locks_keep_all(const struct engine_retention *policy, uint64_t device_ms)
 {
 	return policy->kind == ENGINE_RETAIN_ALL ||
-	       (policy->locked_until_ms > now_ms && is_unlimited(policy));
+	       (policy->locked_until_ms >= device_ms && is_unlimited(policy));
+}
+
+static uint64_t add(uint64_t a, uint64_t b)
+{
+	return a + min_u64(b, UINT64_MAX - a);
+}
+
+struct engine_retention locks_to_store(struct engine_txn *txn, const struct engine_retention *now,
+				       const struct engine_retention *wanted)
+{
+	uint64_t device_ms = device_time_of(txn),
+		 until_ms = min_u64(now->locked_until_ms, device_ms);
+	struct engine_retention stored = *wanted;
+
+	if (wanted->locked_until_ms > txn->time_ms) {
+		until_ms = add(device_ms, wanted->locked_until_ms - txn->time_ms);
+		if (until_ms < now->locked_until_ms &&
+		    add(until_ms, SAME_DAY_MS) >= now->locked_until_ms)
+			until_ms = now->locked_until_ms;
+	}
+	stored.locked_until_ms = until_ms;
+	return stored;
+}
+
+struct engine_retention locks_to_tell(struct engine_txn *txn, const struct engine_retention *stored)
+{
+	struct engine_retention told = *stored;
+	uint64_t device_ms = device_time_of(txn);
+
+	told.locked_until_ms = stored->locked_until_ms > device_ms
+				       ? add(txn->time_ms, stored->locked_until_ms - device_ms)
+				       : 0;
+	return told;
 }
 
 /* How much a kind keeps. */
@@ -38,6 +79,33 @@ bool locks_keeps_less(const struct engine_retention *now, const struct engine_re
 					  now->keep_interval_ms % wanted->keep_interval_ms != 0));
 }
 
+/* ---- device time ---- */
+
+static int mark(struct engine_txn *txn, struct partition *root, void *context)
+{
+	(void)context;
+	partition_mark_history(txn, root);
+	return 0;
+}
+
+int locks_keep_time(struct engine *engine, uint64_t owed_ms)
+{
+	int result;
+
+	if (device_time_owed(engine) < owed_ms)
+		return 0;
+	turn_take(&engine->turn);
+	engine->history->make_space(engine, ENGINE_HISTORY);
+	result = engine_aside(engine, mark, NULL);
+	turn_give(&engine->turn);
+	return result;
+}
+
+int engine_keep_time(struct engine *engine, uint64_t owed_ms)
+{
+	return locks_keep_time(engine, owed_ms);
+}
+
 /* ---- rollbacks of the device ---- */
 
 /* -EPERM: a partition of the present is not there at `bound`, and its retention is locked. */
@@ -50,7 +118,7 @@ static int check_partition(struct engine_txn *txn, uint64_t id, uint64_t bound)
 
 	if (result)
 		return result;
-	if (history_policy(engine, partition->history)->locked_until_ms > txn->time_ms) {
+	if (locks_hold(txn, partition->history)) {
 		result = partition_index_as_of(engine, id, bound, &index);
 		if (result == -ENOENT || (!result && index != partition->index))
 			result = -EPERM;
@@ -86,7 +154,7 @@ int locks_check_rollback(struct engine_txn *txn, uint64_t bound)
 
 	if (result)
 		return result;
-	if (root->history->device.locked_until_ms > txn->time_ms)
+	if (root->history->device.locked_until_ms > device_time_of(txn))
 		result = check_each(txn, root, check_partition, bound);
 	partition_release(txn->engine, root);
 	return result;
@@ -100,7 +168,7 @@ static int check_unlocked(struct engine_txn *txn, uint64_t id, uint64_t bound)
 	(void)bound;
 	if (result)
 		return result;
-	if (partition->history->retention.locked_until_ms > txn->time_ms)
+	if (partition->history->retention.locked_until_ms > device_time_of(txn))
 		result = -EPERM;
 	partition_release(txn->engine, partition);
 	return result;
@@ -116,13 +184,13 @@ int locks_check_all(struct engine_txn *txn)
 	if (partition_get(txn->engine, 0, &root))
 		return 0;
 	device = &root->history->device;
-	if (root->history->retention.locked_until_ms > txn->time_ms)
+	if (root->history->retention.locked_until_ms > device_time_of(txn))
 		result = -EPERM;
 	/*
-	 * The latest lock may have been of one that was removed when it was over, by a clock that
-	 * has been set back since.
+	 * The latest lock may have been of one that was removed when it was over, and a crash has
+	 * taken back some of the time that had passed then.
 	 */
-	else if (device->locked_until_ms > txn->time_ms)
+	else if (device->locked_until_ms > device_time_of(txn))
 		result = check_each(txn, root, check_unlocked, 0) ? -EPERM : 0;
 	partition_release(txn->engine, root);
 	return result;

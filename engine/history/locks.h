@@ -5,14 +5,32 @@
 
 #include "engine/history/past.h"
 
-/*
- * Whether a policy keeps every moment at `now_ms`. A lock keeps all that the policy does not limit:
- * until it ends, the kind `snapshots` without keep_all_ms counts as `all`, since otherwise any
- * write could give up what is locked.
- */
-bool locks_keep_all(const struct engine_retention *policy, uint64_t now_ms);
+/* As engine_keep_time. */
+int locks_keep_time(struct engine *engine, uint64_t owed_ms);
 
-/* Whether `wanted` keeps less than `now`, which is locked. */
+/* Whether a partition, or the device, is locked. */
+bool locks_hold(struct engine_txn *txn, const struct history *history);
+
+/*
+ * Whether a policy has kept every moment when history was given up at `device_ms`. A lock keeps all
+ * that the policy does not limit: until it ends, the kind `snapshots` without keep_all_ms counts as
+ * `all`, since otherwise any write could give up what is locked. What it kept stays until history
+ * is given up once more.
+ */
+bool locks_keep_all(const struct engine_retention *policy, uint64_t device_ms);
+
+/*
+ * A policy as it is stored, with its lock in device time, and as callers give and get it, with the
+ * day on which the lock ends if the device runs until then. A lock that is over, or that an
+ * administrator ends, is stored as one that has ended then. One that would end within the minute
+ * before the present one does is the same day by another clock, and ends as the present one.
+ */
+struct engine_retention locks_to_store(struct engine_txn *txn, const struct engine_retention *now,
+				       const struct engine_retention *wanted);
+struct engine_retention locks_to_tell(struct engine_txn *txn,
+				      const struct engine_retention *stored);
+
+/* Whether `wanted` keeps less than `now`, which is locked. Both as stored. */
 bool locks_keeps_less(const struct engine_retention *now, const struct engine_retention *wanted);
 
 /*

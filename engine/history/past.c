@@ -68,6 +68,7 @@ int past_learn(struct engine *engine)
 	engine->committed =
 		min_u64(statistics.committed_sequence, slot_end(device.device.slot_sequence));
 	engine->committed_ms = device.device.slot_ms;
+	device_time_go_on(engine, device.device.passed_ms);
 	if (engine->committed > SEQUENCES_WARNED_AT)
 		log_line(LOG_LEVEL_WARNING,
 			 "%s: %" PRIu64

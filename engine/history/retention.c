@@ -33,11 +33,13 @@ static bool is_lossy(const struct history *history)
  * How much a policy of its own leaves of the moments of the device: the less, the higher. One that
  * is inherited takes none.
  */
-static int loss_of(const struct history *history)
+enum loss { NO_LOSS, LOSSY, LEFT_OUT };
+
+static enum loss loss_of(const struct history *history)
 {
 	if (history->particular && history->retention.kind == ENGINE_RETAIN_NONE)
-		return 2;
-	return is_lossy(history) ? 1 : 0;
+		return LEFT_OUT;
+	return is_lossy(history) ? LOSSY : NO_LOSS;
 }
 
 /*
@@ -103,7 +105,7 @@ int engine_retention_get(struct engine_txn *txn, uint64_t id, struct engine_rete
 
 	if (result)
 		return result;
-	*retention = *history_policy(engine, partition->history);
+	*retention = locks_to_tell(txn, history_policy(engine, partition->history));
 	partition_release(engine, partition);
 	return 0;
 }
@@ -189,16 +191,18 @@ static int set_policy(struct engine_txn *txn, struct partition *root, struct par
 {
 	struct history *history = partition->history;
 	const struct engine_retention *now = history_policy(txn->engine, history);
-	const struct history wanted = { .particular = true, .retention = *retention };
-	bool locked = now->locked_until_ms > txn->time_ms, unlocks;
+	const struct engine_retention stored = locks_to_store(txn, now, retention);
+	const struct history wanted = { .particular = true, .retention = stored };
+	bool unlocks = stored.locked_until_ms < now->locked_until_ms;
+	bool begins_to_keep = history_keeps_nothing(now) && !history_keeps_nothing(&stored);
 	uint64_t horizon;
 	int result;
 
-	if (locked && !administrator && locks_keeps_less(now, retention))
+	if (!administrator && locks_hold(txn, history) && locks_keeps_less(now, &stored))
 		return -EPERM;
 	/* The moments of the whole device are those that all partitions keep. */
 	if (!administrator && partition != root && loss_of(&wanted) > loss_of(history) &&
-	    root->history->retention.locked_until_ms > txn->time_ms)
+	    root->history->retention.locked_until_ms > device_time_of(txn))
 		return -EPERM;
 	/*
 	 * Going there and back begins a slot each time, and can be done any number of times. So it
@@ -206,19 +210,21 @@ static int set_policy(struct engine_txn *txn, struct partition *root, struct par
 	 */
 	if (administrator)
 		txn_raise_room(txn, RECORD_ROOM_UPKEEP);
-	else if (!history_keeps_nothing(now) || history_keeps_nothing(retention))
+	else if (!begins_to_keep)
 		txn_raise_room(txn, RECORD_ROOM_RESCUE);
-	unlocks = retention->locked_until_ms < now->locked_until_ms;
 	result = floor_of_new(txn, root, partition, retention, &horizon);
 	if (!result)
 		result = partitions_limit_dirty(txn);
 	if (result)
 		return result;
-	result = take_policy(txn, root, partition, retention, horizon);
+	/* The device's moments show it from here on, or no longer. */
+	if (begins_to_keep || (loss_of(&wanted) == LEFT_OUT) != (loss_of(history) == LEFT_OUT))
+		txn->is_moment = true;
+	result = take_policy(txn, root, partition, &stored, horizon);
 	if (result)
 		return result;
 	if (partition == root)
-		change_policy_of_device(txn, retention);
+		change_policy_of_device(txn, &stored);
 	return unlocks ? retention_recount(txn, root) : 0;
 }
 
@@ -245,7 +251,7 @@ int retention_forget(struct engine_txn *txn, struct partition *root, struct part
 	const struct history *history = partition->history;
 	int result = 0;
 
-	if (history_policy(txn->engine, history)->locked_until_ms > txn->time_ms)
+	if (locks_hold(txn, history))
 		return -EPERM;
 	if (!history->particular)
 		return 0;
@@ -319,8 +325,7 @@ int engine_history(struct engine_txn *txn, uint64_t id, struct engine_history *h
 static bool speaks_of_ages(const struct engine *engine, const struct device_history *device)
 {
 	return device->particular || engine->past->policy.keep_all_ms ||
-	       engine->past->policy.keep_interval_ms ||
-	       engine->past->policy.locked_until_ms > device->judged_ms;
+	       engine->past->policy.keep_interval_ms;
 }
 
 static int note_judged(struct engine_txn *txn, struct partition *root, void *context)
@@ -392,22 +397,23 @@ static int give_up_oldest(struct engine_txn *txn, struct partition *root, void *
 {
 	struct engine *engine = txn->engine;
 	struct device_history *device = &root->history->device;
-	uint64_t bound;
+	uint64_t bound, device_ms = device_time_of(txn);
 	int result;
 
 	/*
 	 * While no policy gives up for space, the bound stays. Otherwise history would be lost at
 	 * once when the lock ends, and nobody would have had the space.
 	 */
-	if (device->lossy == 0 && locks_keep_all(&engine->past->policy, device->judged_ms))
+	if (device->lossy == 0 && locks_keep_all(&engine->past->policy, device_ms))
 		return -EAGAIN;
 	result = find_bound(engine, root->history, context, &bound);
 	if (result)
 		return result;
 	device->reclaimed = bound;
+	device->reclaimed_ms = device_ms;
 	partition_mark_history(txn, root);
 	/* Others may still ask for older times. */
-	if (speaks_of_ages(engine, device) || engine->past->policy.kind != ENGINE_RETAIN_SNAPSHOTS)
+	if (speaks_of_ages(engine, device) || locks_keep_all(&engine->past->policy, device_ms))
 		return 0;
 	return times_forget(txn, root, bound);
 }

@@ -28,14 +28,22 @@ static void forget(struct engine_txn *txn, struct partition *partition)
 /*
  * The device keeps each rollback of what is locked, so only a limited number of them can follow.
  * Without a lock any number can, one taking the place of another: these leave the locked ones their
- * room.
+ * room. Who ends a lock to go back finds it, too.
  */
-static void raise_room(struct engine_txn *txn, const struct partition *partition)
+static int raise_room(struct engine_txn *txn, const struct partition *partition)
 {
-	bool is_locked = history_policy(txn->engine, partition->history)->locked_until_ms >
-			 txn->time_ms;
+	const struct engine_retention *policy = history_policy(txn->engine, partition->history);
+	struct partition *root;
+	bool is_kept;
+	int result = partition_get(txn->engine, 0, &root);
 
-	txn_raise_room(txn, is_locked ? RECORD_ROOM_RESCUE : RECORD_ROOM_RETURN);
+	if (result)
+		return result;
+	is_kept = policy->locked_until_ms &&
+		  policy->locked_until_ms >= root->history->device.reclaimed_ms;
+	partition_release(txn->engine, root);
+	txn_raise_room(txn, is_kept ? RECORD_ROOM_RESCUE : RECORD_ROOM_RETURN);
+	return 0;
 }
 
 /* Rolls back what `partition` stands for, which is released. */
@@ -48,7 +56,7 @@ static int roll_back(struct engine_txn *txn, struct partition *partition, uint64
 	struct left_out left_out = { 0 };
 	int result = of_device ? left_out_find(engine, bound, &left_out) : 0;
 
-	txn->changed = txn->rolled_back = txn->forgets_accesses = true;
+	txn->changed = txn->is_moment = txn->rolled_back = txn->forgets_accesses = true;
 	txn->forgets_states = true;
 	txn->accesses_of = partition->id;
 	if (!result)
@@ -88,7 +96,7 @@ int engine_rollback(struct engine_txn *txn, uint64_t id, struct engine_moment to
 	if (!result && id == 0)
 		result = locks_check_rollback(txn, bound);
 	if (!result)
-		raise_room(txn, partition);
+		result = raise_room(txn, partition);
 	onode_free(txn->old.onode);
 	txn->old = (struct old_view){ 0 };
 	if (!result)

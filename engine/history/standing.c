@@ -432,12 +432,12 @@ static int has_work(struct engine *engine, bool *has)
 
 /* ---- giving up what only partitions that are gone keep ---- */
 
-static bool may_give_up(const struct engine *engine, const struct source *source)
+static bool may_give_up(struct engine *engine, const struct source *source)
 {
 	const struct history *history = source->partition->history;
 
 	return source->is_gone && (history->versions.count || history->particular) &&
-	       history_policy(engine, history)->locked_until_ms <= engine_time_now(engine);
+	       history_policy(engine, history)->locked_until_ms <= device_time_now(engine);
 }
 
 /* From here on the device's policy counts for it; what it has not kept does not come back. */

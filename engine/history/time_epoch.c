@@ -94,7 +94,7 @@ static int begin_time_epoch(struct engine_txn *txn, struct partition *root)
 		return result;
 	device->time_epoch_sequence = txn->sequence;
 	device->time_epoch_ms = txn->time_ms;
-	txn->changed = txn->begins_time_epoch = true;
+	txn->changed = txn->is_moment = txn->begins_time_epoch = true;
 	return 0;
 }
 

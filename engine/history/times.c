@@ -351,10 +351,10 @@ int times_note(struct engine_txn *txn)
 	int result;
 
 	/*
-	 * What is noted for merging may be noted every second on a full device, and must
-	 * not grow by it.
+	 * What is noted for merging, or of versions and policies, may be noted every second on a
+	 * full device, and must not grow by it.
 	 */
-	if (txn->is_aside || (txn->put_bytes == 0 && engine->partitions.dirty_entries == 0))
+	if (!txn->is_moment)
 		return 0;
 	result = partition_get(engine, 0, &root);
 	if (result)

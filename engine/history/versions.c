@@ -277,6 +277,7 @@ static int make_version(struct engine_txn *txn, struct partition *partition, con
 		written_restart(txn->engine, partition);
 		partition->version = (uint16_t)history->next_version;
 	}
+	txn->is_moment = true;
 	partition_mark_history(txn, partition);
 	return 0;
 }
@@ -542,7 +543,7 @@ int engine_version_drop(struct engine_txn *txn, uint64_t id, uint32_t version)
 	txn_raise_room(txn, RECORD_ROOM_RESCUE);
 	if (id == 0)
 		result = locks_check_all(txn);
-	else if (history_policy(engine, partition->history)->locked_until_ms > txn->time_ms)
+	else if (locks_hold(txn, partition->history))
 		result = -EPERM;
 	if (!result)
 		result = drop_version(txn, partition, version);

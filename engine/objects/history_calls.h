@@ -39,6 +39,12 @@ struct history_calls {
 	/* Whether no moments of a partition are kept but versions. */
 	bool (*keeps_nothing)(const struct engine *engine, const struct partition *partition);
 
+	/*
+	 * Whether a current partition can be read as of a bound. -ENOENT: the moments of the device
+	 * that leave it out tell nothing of it, nor does one of its own.
+	 */
+	int (*shows)(struct engine *engine, struct partition *partition, uint64_t bound);
+
 	/* ---- partitions that go ---- */
 
 	/* Indices that are taken: history gives them free when nothing shows their owners. */

@@ -12,6 +12,7 @@
 
 #include "engine/history.h"
 #include "engine/objects/access_times.h"
+#include "engine/objects/device_time.h"
 #include "engine/objects/history_calls.h"
 #include "engine/objects/kept.h"
 #include "engine/objects/keys.h"
@@ -84,7 +85,8 @@ struct engine {
 	struct lineage lineage;
 	uint64_t committed, committed_ms; /* the last transaction that put anything */
 	uint64_t numbered;                /* the last transaction since the engine was opened */
-	uint64_t slot_ms;                 /* when the present slot began, as the clock said */
+	struct device_time device_time;
+	uint64_t slot_ms;   /* when the present slot began, as the clock said */
 	bool slot_over;     /* the next writing transaction begins a slot; atomic: readers set it */
 	uint64_t put_bytes; /* of all records ever; a crash may take some of it back */
 	struct written *written; /* by partition index */
@@ -146,6 +148,12 @@ struct engine_txn {
 	bool bypass;
 	bool is_aside; /* the engine's own, of what merging needs: see engine_aside */
 	bool changed;  /* anything but version numbers */
+	/*
+	 * After it something reads otherwise, so its slot is on record. What only notes something
+	 * about history takes the place of what it noted before, and none of a full device's room
+	 * for good.
+	 */
+	bool is_moment;
 	bool partitions_created, partitions_removed;
 	/*
 	 * Highest generation of a node of the collections that it removed: one that it makes under
@@ -154,8 +162,9 @@ struct engine_txn {
 	 */
 	uint32_t members_generation;
 	uint64_t time_ms;
-	uint64_t since;    /* of reading ones: see turn_share */
-	uint64_t sequence; /* of writing transactions, otherwise 0 */
+	uint64_t device_ms; /* device time; 0: nobody has asked for it yet */
+	uint64_t since;     /* of reading ones: see turn_share */
+	uint64_t sequence;  /* of writing transactions, otherwise 0 */
 	struct record_writer writer;
 	uint64_t put_bytes; /* records and their headers */
 	struct written_parts written;

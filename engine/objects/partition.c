@@ -252,14 +252,17 @@ int partition_as_of(struct engine *engine, uint64_t id, uint64_t bound, struct p
 	*partition = (struct partition){ 0 };
 	/*
 	 * Most of them have the index that they had, and the table need not be read. An earlier
-	 * owner of the index may have had the ID, too.
+	 * owner of the index may have had the ID, too. Where a moment leaves it out, its states may
+	 * not tell that it was gone.
 	 */
 	if (id && partition_get(engine, id, &current) == 0) {
 		uint64_t created_sequence = current->created_sequence;
 
 		index = current->index;
+		result = engine->history->shows(engine, current, bound);
 		partition_release(engine, current);
-		result = partition_state_of(engine->store, index, bound, partition);
+		if (!result)
+			result = partition_state_of(engine->store, index, bound, partition);
 		if (!result && partition->id == id &&
 		    partition->created_sequence == created_sequence)
 			return 0;
@@ -346,7 +349,7 @@ int partition_put_dirty(struct engine_txn *txn)
 
 void partition_mark(struct engine_txn *txn, struct partition *partition)
 {
-	partition->state_changed = true;
+	partition->state_changed = txn->is_moment = true;
 	cache_mark_dirty(&txn->engine->partitions, &partition->entry);
 }
 

@@ -84,8 +84,10 @@ static void count_put(void *context, const struct record_key *key, uint64_t byte
 
 	flush_beside_serve(txn->engine);
 	txn->put_bytes += bytes;
-	if (!key_is_timeless(key))
-		written_add(&txn->written, key->partition, bytes);
+	if (key_is_timeless(key))
+		return;
+	txn->is_moment = true;
+	written_add(&txn->written, key->partition, bytes);
 }
 
 /* What follows when the store has begun a transaction. */
@@ -140,7 +142,9 @@ int txn_begin_slot(struct engine_txn *txn)
 	return 0;
 }
 
-int engine_begin(struct engine *engine, enum engine_mode mode, struct engine_txn **begun)
+/* As engine_begin; `space`: as whose transaction it looks for space before. */
+static int begin_as(struct engine *engine, enum engine_mode mode, enum engine_mode space,
+		    struct engine_txn **begun)
 {
 	struct engine_txn *txn = txn_new(engine, mode);
 
@@ -154,7 +158,7 @@ int engine_begin(struct engine *engine, enum engine_mode mode, struct engine_txn
 		if (mode == ENGINE_WRITE || mode == ENGINE_FREE)
 			sealer_wait(engine);
 		turn_take(&engine->turn);
-		engine->history->make_space(engine, mode);
+		engine->history->make_space(engine, space);
 	}
 	txn->time_ms = engine_time_now(engine);
 	if (mode == ENGINE_READ)
@@ -167,6 +171,11 @@ int engine_begin(struct engine *engine, enum engine_mode mode, struct engine_txn
 	}
 	begin_writing(txn);
 	return 0;
+}
+
+int engine_begin(struct engine *engine, enum engine_mode mode, struct engine_txn **begun)
+{
+	return begin_as(engine, mode, mode, begun);
 }
 
 void engine_bypass_timestamps(struct engine_txn *txn, bool bypass)
@@ -212,8 +221,8 @@ static void note_committed(struct engine_txn *txn)
 	struct engine *engine = txn->engine;
 
 	engine->put_bytes += txn->put_bytes;
-	/* What is noted for merging alone is no moment: to whoever looks back it has not been. */
-	if (!txn->put_bytes || txn->is_aside)
+	/* What is only noted is no moment: to whoever looks back it has not been. */
+	if (!txn->is_moment)
 		return;
 	if (slot_begin(txn->sequence) != slot_begin(engine->committed)) {
 		if (txn->begins_time_epoch)
@@ -251,7 +260,7 @@ static int put_and_commit(struct engine_txn *txn)
 		result = idset_put_dirty(&engine->nodes, &txn->writer);
 	if (!result)
 		result = written_mark(txn);
-	assert(!txn->is_aside || txn->written.count == 0);
+	assert(!txn->is_aside || !txn->is_moment);
 	if (!result)
 		result = engine->history->commit(txn);
 	if (!result)
@@ -454,7 +463,8 @@ void engine_settle_accesses(struct engine *engine, uint32_t most)
 	struct engine_txn *txn;
 
 	for (; rounds && access_times_count(&engine->accesses) > most; rounds--) {
-		int result = engine_begin(engine, ENGINE_WRITE, &txn);
+		/* They take little, and no history is given up for them. */
+		int result = begin_as(engine, ENGINE_WRITE, ENGINE_HISTORY, &txn);
 
 		if (result)
 			return;

@@ -15,9 +15,18 @@ uint64_t clock_of(void *fixture)
 	return ((struct fixture *)fixture)->now;
 }
 
+static uint64_t running_of(void *context)
+{
+	const struct fixture *f = context;
+
+	return f->now - f->jumped;
+}
+
 struct engine_options options_of(struct fixture *f)
 {
-	struct engine_options options = { .clock_ms = clock_of, .clock_context = f };
+	struct engine_options options = { .clock_ms = clock_of,
+					  .running_ms = running_of,
+					  .clock_context = f };
 
 	if (!f->memory) {
 		options.muninn.rows = 2;

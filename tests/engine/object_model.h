@@ -113,7 +113,7 @@ struct object_model {
 	bool bypass;
 	bool went_back;                 /* in the open transaction */
 	struct engine_retention policy; /* of the device */
-	uint64_t locked_until_ms;       /* the latest lock that ever was */
+	uint64_t locked_until_ms;       /* the latest lock that ever was, in device time */
 	struct model_clock clock;
 	struct model_partition partitions[MODEL_PARTITIONS];
 	struct model_moment moments[MODEL_MOMENTS];

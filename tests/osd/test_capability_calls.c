@@ -175,6 +175,9 @@ IN_FRONT(ENGINE_HAS_ROLLBACK, int, engine_log_next,
 	  struct engine_modification *modification),
 	 (txn, partition, object, below, modification))
 
+IN_FRONT(ENGINE_HAS_RETENTION, int, engine_keep_time, (struct engine *engine, uint64_t owed_ms),
+	 (engine, owed_ms))
+
 IN_FRONT(ENGINE_HAS_DIFFERENCES | at(from) | at(to), int, engine_diff_next,
 	 (struct engine_txn *txn, uint64_t partition, struct engine_moment from,
 	  struct engine_moment to, struct engine_diff_cursor *cursor,

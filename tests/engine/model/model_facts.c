@@ -32,6 +32,7 @@ static void add_facts(struct model_run *run, uint64_t partition, struct model_fa
 {
 	struct engine_retention retention;
 	struct engine_clone clone = { 0 };
+	uint64_t locked_until_ms;
 	int result;
 
 	add_versions(run, partition, &facts->versions);
@@ -40,7 +41,9 @@ static void add_facts(struct model_run *run, uint64_t partition, struct model_fa
 	ADD(facts->retention, retention.keep_all_ms);
 	ADD(facts->retention, retention.keep_interval_ms);
 	ADD(facts->retention, retention.keep_interval_for_ms);
-	ADD(facts->retention, retention.locked_until_ms);
+	/* As it is stored: the day on which it ends hangs on the clock. */
+	locked_until_ms = locks_stored(run, partition);
+	ADD(facts->retention, locked_until_ms);
 	if (!partition)
 		return;
 	result = answer(run, engine_clone_get(run->txn, partition, &clone));

@@ -70,7 +70,7 @@ static void note_moment(struct model_run *run)
 	uint64_t sequence;
 
 	/* So far behind the last commit that this is certain after a crash too. */
-	model_run_set_clock(run, run->now_ms + 1500);
+	model_run_pass(run, 1500);
 	assert_int_equal(answer(run, engine_begin(run->engine, ENGINE_READ, &run->txn)), 0);
 	assert_int_equal(answer(run, engine_moment_resolve(run->txn, 0, now, &sequence)), 0);
 	engine_abort(run->txn);
@@ -78,7 +78,7 @@ static void note_moment(struct model_run *run)
 	object_model_note_moment(
 		&run->model, MODEL_MOMENTS / 2 + (uint32_t)model_run_below(run, MODEL_MOMENTS / 2),
 		sequence, run->now_ms, 0);
-	model_run_set_clock(run, run->now_ms + 1);
+	model_run_pass(run, 1);
 }
 
 /* The device's versions are in the first slots. */
@@ -89,7 +89,7 @@ static void snapshot_device(struct model_run *run)
 	uint64_t sequence;
 	int result;
 
-	model_run_set_clock(run, run->now_ms + 1500);
+	model_run_pass(run, 1500);
 	begin(run, ENGINE_HISTORY, MODEL_DEVICE_SNAPSHOT);
 	result = answer(run, engine_snapshot(run->txn, 0, NULL, &version));
 	follow(run);
@@ -118,7 +118,7 @@ static void drop_version(struct model_run *run)
 	int result = answer(
 		run, engine_version_drop(run->txn, partition->id, partition->numbers[index]));
 
-	if (locks_hold(run, &partition->now))
+	if (locks_hold_for(run, &partition->now))
 		assert_int_equal(result, -EPERM);
 	else
 		assert_true(result == 0 || result == -ENOSPC || result == -EBUSY);
@@ -380,7 +380,7 @@ static void remove_partition(struct model_run *run, struct model_partition *part
 
 	begin(run, ENGINE_FREE, MODEL_REMOVE);
 	result = answer(run, engine_partition_remove(run->txn, partition->id, true));
-	if (locks_hold(run, &partition->now))
+	if (locks_hold_for(run, &partition->now))
 		assert_int_equal(result, -EPERM);
 	else
 		assert_true(result == 0 || result == -ENOSPC);
@@ -471,7 +471,7 @@ static void set_retention(struct model_run *run)
 	if (!finish(run, result))
 		return;
 	locks_set_policy(run, partition, &retention, administrator);
-	run->locks += retention.locked_until_ms > run->now_ms;
+	run->locks += locks_hold_for(run, state);
 	object_model_commit(&run->model);
 	run->lossy = true;
 }

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "common/bytes.h"
+#include "engine/history/history.h"
 #include "tests/engine/model/model_run.h"
 
 /* ---- what holds ---- */
@@ -24,10 +25,10 @@ const struct engine_retention *locks_policy(const struct object_model *model,
 
 static bool is_locked(const struct model_run *run, const struct engine_retention *policy)
 {
-	return policy->locked_until_ms > run->now_ms;
+	return policy->locked_until_ms > model_run_device_ms(run);
 }
 
-bool locks_hold(const struct model_run *run, const struct model_state *state)
+bool locks_hold_for(const struct model_run *run, const struct model_state *state)
 {
 	return is_locked(run, locks_policy(&run->model, state));
 }
@@ -47,7 +48,49 @@ uint64_t locks_latest(const struct object_model *model)
 
 bool locks_hold_anything(const struct model_run *run)
 {
-	return locks_latest(&run->model) > run->now_ms;
+	return locks_latest(&run->model) > model_run_device_ms(run);
+}
+
+/* Of a partition (0: of the device), by the engine. */
+uint64_t locks_stored(struct model_run *run, uint64_t id)
+{
+	struct partition *partition;
+	uint64_t until_ms;
+
+	assert_int_equal(answer(run, partition_get(run->engine, id, &partition)), 0);
+	until_ms = history_policy(run->engine, partition->history)->locked_until_ms;
+	partition_release(run->engine, partition);
+	return until_ms;
+}
+
+/*
+ * The model keeps locks in device time. One that is over, or that an administrator ends, stays;
+ * less than a minute earlier is the same day.
+ */
+static struct engine_retention to_store(const struct model_run *run,
+					const struct engine_retention *now,
+					const struct engine_retention *wanted)
+{
+	uint64_t device_ms = model_run_device_ms(run);
+	struct engine_retention stored = *wanted;
+
+	if (wanted->locked_until_ms <= run->now_ms) {
+		stored.locked_until_ms = min_u64(now->locked_until_ms, device_ms);
+		return stored;
+	}
+	stored.locked_until_ms = device_ms + wanted->locked_until_ms - run->now_ms;
+	if (stored.locked_until_ms < now->locked_until_ms &&
+	    stored.locked_until_ms + 60000 >= now->locked_until_ms)
+		stored.locked_until_ms = now->locked_until_ms;
+	return stored;
+}
+
+/* The day on which a lock ends; 0: there is none. */
+static uint64_t day_of(const struct model_run *run, const struct engine_retention *stored)
+{
+	return is_locked(run, stored)
+		       ? run->now_ms + stored->locked_until_ms - model_run_device_ms(run)
+		       : 0;
 }
 
 /* ---- what is refused ---- */
@@ -94,8 +137,9 @@ bool locks_refuse_policy(const struct model_run *run, const struct model_state *
 			 const struct engine_retention *wanted)
 {
 	const struct engine_retention *now = locks_policy(&run->model, state);
+	const struct engine_retention stored = to_store(run, now, wanted);
 
-	if (is_locked(run, now) && keeps_less(now, wanted))
+	if (is_locked(run, now) && keeps_less(now, &stored))
 		return true;
 	/*
 	 * The moments of a locked device are those that all partitions keep, so none begins to keep
@@ -110,23 +154,20 @@ bool locks_refuse_going_back(const struct model_run *run, const struct model_mom
 	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++) {
 		const struct model_state *now = &run->model.partitions[index].now;
 
-		if (now->self && locks_hold(run, now) &&
+		if (now->self && locks_hold_for(run, now) &&
 		    !object_model_is_same(now, &moment->states[index]))
 			return true;
 	}
 	return false;
 }
 
-/*
- * While the clock is ahead a lock may be over, and setting it back does not bring back what was
- * given up meanwhile.
- */
+/* What was kept may be given up from then on. */
 void locks_follow_clock(struct model_run *run)
 {
 	for (uint32_t index = 0; index < MODEL_PARTITIONS; index++) {
 		struct model_state *state = &run->model.partitions[index].now;
 
-		if (locks_policy(&run->model, state)->locked_until_ms <= run->now_ms)
+		if (!is_locked(run, locks_policy(&run->model, state)))
 			state->kept_from = 0;
 	}
 }
@@ -139,7 +180,7 @@ void locks_forget_kept(struct model_run *run)
 
 bool locks_may_hold_anything(const struct model_run *run)
 {
-	return run->model.locked_until_ms > run->now_ms;
+	return run->model.locked_until_ms > model_run_device_ms(run);
 }
 
 /* ---- policies ---- */
@@ -154,7 +195,7 @@ struct engine_retention locks_some_policy(struct model_run *run, const struct en
 	/* One that only goes further: as often as not a lock allows it. */
 	if (is_locked(run, now) && one_in(run, 2)) {
 		policy = *now;
-		policy.locked_until_ms += model_run_below(run, 5000);
+		policy.locked_until_ms = day_of(run, now) + model_run_below(run, 5000);
 		if (one_in(run, 2))
 			policy.keep_all_ms *= 2;
 		return policy;
@@ -188,7 +229,10 @@ void locks_set_policy(struct model_run *run, struct model_partition *partition,
 		      const struct engine_retention *policy, bool administrator)
 {
 	struct object_model *model = &run->model;
+	const struct engine_retention stored =
+		to_store(run, locks_policy(model, partition ? &partition->now : NULL), policy);
 
+	policy = &stored;
 	model->locked_until_ms = max_u64(model->locked_until_ms, policy->locked_until_ms);
 	if (partition) {
 		change_policy(run, &partition->now, administrator);
@@ -218,7 +262,7 @@ static void check_policy(struct model_run *run, uint64_t id, const struct engine
 	assert_int_equal(found.keep_all_ms, wanted->keep_all_ms);
 	assert_int_equal(found.keep_interval_ms, wanted->keep_interval_ms);
 	assert_int_equal(found.keep_interval_for_ms, wanted->keep_interval_for_ms);
-	assert_int_equal(found.locked_until_ms, wanted->locked_until_ms);
+	assert_int_equal(found.locked_until_ms, day_of(run, wanted));
 }
 
 void locks_check(struct model_run *run)
@@ -233,7 +277,7 @@ void locks_check(struct model_run *run)
 		if (!partition->now.self)
 			continue;
 		check_policy(run, partition->id, policy);
-		if (policy->locked_until_ms <= run->model.clock.highest || !is_unlimited(policy))
+		if (!is_locked(run, policy) || !is_unlimited(policy))
 			continue;
 		assert_int_equal(answer(run, engine_history(run->txn, partition->id, &history)), 0);
 		/* The first look says how far it reached when it was locked. */

@@ -103,7 +103,7 @@ static void change_partition(struct model_run *run, struct model_partition *part
 	/* Seldom, or there would be no history. */
 	if (!one_in(run, run->restless ? 2 : 8))
 		return;
-	if (!wanted && locks_hold(run, &partition->now)) {
+	if (!wanted && locks_hold_for(run, &partition->now)) {
 		wanted = -EPERM;
 		run->refusals++;
 	}

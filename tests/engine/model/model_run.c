@@ -30,6 +30,11 @@ static uint64_t clock_of(void *context)
 	return ((struct model_run *)context)->now_ms;
 }
 
+static uint64_t running_of(void *context)
+{
+	return ((struct model_run *)context)->running_ms;
+}
+
 /* ---- transactions ---- */
 
 static void reading_transaction(struct model_run *run)
@@ -63,6 +68,21 @@ void model_run_set_clock(struct model_run *run, uint64_t ms)
 	locks_follow_clock(run);
 }
 
+void model_run_pass(struct model_run *run, uint64_t ms)
+{
+	run->running_ms += ms;
+	model_run_set_clock(run, run->now_ms + ms);
+}
+
+/* A crash may have taken back what was not on record. */
+static void learn_device_time(struct model_run *run)
+{
+	uint64_t found_ms = device_time_now(run->engine);
+
+	assert_true(found_ms <= model_run_device_ms(run));
+	run->closed_for_ms = run->running_ms - found_ms;
+}
+
 void model_run_jump(struct model_run *run, uint64_t one_of)
 {
 	if (!one_in(run, one_of))
@@ -83,6 +103,7 @@ static void open_again(struct model_run *run)
 	answer(run, 0);
 	model_clock_see(&run->model.clock, run->engine->committed, run->closed_ms);
 	model_clock_open(&run->model.clock, run->engine->committed);
+	learn_device_time(run);
 }
 
 void model_run_abandon(struct model_run *run)
@@ -209,7 +230,7 @@ static void format(struct model_run *run)
 	if (locks_hold_anything(run)) {
 		assert_int_equal(engine_reformat(run->engine), -EPERM);
 		run->refusals++;
-		model_run_set_clock(run, locks_latest(&run->model));
+		model_run_pass(run, locks_latest(&run->model) - model_run_device_ms(run));
 	}
 	assert_int_equal(engine_reformat(run->engine), 0);
 	object_model_clear(&run->model);
@@ -272,7 +293,7 @@ static void format_if_full(struct model_run *run, uint64_t *failures, uint64_t *
 /* A transaction, and sometimes more. */
 static void turn(struct model_run *run)
 {
-	model_run_set_clock(run, run->now_ms + model_run_below(run, 100));
+	model_run_pass(run, model_run_below(run, 100));
 	model_run_jump(run, 150);
 	if (one_in(run, 3))
 		reading_transaction(run);
@@ -294,6 +315,8 @@ void model_run(struct model_run *run, uint64_t seed, uint64_t operations)
 
 	run->random = seed;
 	run->now_ms = FIRST_MS;
+	run->running_ms = DEVICE_TIME_FIRST;
+	run->options.running_ms = running_of;
 	run->options.clock_ms = clock_of;
 	run->options.clock_context = run;
 	run->engine = run->store.open(run);

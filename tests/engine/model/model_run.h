@@ -59,7 +59,9 @@ struct model_run {
 	struct engine_txn *txn;
 	struct object_model model;
 	uint64_t random, now_ms;
-	uint64_t closed_ms; /* when the engine was there last; see MODEL_OPENING */
+	uint64_t running_ms;    /* a clock that nobody sets ... */
+	uint64_t closed_for_ms; /* ... is so much ahead of device time */
+	uint64_t closed_ms;     /* when the engine was there last; see MODEL_OPENING */
 	uint64_t operations;
 	enum model_doing doing;
 	struct model_power *power; /* model_power.h; NULL: it never fails */
@@ -100,6 +102,12 @@ struct model_flash {
 	bool power_fails;
 	bool restless;
 };
+
+/* Device time, as the model counts it. */
+static inline uint64_t model_run_device_ms(const struct model_run *run)
+{
+	return run->running_ms - run->closed_for_ms;
+}
 
 /* A run on the store on flash, as model_start. */
 void model_run_on_flash(const char *name, const struct model_flash *flash, uint64_t seed,
@@ -207,19 +215,22 @@ const struct engine_retention *locks_policy(const struct object_model *model,
  * Whether the retention of a partition (NULL: the device) is locked; whether that of anything is,
  * and until when.
  */
-bool locks_hold(const struct model_run *run, const struct model_state *state);
+bool locks_hold_for(const struct model_run *run, const struct model_state *state);
 bool locks_hold_anything(const struct model_run *run);
 
 /*
- * The same by any lock that ever was: one that was over while the clock was ahead counts again,
- * also that of a partition which was removed meanwhile.
+ * The same by any lock that ever was: one that was over counts again when a crash has taken back
+ * some of the time, also that of a partition which was removed meanwhile.
  */
 bool locks_may_hold_anything(const struct model_run *run);
 
 /* Where the history begins that locks keep is to be learned anew. */
 void locks_forget_kept(struct model_run *run);
 
-/* The clock was set. */
+/* Of a partition (0: of the device), in device time, as the engine has it on record. */
+uint64_t locks_stored(struct model_run *run, uint64_t id);
+
+/* Time has passed. */
 void locks_follow_clock(struct model_run *run);
 uint64_t locks_latest(const struct object_model *model);
 
@@ -268,6 +279,9 @@ void model_run_flush(struct model_run *run);
 
 /* The clock is set. */
 void model_run_set_clock(struct model_run *run, uint64_t ms);
+
+/* So much time passes. */
+void model_run_pass(struct model_run *run, uint64_t ms);
 
 /* Sets it, one time in `one_of`, to some other time. */
 void model_run_jump(struct model_run *run, uint64_t one_of);

@@ -128,7 +128,8 @@ static void test_merging_what_was_removed_makes_room_again(void **state)
 			if (n % 8 == 1)
 				suite_merge(f, &present);
 		}
-	assert_true(suite_merge(f, &present) > 0 || f->operations->shortage(f->store, RECORD_ROOM_WRITE) == 0);
+	assert_true(suite_merge(f, &present) > 0 ||
+		    f->operations->shortage(f->store, RECORD_ROOM_WRITE) == 0);
 	assert_true(fill(f, RECORD_CLASS_DATA, 1000000, RECORD_ROOM_WRITE) > puts / 4);
 	for (uint32_t n = 0; n < puts; n += 4)
 		assert_int_equal(get_newest(f, key(n)), n);
