@@ -38,7 +38,7 @@ struct fixture {
 	struct engine_txn *txn; /* the open one */
 	uint64_t now;
 	uint64_t jumped; /* of `now`: while no time passed, or the device was not open */
-	bool merges; /* by itself */
+	bool merges;     /* by itself */
 };
 
 /* ---- the engine ---- */

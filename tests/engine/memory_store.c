@@ -572,8 +572,8 @@ void memory_store_limit_rooms(struct memory_store *memory, const uint64_t bytes[
 
 void memory_store_limit(struct memory_store *memory, uint64_t bytes, uint64_t with_reserve)
 {
-	const uint64_t rooms[RECORD_ROOMS] = { bytes, with_reserve, with_reserve, with_reserve,
-					       with_reserve, with_reserve };
+	const uint64_t rooms[RECORD_ROOMS] = { bytes,        with_reserve, with_reserve,
+					       with_reserve, with_reserve, with_reserve };
 
 	memory_store_limit_rooms(memory, rooms);
 }

@@ -13,7 +13,9 @@
 
 static void *create_memory(bool small)
 {
-	static const uint64_t rooms[RECORD_ROOMS] = { 100000, 120000, 125000, 128000, 130000, 132000 };
+	static const uint64_t rooms[RECORD_ROOMS] = {
+		100000, 120000, 125000, 128000, 130000, 132000
+	};
 	struct memory_store *memory = memory_store_create(STORES_VALUE_BYTES);
 
 	memory_store_absorb(memory, true);
