@@ -72,10 +72,10 @@ static int read_by_queue(struct nand *nand, struct nand_queue *queue, uint32_t d
 	uint32_t page_bytes = nand_geometry(nand)->page_bytes;
 	uint8_t *memory = malloc((size_t)depth * page_bytes);
 	size_t held = 0, count;
-	int result = memory ? 0 : -ENOMEM;
+	int result = 0;
 
-	if (result < 0)
-		return result;
+	if (!memory)
+		return -ENOMEM;
 	for (uint32_t slot = 0; slot < depth && next_page(source, &ios[slot].page); slot++) {
 		ios[slot].data = memory + (size_t)slot * page_bytes;
 		ios[slot].spare = NULL;
