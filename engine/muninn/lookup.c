@@ -518,6 +518,25 @@ static void wait_for_page(struct run *run, uint32_t number)
 	run->waiting[run->waiting_count++] = number;
 }
 
+/*
+ * Goes on with the pages that are left. True: the piece waits for the next one, which will be read
+ * to where its value is wanted. If a value was found already, the rest of the search has pages of
+ * its own, and ends here with *result.
+ */
+static bool go_on_to_flash(struct run *run, uint32_t number, int *result)
+{
+	struct run_piece *piece = &run->pieces[number];
+
+	if (piece->lookup.found) {
+		*result = search_flash(&piece->lookup, &piece->walk);
+		return false;
+	}
+	*result = walk_next(&piece->walk, &piece->lookup, &piece->page);
+	if (*result == 0)
+		wait_for_page(run, number);
+	return *result == 0;
+}
+
 /* Looks in the buffers, and finds the first page on flash. */
 static void begin_piece(struct run *run, uint32_t number)
 {
@@ -527,20 +546,15 @@ static void begin_piece(struct run *run, uint32_t number)
 
 	if (result == -EAGAIN) {
 		walk_begin(&piece->walk, &piece->lookup, row->index);
-		result = walk_next(&piece->walk, &piece->lookup, &piece->page);
-		if (result == 0) {
-			wait_for_page(run, number);
+		if (go_on_to_flash(run, number, &result))
 			return;
-		}
 	}
 	run->found[number].result = found_in_all(&piece->lookup, result);
 }
 
 /*
  * Looks in the page of a piece, which was read unless `io` is NULL: then the read of all pages has
- * failed, and it is read by itself. The piece waits for the next page if it has one. If its value
- * was found already, this page is where the value is: then the rest of the search has pages of its
- * own.
+ * failed, and it is read by itself.
  */
 static void go_on_with_piece(struct run *run, uint32_t number, const struct nand_page_io *io)
 {
@@ -554,15 +568,8 @@ static void go_on_with_piece(struct run *run, uint32_t number, const struct nand
 		result = search_flash_page(lookup, piece->page);
 	else if ((result = view_page(run->store, io, 0, &spare, &view)) == 0)
 		result = search_view(lookup, &view);
-	if (result == -EAGAIN && lookup->found) {
-		result = search_flash(lookup, &piece->walk);
-	} else if (result == -EAGAIN) {
-		result = walk_next(&piece->walk, lookup, &piece->page);
-		if (result == 0) {
-			wait_for_page(run, number);
-			return;
-		}
-	}
+	if (result == -EAGAIN && go_on_to_flash(run, number, &result))
+		return;
 	run->found[number].result = found_in_all(lookup, result);
 }
 

@@ -215,6 +215,34 @@ static void check_listed(struct model *model, const struct record_key *key,
 	assert_memory_equal(found, wanted, expected->length);
 }
 
+uint32_t model_check_run(struct model *model, struct record_key key, uint32_t count, uint64_t bound)
+{
+	const struct record_store_operations *operations = model->store->operations;
+	uint32_t page_bytes = nand_geometry(model->nand)->page_bytes, damaged = 0;
+	uint8_t *values = malloc((size_t)count * page_bytes), *value = malloc(page_bytes);
+	struct record_found found[RECORD_RUN_MAX];
+
+	assert_non_null(values);
+	assert_non_null(value);
+	operations->get_run(model->store, &key, count, bound, values, page_bytes, found);
+	for (uint32_t n = 0; n < count; n++, key.piece++) {
+		struct record_info info;
+
+		assert_int_equal(found[n].result, operations->get(model->store, &key, bound, value,
+								  page_bytes, &info));
+		damaged += found[n].result == -EBADMSG;
+		if (found[n].result)
+			continue;
+		assert_int_equal(found[n].info.sequence, info.sequence);
+		assert_int_equal(found[n].info.length, info.length);
+		assert_int_equal(found[n].info.flags, info.flags);
+		assert_memory_equal(values + (size_t)n * page_bytes, value, info.length);
+	}
+	free(values);
+	free(value);
+	return damaged;
+}
+
 void model_check_versions(struct model *model, uint32_t number, uint64_t bound)
 {
 	const struct model_version *expected[MODEL_VERSIONS_MAX];

@@ -89,6 +89,10 @@ const struct model_version *model_find(const struct model *model, uint32_t numbe
 void model_check_key(struct model *model, uint32_t number, uint64_t bound);
 void model_check_all(struct model *model);
 
+/* What get_run finds is what get finds for each piece; returns how many can't be read. */
+uint32_t model_check_run(struct model *model, struct record_key key, uint32_t count,
+			 uint64_t bound);
+
 /*
  * The store lists all versions of the key that a reader at `bound` sees, and finds each by its
  * number. None may be absorbed.

@@ -84,11 +84,14 @@ static void check_bound(struct model *model, uint64_t bound)
 {
 	for (uint32_t number = 0; number < MODEL_KEYS; number++)
 		model_check_key(model, number, bound);
+	/* Keys 20 to 149 are pieces of one object. */
+	assert_int_equal(model_check_run(model, model_key(20), 130, bound), 0);
 }
 
 static void check_boundaries(struct model *model, const struct boundaries *boundaries)
 {
 	model_check_all(model);
+	check_bound(model, RECORD_NEWEST);
 	for (uint32_t i = 0; i < boundaries->count; i++)
 		check_bound(model, boundaries->at[i]);
 	for (uint32_t i = 0; i < boundaries->end_count; i++)

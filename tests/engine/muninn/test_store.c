@@ -37,36 +37,6 @@ static uint64_t end_of_slot_before(uint64_t bound)
 	return bound < RECORD_SLOT ? 0 : bound / RECORD_SLOT * RECORD_SLOT - 1;
 }
 
-/* What get_run finds is what get finds for each piece; returns how many can't be read. */
-static uint32_t check_run(struct model *model, struct record_key key, uint32_t count,
-			  uint64_t bound)
-{
-	const struct record_store_operations *operations = model->store->operations;
-	uint32_t page_bytes = nand_geometry(model->nand)->page_bytes, damaged = 0;
-	uint8_t *values = malloc((size_t)count * page_bytes), *value = malloc(page_bytes);
-	struct record_found found[RECORD_RUN_MAX];
-
-	assert_non_null(values);
-	assert_non_null(value);
-	operations->get_run(model->store, &key, count, bound, values, page_bytes, found);
-	for (uint32_t n = 0; n < count; n++, key.piece++) {
-		struct record_info info;
-
-		assert_int_equal(found[n].result, operations->get(model->store, &key, bound, value,
-								  page_bytes, &info));
-		damaged += found[n].result == -EBADMSG;
-		if (found[n].result)
-			continue;
-		assert_int_equal(found[n].info.sequence, info.sequence);
-		assert_int_equal(found[n].info.length, info.length);
-		assert_int_equal(found[n].info.flags, info.flags);
-		assert_memory_equal(values + (size_t)n * page_bytes, value, info.length);
-	}
-	free(values);
-	free(value);
-	return damaged;
-}
-
 static void run_model(uint64_t seed, uint64_t transactions, const struct engine_options *options,
 		      struct sealers *sealers)
 {
@@ -86,9 +56,10 @@ static void run_model(uint64_t seed, uint64_t transactions, const struct engine_
 		model_check_key(model, model_below(model, MODEL_KEYS), RECORD_NEWEST);
 		model_check_key(model, 10 + model_below(model, MODEL_KEYS - 10), some_bound(model));
 		if (done % 20 == 0) /* keys 20 to 149 are pieces of one object */
-			assert_int_equal(check_run(model, model_key(20), 130,
-						   done % 40 ? RECORD_NEWEST : some_bound(model)),
-					 0);
+			assert_int_equal(
+				model_check_run(model, model_key(20), 130,
+						done % 40 ? RECORD_NEWEST : some_bound(model)),
+				0);
 		if (dice == 52)
 			model_end_slot(model);
 		if (done % 200 == 0)
@@ -470,7 +441,7 @@ static void test_damaged_pages_of_a_run_do_not_hide_the_others(void **state)
 	assert_int_equal(nand_faults_parse("seed=5,unreadable=0.01", &faults, NULL), 0);
 	assert_int_equal(nand_set_faults(model->nand, &faults, NULL), 0);
 	for (; key.piece < 12 * 256; key.piece += 256)
-		damaged += check_run(model, key, 256, RECORD_NEWEST);
+		damaged += model_check_run(model, key, 256, RECORD_NEWEST);
 	assert_in_range(damaged, 1, 100);
 	model_close(model);
 }
