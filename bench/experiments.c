@@ -310,7 +310,9 @@ static void list_filters(struct experiment_list *list, const struct experiment_s
 			experiment->segments = scale->filter_rows * scale->filter_segments;
 			experiment->options.rows = scale->filter_rows;
 			experiment->options.size = scale->filter_rows * EXPERIMENT_ROW_BYTES;
-			experiment->options.pairs = experiment->segments * 1100;
+			/* Each row has two more segments in its buffers. */
+			experiment->options.pairs =
+				scale->filter_rows * (scale->filter_segments + 2) * 1100;
 			experiment->options.history = false;
 			if (bench_filters_parse(&experiment->options, filters[f], NULL))
 				assert(!"filters that exist");

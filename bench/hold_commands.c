@@ -16,8 +16,8 @@ static uint8_t *reserve(struct hold_call *call, size_t bytes)
 {
 	size_t capacity = call->out_length + bytes;
 
-	if (capacity > call->out_capacity) {
-		call->out = realloc(call->out, capacity);
+	if (!call->out || capacity > call->out_capacity) {
+		call->out = realloc(call->out, max_u64(capacity, 1));
 		if (!call->out)
 			abort();
 		call->out_capacity = capacity;

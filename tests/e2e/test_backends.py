@@ -34,6 +34,7 @@ class Backends(E2ETest):
     def assert_backends(self, daemon, *names):
         """What tgtd said of each unit when it opened it."""
         for number, name in enumerate(names, 1):
+            daemon.wait_for_line(f" back end {name}, ")
             line = rf"LUN {number}: .* open after .* back end {name}, "
             self.assertRegex("\n".join(daemon.errors), line)
 
