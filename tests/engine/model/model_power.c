@@ -421,6 +421,7 @@ static void recover(struct model_run *run)
 	choose_state(run, &newest, &oldest);
 	model_clock_see(&run->model.clock, run->engine->committed, before_ms);
 	model_clock_open(&run->model.clock, run->engine->committed);
+	model_run_learn_device_time(run);
 	if (failed)
 		take_back_moments(run, run->engine->committed);
 	if (host_fails(power))

@@ -74,8 +74,7 @@ void model_run_pass(struct model_run *run, uint64_t ms)
 	model_run_set_clock(run, run->now_ms + ms);
 }
 
-/* A crash may have taken back what was not on record. */
-static void learn_device_time(struct model_run *run)
+void model_run_learn_device_time(struct model_run *run)
 {
 	uint64_t found_ms = device_time_now(run->engine);
 
@@ -103,7 +102,7 @@ static void open_again(struct model_run *run)
 	answer(run, 0);
 	model_clock_see(&run->model.clock, run->engine->committed, run->closed_ms);
 	model_clock_open(&run->model.clock, run->engine->committed);
-	learn_device_time(run);
+	model_run_learn_device_time(run);
 }
 
 void model_run_abandon(struct model_run *run)

@@ -283,6 +283,9 @@ void model_run_set_clock(struct model_run *run, uint64_t ms);
 /* So much time passes. */
 void model_run_pass(struct model_run *run, uint64_t ms);
 
+/* The engine was opened again: a crash may have taken back what was not on record. */
+void model_run_learn_device_time(struct model_run *run);
+
 /* Sets it, one time in `one_of`, to some other time. */
 void model_run_jump(struct model_run *run, uint64_t one_of);
 
