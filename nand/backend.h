@@ -57,6 +57,11 @@ struct nand_backend {
 	/* As write; `data` may be NULL: not wanted. */
 	int (*read)(struct nand *nand, uint64_t page, void *data, void *spare);
 
+	/*
+	 * As read, but does not wait. -EINPROGRESS: it would have to. NULL: it always would.
+	 */
+	int (*read_at_hand)(struct nand *nand, uint64_t page, void *data, void *spare);
+
 	/* After an erase: the contents of the block are worthless. A hint; cannot fail. */
 	void (*discard)(struct nand *nand, uint32_t block);
 

@@ -12,11 +12,9 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "common/bytes.h"
@@ -158,7 +156,6 @@ static const struct nand_backend file_backend = {
 /* The least unit of direct reads that the host tells; 0: this file has no direct I/O. */
 static uint32_t direct_unit(int fd)
 {
-	struct statfs system;
 #ifdef STATX_DIOALIGN
 	struct statx status;
 
@@ -170,7 +167,7 @@ static uint32_t direct_unit(int fd)
 			       : status.stx_dio_offset_align;
 #endif
 	/* Memory takes the flag, and has no drive to go to. */
-	if (fstatfs(fd, &system) == 0 && system.f_type == TMPFS_MAGIC)
+	if (nand_space_is_memory(fd))
 		return 0;
 	/* Not told: every drive takes 4096. */
 	return WRITE_UNIT;

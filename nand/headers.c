@@ -401,6 +401,7 @@ static const struct nand_backend headers_backend = {
 	.prepare = headers_prepare,
 	.write = headers_write,
 	.read = headers_read,
+	.read_at_hand = headers_read,
 	.discard = headers_discard,
 	.sync = headers_sync,
 	.close = headers_close,

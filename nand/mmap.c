@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 
 #include "common/bytes.h"
 #include "nand/copy.h"
@@ -74,6 +75,28 @@ static int mmap_read(struct nand *nand, uint64_t page, void *data, void *spare)
 	return 0;
 }
 
+/*
+ * The mapping may lack a page that the host has on its drive, and a look at it would wait. So this
+ * asks the host's page cache, which is what the mapping shows.
+ */
+static int mmap_read_at_hand(struct nand *nand, uint64_t page, void *data, void *spare)
+{
+	const struct nand_geometry *geometry = &nand->geometry;
+	uint64_t offset = nand_page_offset(&nand->layout, geometry, page);
+	struct iovec parts[] = { { data, geometry->page_bytes }, { spare, geometry->spare_bytes } };
+	int first = data ? 0 : 1;
+	ssize_t wanted = geometry->spare_bytes + (data ? geometry->page_bytes : 0);
+
+	if (nand->in_memory)
+		return mmap_read(nand, page, data, spare);
+	if (!data)
+		offset += geometry->page_bytes;
+	return preadv2(nand->image_fd, parts + first, 2 - first, (off_t)offset, RWF_NOWAIT) ==
+			       wanted
+		       ? 0
+		       : -EINPROGRESS;
+}
+
 static void mmap_close(struct nand *nand)
 {
 	nand_unmap(&nand->pages);
@@ -85,6 +108,7 @@ static const struct nand_backend mmap_backend = {
 	.prepare = nand_space_take,
 	.write = mmap_write,
 	.read = mmap_read,
+	.read_at_hand = mmap_read_at_hand,
 	.discard = nand_space_give,
 	.sync = nand_image_sync,
 	.close = mmap_close,
@@ -100,6 +124,7 @@ int nand_mmap_open(struct nand *nand, struct error_text *error)
 	if (result < 0)
 		return result;
 	nand->backend = &mmap_backend;
+	nand->in_memory = nand->image_fd < 0 || nand_space_is_memory(nand->image_fd);
 	/*
 	 * Memory keeps its pages for the next program; a file gives the space back where the file
 	 * system can.

@@ -108,8 +108,11 @@ static uint32_t block_of(const struct nand *nand, uint64_t page)
 	return (uint32_t)(page / nand->geometry.pages_per_block);
 }
 
-/* Reads one page; adds to `bytes` what was transferred. */
-static int read_page(struct nand *nand, const struct nand_page_io *io, uint64_t *bytes)
+typedef int page_reader(struct nand *nand, uint64_t page, void *data, void *spare);
+
+/* Reads one page by a function of the back end; adds to `bytes` what was transferred. */
+static int read_page(struct nand *nand, page_reader *read, const struct nand_page_io *io,
+		     uint64_t *bytes)
 {
 	const struct nand_geometry *geometry = &nand->geometry;
 	uint8_t spare[NAND_SPARE_BYTES_MAX];
@@ -117,7 +120,7 @@ static int read_page(struct nand *nand, const struct nand_page_io *io, uint64_t 
 	int result = nand_page_read_begin(nand, io, &way);
 
 	if (result == 0)
-		result = nand->backend->read(nand, io->page, io->data, spare);
+		result = read(nand, io->page, io->data, spare);
 	if (result < 0)
 		return result;
 	*bytes += geometry->spare_bytes + (io->data ? geometry->page_bytes : 0);
@@ -134,8 +137,9 @@ void nand_count_read(struct nand *nand, enum nand_cause cause, uint64_t pages, u
 		atomic_fetch_add_explicit(&nand->uncorrectable_reads, 1, memory_order_relaxed);
 }
 
-int nand_read_each(struct nand *nand, struct nand_timed *timed, enum nand_cause cause,
-		   const struct nand_page_io *pages, size_t count, size_t *done)
+static int read_each(struct nand *nand, page_reader *read, struct nand_timed *timed,
+		     enum nand_cause cause, const struct nand_page_io *pages, size_t count,
+		     size_t *done)
 {
 	uint64_t pages_read = 0, bytes_read = 0;
 	int result = 0;
@@ -143,7 +147,7 @@ int nand_read_each(struct nand *nand, struct nand_timed *timed, enum nand_cause 
 	for (*done = 0; *done < count; ++*done) {
 		uint64_t before = bytes_read;
 
-		result = read_page(nand, &pages[*done], &bytes_read);
+		result = read_page(nand, read, &pages[*done], &bytes_read);
 		if (bytes_read != before) {
 			pages_read++;
 			nand_timed_page(nand, timed, NAND_READ, block_of(nand, pages[*done].page),
@@ -154,6 +158,12 @@ int nand_read_each(struct nand *nand, struct nand_timed *timed, enum nand_cause 
 	}
 	nand_count_read(nand, cause, pages_read, bytes_read, result);
 	return result;
+}
+
+int nand_read_each(struct nand *nand, struct nand_timed *timed, enum nand_cause cause,
+		   const struct nand_page_io *pages, size_t count, size_t *done)
+{
+	return read_each(nand, nand->backend->read, timed, cause, pages, count, done);
 }
 
 int nand_read(struct nand *nand, enum nand_cause cause, const struct nand_page_io *pages,
@@ -170,6 +180,21 @@ int nand_read(struct nand *nand, enum nand_cause cause, const struct nand_page_i
 		return nand_call(nand, NAND_REQUEST_READ, cause, pages, count);
 	nand_timed_begin(nand, &timed);
 	result = nand_read_each(nand, &timed, cause, pages, count, &done);
+	nand_timed_end(nand, &timed);
+	return result;
+}
+
+int nand_read_at_hand(struct nand *nand, enum nand_cause cause, const struct nand_page_io *pages,
+		      size_t count)
+{
+	struct nand_timed timed;
+	size_t done;
+	int result;
+
+	if (!nand->backend->read_at_hand || nand_timed_waits(nand))
+		return -EINPROGRESS;
+	nand_timed_begin(nand, &timed);
+	result = read_each(nand, nand->backend->read_at_hand, &timed, cause, pages, count, &done);
 	nand_timed_end(nand, &timed);
 	return result;
 }

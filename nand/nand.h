@@ -235,6 +235,13 @@ int nand_read(struct nand *nand, enum nand_cause cause, const struct nand_page_i
 	      size_t count);
 
 /*
+ * As nand_read of pages that the host has in memory, so that nothing waits for a drive or for the
+ * time that the flash takes. -EINPROGRESS: it has not got all of them.
+ */
+int nand_read_at_hand(struct nand *nand, enum nand_cause cause, const struct nand_page_io *pages,
+		      size_t count);
+
+/*
  * Programs `count` pages in the order given. 0, or -EPERM (rule broken), -ERANGE, -EIO, -ENOSPC
  * (the host's file system is full; the flash is not to blame); pages before the failing one are
  * programmed.

@@ -81,6 +81,7 @@ struct nand {
 	char *path;   /* for messages */
 	int image_fd; /* -1: in memory */
 	int nvram_fd;
+	bool in_memory; /* the mmap back end's: no page waits for a drive */
 	bool read_only;
 	bool keep_space; /* an erased block's space on the host stays its own */
 	enum nand_violation_policy violation_policy;

@@ -11,9 +11,11 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,6 +34,13 @@
 static uint64_t block_offset(const struct nand *nand, uint32_t block)
 {
 	return nand->layout.data_offset + (uint64_t)block * nand->layout.block_stride;
+}
+
+bool nand_space_is_memory(int fd)
+{
+	struct statfs system;
+
+	return fstatfs(fd, &system) == 0 && system.f_type == TMPFS_MAGIC;
 }
 
 int nand_write_all(int fd, const void *from, uint64_t bytes, uint64_t offset)

@@ -18,6 +18,9 @@ int nand_write_zeroes(int fd, uint64_t offset, uint64_t bytes);
  */
 int nand_space_fill_holes(int fd, uint64_t bytes);
 
+/* Is the file in the host's memory, and on no drive? */
+bool nand_space_is_memory(int fd);
+
 int nand_space_open(struct nand *nand, struct error_text *error);
 void nand_space_close(struct nand *nand);
 

@@ -221,6 +221,12 @@ bool nand_timed_measures(struct nand *nand)
 	       atomic_load(&nand->timing->mode) == NAND_TIMING_MEASURED;
 }
 
+bool nand_timed_waits(struct nand *nand)
+{
+	return nand_feature_is_on(nand, NAND_FEATURE_TIMING) &&
+	       atomic_load(&nand->timing->mode) == NAND_TIMING_REAL;
+}
+
 void nand_timed_begin_slow(struct nand *nand, struct nand_timed *timed)
 {
 	struct timing_state *state = nand->timing;
