@@ -23,6 +23,7 @@
  *   -EOVERFLOW  all sequence numbers, or all moments, have been used up: see engine_begin
  *   -EBADMSG    stored data fails its checksum; nothing was returned
  *   -EIO        device error
+ *   -EINPROGRESS  in an attempt: something would have to wait
  * After an error other than -ENOSPC/-EFBIG/-EIO a call has changed nothing. After any error of a
  * writing call the caller normally aborts.
  */
@@ -140,6 +141,17 @@ int engine_commit(struct engine_txn *txn, bool stable);
 
 /* Ends a transaction and takes back all that it did. Also right for reading ones. */
 void engine_abort(struct engine_txn *txn);
+
+/*
+ * An attempt: between the two calls nothing waits in this thread, neither for the turn, nor for
+ * flash or the host, nor for work that others have left to do. What would have to wait ends with
+ * -EINPROGRESS instead, and so does then the commit of the transaction, whatever became of that
+ * error: nothing of it has happened. A thread that may wait is to make it again.
+ *
+ * Allowed are the calls of a transaction that neither formats nor goes back nor ends `stable`.
+ */
+void engine_attempt_begin(void);
+void engine_attempt_end(void);
 
 /*
  * FORMAT OSD: begins a transaction as with ENGINE_FREE, in which there are no partitions, objects,

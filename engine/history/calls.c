@@ -87,6 +87,7 @@ const struct history_calls history_calls = {
 	.bound_of_view = moment_of_view,
 	.bound_ago = moment_ago,
 	.make_space = merge_before,
+	.wants_space = merge_is_due,
 	.commit = put_last,
 	.committed = merge_after,
 	.aborted = note_aborted,

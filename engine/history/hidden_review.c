@@ -229,12 +229,19 @@ void hidden_review(struct engine *engine)
 		end_round(hidden);
 }
 
+bool hidden_review_is_due(const struct engine *engine)
+{
+	const struct hidden *hidden = &engine->past->hidden;
+
+	return hidden->count &&
+	       (hidden->reviewed || hidden->is_short || hidden->count >= hidden->due);
+}
+
 void hidden_review_if_due(struct engine *engine)
 {
 	struct hidden *hidden = &engine->past->hidden;
 
-	if (!hidden->count ||
-	    !(hidden->reviewed || hidden->is_short || hidden->count >= hidden->due))
+	if (!hidden_review_is_due(engine))
 		return;
 	if (!hidden->reviewed)
 		retention_judge(engine);

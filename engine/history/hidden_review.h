@@ -13,6 +13,8 @@
 #ifndef MUNINN_ENGINE_HISTORY_HIDDEN_REVIEW_H
 #define MUNINN_ENGINE_HISTORY_HIDDEN_REVIEW_H
 
+#include <stdbool.h>
+
 struct engine;
 
 /*
@@ -20,6 +22,9 @@ struct engine;
  * has the turn, and no transaction is open. Errors leave all as it was.
  */
 void hidden_review(struct engine *engine);
+
+/* Whether the next call has more to do than to look. */
+bool hidden_review_is_due(const struct engine *engine);
 
 /*
  * The same before a transaction, when there are many more than the last round left, or one was

@@ -183,6 +183,16 @@ static void look_for_indices(struct engine *engine)
 	engine->indices_wanted = 0;
 }
 
+bool merge_is_due(const struct engine *engine)
+{
+	const struct record_store_operations *operations = engine->store->operations;
+
+	if (hidden_review_is_due(engine) || engine->indices_wanted)
+		return true;
+	return operations->merge && !engine->options.merge_manual &&
+	       operations->shortage(engine->store, RECORD_ROOM_WRITE);
+}
+
 void merge_before(struct engine *engine, enum engine_mode mode)
 {
 	const struct record_store_operations *operations = engine->store->operations;

@@ -11,6 +11,9 @@
  */
 void merge_before(struct engine *engine, enum engine_mode mode);
 
+/* Whether merge_before has more to do than to look. The caller has the turn alone. */
+bool merge_is_due(const struct engine *engine);
+
 /* A transaction was committed that may have freed something: steps may gain again. */
 void merge_after(struct engine_txn *txn);
 

@@ -16,6 +16,7 @@
 #include "engine/muninn/merge_run.h"
 #include "engine/muninn/nvram.h"
 #include "engine/muninn/row.h"
+#include "engine/records/waiting.h"
 
 static uint8_t *entry_at(const struct muninn_store *store, uint64_t entry)
 {
@@ -116,8 +117,11 @@ int directory_read_page(void *context, uint32_t row, uint32_t group, const uint8
 	struct nand_page_io io = { .page = directory_image_page(store, entry, page),
 				   .data = data,
 				   .spare = spare_bytes };
-	int result = nand_read(store->nand, NAND_CAUSE_INDEX, &io, 1);
+	int result = may_wait() ? nand_read(store->nand, NAND_CAUSE_INDEX, &io, 1)
+				: nand_read_at_hand(store->nand, NAND_CAUSE_INDEX, &io, 1);
 
+	if (result == -EINPROGRESS)
+		return would_wait();
 	if (!result && (!page_spare_decode(spare_bytes, store->geometry.page_bytes, &spare) ||
 			spare.kind != PAGE_KIND_GROUP || spare.serial != serial))
 		result = -EBADMSG;

@@ -10,6 +10,7 @@
 
 #include "common/log.h"
 #include "engine/muninn/row.h"
+#include "engine/records/waiting.h"
 
 /* Memory for the spare areas of pages that are read together; at least one of the largest. */
 #define RUN_SPARE_BYTES 65536
@@ -61,7 +62,7 @@ static int take_newest(struct lookup *lookup, const struct page_view *page)
 
 	if (lookup->found && lookup->info->sequence >= header.sequence)
 		return result;
-	if (!record_is_intact(found.header, page->serial, found.value))
+	if (!page->checked && !record_is_intact(found.header, page->serial, found.value))
 		return -EBADMSG;
 	lookup->found = 1;
 	*lookup->info = describe(&header);
@@ -72,7 +73,7 @@ static int take_newest(struct lookup *lookup, const struct page_view *page)
 	uint32_t copied = header.length < lookup->capacity ? header.length : lookup->capacity;
 
 	/* The page may have been read to where the value is wanted. */
-	if (copied)
+	if (copied && found.value != lookup->value)
 		memmove(lookup->value, found.value, copied);
 	return result;
 }
@@ -204,10 +205,25 @@ struct read_page {
 	uint8_t spare_bytes[4096];
 };
 
+/* Reads pages for a user. -EINPROGRESS: he may not wait, and they are not at hand. */
+static int read_pages(struct muninn_store *store, const struct nand_page_io *ios, uint32_t count)
+{
+	int result;
+
+	if (may_wait())
+		return nand_read(store->nand, NAND_CAUSE_USER, ios, count);
+	if (has_missed()) /* whatever is read now is of no use any more */
+		return -EINPROGRESS;
+	result = nand_read_at_hand(store->nand, NAND_CAUSE_USER, ios, count);
+	return result == -EINPROGRESS ? would_wait() : result;
+}
+
 /* Makes a view of a page that has been read. `result`: of the read. Logs what is wrong. */
 static int view_page(const struct muninn_store *store, const struct nand_page_io *io, int result,
 		     struct page_spare *spare, struct page_view *view)
 {
+	if (result == -EINPROGRESS)
+		return result;
 	if (result == -ENODATA) /* sealed segments are programmed whole: the flash lost a page */
 		result = -EBADMSG;
 	if (!result && (!page_spare_decode(io->spare, store->geometry.page_bytes, spare) ||
@@ -223,6 +239,7 @@ static int view_page(const struct muninn_store *store, const struct nand_page_io
 		.data = io->data,
 		.used = spare->used,
 		.large_header = spare->large ? spare->large_header : NULL,
+		.checked = true,
 	};
 	return 0;
 }
@@ -234,9 +251,9 @@ static int read_page(struct lookup *lookup, uint64_t number, struct read_page *p
 
 	if (lookup->run)
 		return merge_run_read_more(lookup->run, number, &page->view);
-	int result = nand_read(store->nand, NAND_CAUSE_USER, &io, 1);
+	int result = read_pages(store, &io, 1);
 
-	count_up(&store->counters.page_reads, 1);
+	count_up(&store->counters.page_reads, result != -EINPROGRESS);
 	return view_page(store, &io, result, &page->spare, &page->view);
 }
 
@@ -588,7 +605,7 @@ static void read_round(struct run *run)
 		run->ios[n] = (struct nand_page_io){ piece->page, piece->lookup.value,
 						     run->spares + (size_t)n * spare_bytes };
 	}
-	failed = nand_read(store->nand, NAND_CAUSE_USER, run->ios, count) < 0;
+	failed = read_pages(store, run->ios, count) < 0;
 	count_up(&store->counters.page_reads, failed ? 0 : count);
 	/* Those that wait again come in front of those that have not been read for. */
 	run->waiting_count = 0;

@@ -142,7 +142,7 @@ static void muninn_get_run(struct record_store *base, const struct record_key *k
 	struct record_key piece = *key;
 	uint32_t got = 0, absent = 0;
 
-	if (count == 1 || capacity < store->geometry.page_bytes) {
+	if (capacity < store->geometry.page_bytes) {
 		for (uint32_t n = 0; n < count; n++, piece.piece++)
 			found[n].result = muninn_get(base, &piece, bound,
 						     values + (size_t)n * capacity, capacity,

@@ -11,6 +11,7 @@ struct page_view {
 	uint32_t used; /* bytes of `data` that hold records */
 	const uint8_t
 		*large_header; /* of the only record, or NULL when headers are in the data area */
+	bool checked; /* all of it is as it was programmed: the flash has just summed it up */
 };
 
 /* One record of a page. */

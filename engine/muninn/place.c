@@ -9,6 +9,7 @@
 #include "engine/muninn/row.h"
 #include "engine/muninn/seal.h"
 #include "engine/records/rooms.h"
+#include "engine/records/waiting.h"
 
 /* At worst the older buffer is sealed, and then the newer one or a second one is taken. */
 enum { PLACE_ATTEMPTS = 4 };
@@ -53,6 +54,8 @@ static int make_space(struct muninn_store *store, uint32_t number, enum record_r
 	bool of_history = number == history_row(&store->geometry);
 	int result = 0;
 
+	if (!hands_over && !may_wait())
+		return would_wait();
 	/* History's row finds a second buffer on a full device, too. */
 	if (row->sealing.segment == NO_SEGMENT && !(hands_over && of_history))
 		result = reserve_segment(store, &row->sealing, room);

@@ -67,6 +67,8 @@ struct history_calls {
 
 	/* One is about to begin: frees some segments if the store gets low. */
 	void (*make_space)(struct engine *engine, enum engine_mode mode);
+	/* Whether it would take longer than a look. The caller has the turn alone. */
+	bool (*wants_space)(const struct engine *engine);
 	/* Puts what is to be known of it and its time, before it is committed. */
 	int (*commit)(struct engine_txn *txn);
 	void (*committed)(struct engine_txn *txn);

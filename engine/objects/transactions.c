@@ -10,6 +10,7 @@
 #include "engine/objects/flush_beside.h"
 #include "engine/objects/lasting.h"
 #include "engine/objects/objects.h"
+#include "engine/records/waiting.h"
 
 /*
  * Page programs behind a commit, of what is left to do: a segment takes some ten commits, and none
@@ -142,6 +143,53 @@ int txn_begin_slot(struct engine_txn *txn)
 	return 0;
 }
 
+/* Most access times that wait in memory between transactions. */
+static uint32_t accesses_max(const struct engine *engine)
+{
+	return engine->options.onode_cache_entries / 4 * 3;
+}
+
+/* Without the turn: would a writing transaction have something to wait for, behind it or before? */
+static bool writing_waits(const struct engine *engine)
+{
+	return engine->options.stable_commits ||
+	       __atomic_load_n(&engine->sealer.pressed, __ATOMIC_RELAXED);
+}
+
+/* Gets the turn in an attempt. -EINPROGRESS */
+static int try_turn(struct engine_txn *txn)
+{
+	struct engine *engine = txn->engine;
+
+	/* Whoever may wait stores them at the end of his transaction. */
+	if (access_times_count(&engine->accesses) > accesses_max(engine))
+		return would_wait();
+	if (txn->mode == ENGINE_READ)
+		return turn_try_share(&engine->turn, &txn->since) ? 0 : would_wait();
+	if (writing_waits(engine) || !turn_try_take(&engine->turn))
+		return would_wait();
+	if (!engine->history->wants_space(engine))
+		return 0;
+	turn_give(&engine->turn);
+	return would_wait();
+}
+
+/* Waits for the turn, and looks for space. */
+static void take_turn(struct engine_txn *txn, enum engine_mode space)
+{
+	struct engine *engine = txn->engine;
+
+	if (txn->mode == ENGINE_READ) {
+		txn->since = turn_share(&engine->turn);
+		return;
+	}
+	/* What must not wait takes little. */
+	if (txn->mode == ENGINE_WRITE || txn->mode == ENGINE_FREE)
+		sealer_wait(engine);
+	turn_take(&engine->turn);
+	engine->history->make_space(engine, space);
+}
+
 /* As engine_begin; `space`: as whose transaction it looks for space before. */
 static int begin_as(struct engine *engine, enum engine_mode mode, enum engine_mode space,
 		    struct engine_txn **begun)
@@ -151,14 +199,12 @@ static int begin_as(struct engine *engine, enum engine_mode mode, enum engine_mo
 	*begun = txn;
 	if (!txn)
 		return -ENOMEM;
-	if (mode == ENGINE_READ) {
-		txn->since = turn_share(&engine->turn);
-	} else {
-		/* What must not wait takes little. */
-		if (mode == ENGINE_WRITE || mode == ENGINE_FREE)
-			sealer_wait(engine);
-		turn_take(&engine->turn);
-		engine->history->make_space(engine, space);
+	if (may_wait()) {
+		take_turn(txn, space);
+	} else if (try_turn(txn) != 0) {
+		txn_free(txn);
+		*begun = NULL;
+		return -EINPROGRESS;
 	}
 	txn->time_ms = engine_time_now(engine);
 	if (mode == ENGINE_READ)
@@ -265,6 +311,8 @@ static int put_and_commit(struct engine_txn *txn)
 		result = engine->history->commit(txn);
 	if (!result)
 		result = partition_put_dirty(txn);
+	if (!result && has_missed())
+		result = -EINPROGRESS;
 	if (!result && (txn->formats || txn->put_bytes))
 		engine->store->operations->commit(engine->store);
 	else if (!result)
@@ -291,7 +339,7 @@ static int put_and_commit(struct engine_txn *txn)
 	note_committed(txn);
 	if (engine->sealer.count)
 		sealer_look(engine);
-	else if (engine->store->operations->catch_up)
+	else if (engine->store->operations->catch_up && may_wait())
 		engine->store->operations->catch_up(engine->store, txn->mode == ENGINE_HISTORY
 									   ? RECORD_CATCH_UP_FEW
 									   : CATCH_UP_PROGRAMS);
@@ -336,12 +384,6 @@ static void end(struct engine_txn *txn)
 	else
 		turn_give(&engine->turn);
 	txn_free(txn);
-}
-
-/* Most access times that wait in memory between transactions. */
-static uint32_t accesses_max(const struct engine *engine)
-{
-	return engine->options.onode_cache_entries / 4 * 3;
 }
 
 static void settle_accesses_if_many(struct engine *engine)
@@ -395,15 +437,18 @@ int engine_commit(struct engine_txn *txn, bool stable)
 	uint64_t committed;
 	int result = 0;
 
+	assert(may_wait() || !stable);
 	if (writing)
 		result = put_and_commit(txn);
-	if (result)
+	else if (has_missed())
+		result = -EINPROGRESS;
+	if (result && writing)
 		undo(txn);
 	committed = engine->transactions;
 	end(txn);
 	if (!result && (stable || (writing && engine->options.stable_commits)))
 		result = make_stable(engine, committed, 0);
-	if (!quick)
+	if (!quick && may_wait())
 		settle_accesses_if_many(engine);
 	return result;
 }
@@ -415,7 +460,20 @@ void engine_abort(struct engine_txn *txn)
 	if (txn->mode != ENGINE_READ)
 		undo(txn);
 	end(txn);
-	settle_accesses_if_many(engine);
+	if (may_wait())
+		settle_accesses_if_many(engine);
+}
+
+/* ---- attempts ---- */
+
+void engine_attempt_begin(void)
+{
+	waiting_forbid();
+}
+
+void engine_attempt_end(void)
+{
+	waiting_allow();
 }
 
 /* ---- access times ---- */

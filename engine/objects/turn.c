@@ -37,6 +37,14 @@ void turn_take(struct turn *turn)
 	turn->since = records_worked;
 }
 
+bool turn_try_take(struct turn *turn)
+{
+	if (pthread_rwlock_trywrlock(&turn->lock) != 0)
+		return false;
+	turn->since = records_worked;
+	return true;
+}
+
 void turn_give(struct turn *turn)
 {
 	count(turn, turn->since);

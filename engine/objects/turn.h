@@ -23,6 +23,8 @@ void turn_destroy(struct turn *turn);
 
 /* To have it alone. */
 void turn_take(struct turn *turn);
+/* Does not wait. False: it is not to be had now. */
+bool turn_try_take(struct turn *turn);
 void turn_give(struct turn *turn);
 
 /* To share it. What turn_share and turn_try_share return goes to turn_unshare. */

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Whether the calling thread may wait. */
+#include "engine/records/waiting.h"
+
+#include <assert.h>
+
+_Thread_local enum waiting waiting_now;
+
+void waiting_forbid(void)
+{
+	assert(waiting_now == WAITING_ALLOWED);
+	waiting_now = WAITING_FORBIDDEN;
+}
+
+void waiting_allow(void)
+{
+	assert(waiting_now != WAITING_ALLOWED);
+	waiting_now = WAITING_ALLOWED;
+}
