@@ -123,6 +123,7 @@ struct osd_request {
 	struct osd_member_answer answer;
 	struct osd_search_progress search; /* QUERY */
 
+	bool attempt; /* it must not wait: see osd_execute_at_once */
 	bool timestamps_bypassed;
 	bool more; /* the command wants another transaction behind this one */
 	struct engine_space space_wanted; /* before one more try; bytes 0: none */
@@ -180,6 +181,7 @@ enum osd_command_flag {
 	OSD_SWAPS = 1 << 18, /* numbers of 8 bytes in Data-Out, and one in Data-In at the address */
 	OSD_RESTORES = 1 << 20,      /* takes things back to an earlier state */
 	OSD_OWN_LISTS = 1 << 19,     /* the command does its sets and gets itself; list format */
+	OSD_SHORT = 1 << 23,         /* short enough for an attempt, if its lengths are */
 	OSD_UNINTERRUPTED = 1 << 21, /* runs in spite of unit attentions, which stay */
 };
 
@@ -290,6 +292,11 @@ struct engine_address osd_address(uint64_t partition, uint64_t object);
 /* An object's ID on the wire: flat or packed, as in the addressed partition. */
 uint64_t osd_wire_object(const struct osd_request *request, uint64_t object);
 uint64_t osd_wire_partition(struct engine_address address);
+
+/* ---- at_once.c ---- */
+
+/* Is it worth an attempt? If so, its whole work is one transaction that is short. */
+bool osd_is_short(const struct osd_request *request);
 
 /* ---- attributes.c ---- */
 

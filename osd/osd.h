@@ -107,6 +107,13 @@ struct osd_command {
 void osd_execute(struct osd_device *device, struct osd_command *command);
 
 /*
+ * Executes the command if it is short and nothing in it has to wait: for a thread that has others
+ * to serve. False: nothing has happened, and the command is still to be executed; its results mean
+ * nothing. A command that would fail counts as one that would wait.
+ */
+bool osd_execute_at_once(struct osd_device *device, struct osd_command *command);
+
+/*
  * For TEST UNIT READY: what happened to the unit that the session has not been told yet; this call
  * counts as telling. Descriptor-format sense data. False: there is nothing.
  */

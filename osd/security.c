@@ -406,6 +406,9 @@ int osd_security_check_command(struct osd_request *request)
 		state->checked = true;
 		return 0;
 	}
+	/* What follows uses up the nonce, which an attempt that fails could not give back. */
+	if (request->attempt)
+		return osd_result(request, -EINPROGRESS, 0);
 	if (osd_capability_check_head(request, &state->capability,
 				      (uint8_t)max_u64(least, OSD_CAPKEY), OSD_ALLDATA,
 				      OSD_CAPABILITY_OF_CDB) != 0)

@@ -396,7 +396,8 @@ bool osd_run_once(struct osd_request *request)
 		result = run_in_transaction(request);
 		if (result != 0)
 			engine_abort(request->txn);
-	} while (result != 0 && (osd_security_note_nonce(request) || make_space(request)));
+	} while (result != 0 && !request->attempt &&
+		 (osd_security_note_nonce(request) || make_space(request)));
 	if (result != 0)
 		return false;
 	request->phase = OSD_PHASE_DONE;
@@ -515,14 +516,61 @@ static bool prepare(struct osd_request *request)
 	return !request->entry->check || request->entry->check(request) == 0;
 }
 
-void osd_execute(struct osd_device *device, struct osd_command *command)
+/* The command has failed, or has been executed: tells the initiator, and others. */
+static void answer(struct osd_request *request)
+{
+	struct osd_command *command = request->command;
+
+	if (!request->failed) {
+		raise_attention(request);
+		osd_security_sign_data(request);
+	}
+	osd_finish(request);
+	if (command->status != SCSI_STATUS_BUSY) {
+		osd_damage_settle(request);
+		osd_security_sign_sense(request);
+	}
+	osd_tracking_end(request);
+}
+
+/*
+ * Executes it in an attempt. False: it did not succeed. Failures are not told: the command is
+ * executed again, and if it fails then, it has really failed.
+ */
+static bool attempt(struct osd_request *request)
+{
+	if (!prepare(request) || !osd_is_short(request))
+		return false;
+	if (is_interrupted(request)) {
+		answer(request);
+		return true;
+	}
+	engine_attempt_begin();
+	run(request);
+	engine_attempt_end();
+	if (!request->failed)
+		answer(request);
+	return !request->failed;
+}
+
+/* Executes it whatever it takes. */
+static bool execute(struct osd_request *request)
+{
+	if (prepare(request) && !is_interrupted(request))
+		run(request);
+	answer(request);
+	return true;
+}
+
+static bool with_buffers(struct osd_request *request, bool (*work)(struct osd_request *request))
 {
 	/* An address for an empty buffer. */
 	static const uint8_t no_data_out[1];
 	uint8_t no_data_in[1];
-	struct osd_request request = { .device = device, .command = command };
+	struct osd_command *command = request->command;
 	const uint8_t *data_out = command->data_out;
 	uint8_t *data_in = command->data_in;
+	bool done;
 
 	if (command->data_out_length == 0)
 		command->data_out = no_data_out;
@@ -532,19 +580,23 @@ void osd_execute(struct osd_device *device, struct osd_command *command)
 	command->sense_length = 0;
 	command->data_in_length = 0;
 	command->data_out_used = 0;
-	if (prepare(&request) && !is_interrupted(&request))
-		run(&request);
-	if (!request.failed) {
-		raise_attention(&request);
-		osd_security_sign_data(&request);
-	}
-	osd_finish(&request);
-	if (command->status != SCSI_STATUS_BUSY) {
-		osd_damage_settle(&request);
-		osd_security_sign_sense(&request);
-	}
-	osd_tracking_end(&request);
-	osd_security_forget(&request);
+	done = work(request);
+	osd_security_forget(request);
 	command->data_out = data_out;
 	command->data_in = data_in;
+	return done;
+}
+
+void osd_execute(struct osd_device *device, struct osd_command *command)
+{
+	struct osd_request request = { .device = device, .command = command };
+
+	with_buffers(&request, execute);
+}
+
+bool osd_execute_at_once(struct osd_device *device, struct osd_command *command)
+{
+	struct osd_request request = { .device = device, .command = command, .attempt = true };
+
+	return with_buffers(&request, attempt);
 }

@@ -72,7 +72,8 @@ void local_target_execute(struct local_target *target, uint64_t nexus,
 		.nexus = nexus,
 	};
 
-	osd_execute(target->device, &osd);
+	if (!osd_execute_at_once(target->device, &osd))
+		osd_execute(target->device, &osd);
 	command->status = osd.status;
 	command->in_length = osd.data_in_length;
 	command->sense_length = osd.sense_length;

@@ -153,7 +153,8 @@ static void execute(struct osd_fuzz_unit *unit, const struct osd_cdb *cdb, const
 				       .nexus = 1 };
 
 	fuzz_check(osd_cdb_encode(cdb, bytes, &command.cdb_length) == 0);
-	osd_execute(unit->device, &command);
+	if (!osd_execute_at_once(unit->device, &command))
+		osd_execute(unit->device, &command);
 	fuzz_check(command.status == SCSI_STATUS_GOOD);
 }
 

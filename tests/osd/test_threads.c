@@ -37,7 +37,8 @@ static bool run(struct worker *worker, struct osd_cdb *decoded, const uint8_t *o
 
 	if (osd_cdb_encode(decoded, cdb, &command.cdb_length) != 0)
 		return false;
-	osd_execute(worker->device, &command);
+	if (!osd_execute_at_once(worker->device, &command))
+		osd_execute(worker->device, &command);
 	return command.status == SCSI_STATUS_GOOD;
 }
 

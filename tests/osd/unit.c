@@ -149,7 +149,9 @@ void unit_execute(struct unit *unit, const uint8_t *cdb, size_t cdb_length, cons
 		.initiator = unit->initiator,
 	};
 	memset(unit->command.sense, 0xEE, sizeof(unit->command.sense));
-	osd_execute(unit->device, &unit->command);
+	/* As the service does. */
+	if (!osd_execute_at_once(unit->device, &unit->command))
+		osd_execute(unit->device, &unit->command);
 	free(cdb_copy);
 	free(out_copy);
 	assert_true(unit->command.data_in_length <= data_in_capacity);
