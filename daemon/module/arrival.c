@@ -143,8 +143,7 @@ int unit_submit(struct scsi_cmd *cmd)
 		sense_data_build(cmd, NOT_READY, ASC_MANUAL_INTERVENTION_REQ);
 		return SAM_STAT_CHECK_CONDITION;
 	}
-	io_threads_submit(unit->threads, cmd, unit->arriving);
-	return SAM_STAT_GOOD;
+	return io_threads_submit(unit->threads, cmd, unit->arriving);
 }
 
 int unit_perform_stock(struct unit *unit, struct scsi_cmd *cmd)

@@ -42,20 +42,22 @@ struct io_thread {
 enum { ON_IO_THREAD, ON_MAIN_THREAD };
 
 struct io_threads {
-	io_execute *execute;
-	io_perform *perform;
-	void *context;
+	struct io_work work;
 	int event_fd;    /* readable: `done` or `due` is not empty */
 	int timer_fd;    /* readable: it is time to look for aborted commands */
 	bool timer_runs; /* main thread only */
 
 	pthread_mutex_t lock;
 	pthread_cond_t wanted;  /* of threads without work */
+	unsigned int unoccupied; /* under lock: threads that wait for `wanted` */
+	bool waking;            /* under lock: one of them has been woken, and has not looked yet */
 	pthread_cond_t changed; /* a command has ended, or is due */
 	struct order order;     /* under lock: of all commands that have not ended */
 	struct list_head due;   /* under lock: commands of the main thread whose turn has come */
 	struct list_head done;  /* under lock: ended commands, of which tgtd is to be told */
 	void (*probe)(void *context); /* under lock: to be called; NULL: nothing */
+	struct scsi_cmd *attempted; /* under lock: by the main thread; NULL: none */
+	bool attempt_aborted;       /* under lock: somebody has aborted that */
 	bool probing;                 /* under lock: a thread is calling it */
 	bool stopping;                /* under lock */
 
@@ -127,11 +129,16 @@ static void give_to_main(struct io_threads *io, struct scsi_cmd *cmd, struct lis
 		announce(io);
 }
 
-/* Under lock: others may have got their turn. */
-static void wake_if(struct io_threads *io, bool others_may_begin)
+/*
+ * Under lock: there may be work for one more thread. It wakes the next one if there is work for
+ * that, too; so whoever has much work for them wakes one.
+ */
+static void wake_one(struct io_threads *io)
 {
-	if (others_may_begin)
-		pthread_cond_broadcast(&io->wanted);
+	if (!order_has_next(&io->order) || !io->unoccupied || io->waking)
+		return;
+	io->waking = true;
+	pthread_cond_signal(&io->wanted);
 }
 
 static uint64_t bit_of(const struct io_thread *thread)
@@ -159,7 +166,7 @@ static void run(struct io_thread *thread, struct order_task *task)
 	if (is_aborted(cmd))
 		end_aborted(cmd);
 	else
-		io->execute(io->context, cmd);
+		io->work.execute(io->work.context, cmd);
 	pthread_mutex_lock(&io->lock);
 	/*
 	 * The commands that it waits for are at work on other threads and wait for nobody: see
@@ -170,7 +177,8 @@ static void run(struct io_thread *thread, struct order_task *task)
 	thread->running = NULL;
 	thread->aborts = false;
 	release_waiting(thread);
-	wake_if(io, order_end(&io->order, task));
+	order_end(&io->order, task);
+	wake_one(io);
 	give_to_main(io, cmd, &io->done);
 }
 
@@ -181,7 +189,7 @@ static void answer_probe(struct io_threads *io)
 		return;
 	io->probing = true;
 	pthread_mutex_unlock(&io->lock);
-	io->probe(io->context);
+	io->probe(io->work.context);
 	pthread_mutex_lock(&io->lock);
 	io->probing = false;
 	io->probe = NULL;
@@ -198,11 +206,15 @@ static void *serve(void *argument)
 
 		answer_probe(io);
 		while (!(task = order_take(&io->order)) && !io->stopping) {
+			io->unoccupied++;
 			pthread_cond_wait(&io->wanted, &io->lock);
+			io->unoccupied--;
+			io->waking = false;
 			answer_probe(io);
 		}
 		if (!task)
 			break;
+		wake_one(io);
 		if (task->kind == ON_MAIN_THREAD)
 			give_to_main(io, command_of(task), &io->due);
 		else
@@ -256,6 +268,20 @@ static bool choose_waiting(void *context, struct order_task *task)
 }
 
 /*
+ * Under lock: chooses what the main thread tries to execute. Its answer comes before that of whoever
+ * aborts it, because the main thread gives both. If the attempt fails, it does not begin again.
+ */
+static void choose_attempted(struct search *search)
+{
+	struct io_threads *io = search->io;
+
+	if (!io->attempted || !is_chosen(search->choice, io->attempted))
+		return;
+	note_found(search, io->attempted);
+	io->attempt_aborted |= search->abort;
+}
+
+/*
  * Under lock: chooses among those at work on other threads. Nobody waits for a command that aborts
  * others itself, so two that abort each other both end.
  */
@@ -290,8 +316,10 @@ uint32_t io_threads_choose(struct io_threads *io, const struct task_choice *choi
 		self->aborts = true;
 		release_waiting(self);
 	}
-	wake_if(io, order_visit(&io->order, choose_waiting, &search));
+	order_visit(&io->order, choose_waiting, &search);
+	wake_one(io);
 	choose_running(self, &search);
+	choose_attempted(&search);
 	pthread_mutex_unlock(&io->lock);
 	return search.count;
 }
@@ -304,9 +332,10 @@ static void perform(struct io_threads *io, struct scsi_cmd *cmd)
 	if (is_aborted(cmd))
 		end_aborted(cmd);
 	else
-		scsi_set_result(cmd, io->perform(io->context, cmd));
+		scsi_set_result(cmd, io->work.perform(io->work.context, cmd));
 	pthread_mutex_lock(&io->lock);
-	wake_if(io, order_end(&io->order, task_of(cmd)));
+	order_end(&io->order, task_of(cmd));
+	wake_one(io);
 	pthread_mutex_unlock(&io->lock);
 }
 
@@ -392,7 +421,8 @@ static void on_timer(int fd, int events, void *data)
 	if (read(fd, &expirations, sizeof(expirations)) != sizeof(expirations))
 		expirations = 0;
 	pthread_mutex_lock(&io->lock);
-	wake_if(io, order_visit(&io->order, take_out_aborted, io));
+	order_visit(&io->order, take_out_aborted, io);
+	wake_one(io);
 	idle = order_is_empty(&io->order);
 	pthread_mutex_unlock(&io->lock);
 	io->timer_runs = false;
@@ -475,8 +505,8 @@ static int watch(struct io_threads *io)
 	return 0;
 }
 
-int io_threads_start(unsigned int count, io_execute *execute, io_perform *perform_on_main,
-		     void *context, struct io_threads **threads, struct error_text *error)
+int io_threads_start(unsigned int count, const struct io_work *work, struct io_threads **threads,
+		     struct error_text *error)
 {
 	struct io_threads *io = calloc(1, sizeof(*io) + count * sizeof(io->threads[0]));
 	int result;
@@ -484,9 +514,7 @@ int io_threads_start(unsigned int count, io_execute *execute, io_perform *perfor
 	assert(count >= 1 && count <= IO_THREADS_MAX);
 	if (!io)
 		return error_set(error, -ENOMEM, "out of memory");
-	io->execute = execute;
-	io->perform = perform_on_main;
-	io->context = context;
+	io->work = *work;
 	order_init(&io->order);
 	INIT_LIST_HEAD(&io->due);
 	INIT_LIST_HEAD(&io->done);
@@ -517,19 +545,61 @@ int io_threads_start(unsigned int count, io_execute *execute, io_perform *perfor
 	return 0;
 }
 
-void io_threads_submit(struct io_threads *threads, struct scsi_cmd *cmd,
-		       enum order_attribute attribute)
+/*
+ * Under lock, which it gives away meanwhile: the command has begun, and the main thread tries to
+ * execute it. False: it could not.
+ */
+static bool attempt(struct io_threads *io, struct scsi_cmd *cmd)
 {
-	bool may_begin;
+	bool ended;
 
+	io->attempted = cmd;
+	io->attempt_aborted = false;
+	pthread_mutex_unlock(&io->lock);
+	ended = io->work.attempt(io->work.context, cmd);
+	pthread_mutex_lock(&io->lock);
+	io->attempted = NULL;
+	if (!ended && io->attempt_aborted) {
+		end_aborted(cmd);
+		ended = true;
+	}
+	return ended;
+}
+
+/* Under lock: a command arrives. True: it has ended. */
+static bool arrive(struct io_threads *io, struct scsi_cmd *cmd, enum order_attribute attribute)
+{
+	struct order_task *task = task_of(cmd);
+
+	if (!io->work.attempt ||
+	    !order_begin_at_once(&io->order, task, attribute, ON_IO_THREAD)) {
+		set_cmd_async(cmd);
+		order_arrive(&io->order, task, attribute, ON_IO_THREAD);
+		return false;
+	}
+	if (attempt(io, cmd)) {
+		order_end(&io->order, task);
+		return true;
+	}
 	set_cmd_async(cmd);
+	order_put_back(&io->order, task);
+	return false;
+}
+
+int io_threads_submit(struct io_threads *threads, struct scsi_cmd *cmd,
+		      enum order_attribute attribute)
+{
+	bool ended;
+
 	pthread_mutex_lock(&threads->lock);
-	may_begin = order_arrive(&threads->order, task_of(cmd), attribute, ON_IO_THREAD);
+	ended = arrive(threads, cmd, attribute);
+	wake_one(threads);
 	pthread_mutex_unlock(&threads->lock);
-	if (may_begin)
-		pthread_cond_signal(&threads->wanted);
+	if (ended)
+		return scsi_get_result(cmd);
 	if (!threads->timer_runs)
 		set_timer(threads);
+	return SAM_STAT_GOOD;
 }
 
 int io_threads_perform(struct io_threads *threads, struct scsi_cmd *cmd,
@@ -551,9 +621,10 @@ int io_threads_perform(struct io_threads *threads, struct scsi_cmd *cmd,
 			set_timer(threads);
 		return SAM_STAT_GOOD;
 	}
-	status = threads->perform(threads->context, cmd);
+	status = threads->work.perform(threads->work.context, cmd);
 	pthread_mutex_lock(&threads->lock);
-	wake_if(threads, order_end(&threads->order, task));
+	order_end(&threads->order, task);
+	wake_one(threads);
 	pthread_mutex_unlock(&threads->lock);
 	return status;
 }

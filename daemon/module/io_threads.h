@@ -30,22 +30,37 @@ struct io_threads;
 typedef void io_execute(void *context, struct scsi_cmd *cmd);
 
 /*
+ * Tries to execute one command on tgtd's main thread, as io_execute, without waiting for anything.
+ * False: nothing has happened, and the command is still to be executed.
+ */
+typedef bool io_attempt(void *context, struct scsi_cmd *cmd);
+
+/*
  * Executes one command on tgtd's main thread, without waiting for anything. As io_execute, but
  * returns the status.
  */
 typedef int io_perform(void *context, struct scsi_cmd *cmd);
 
+/* What is done with commands. */
+struct io_work {
+	io_execute *execute;
+	io_attempt *attempt; /* NULL: none is tried */
+	io_perform *perform; /* of those for the main thread */
+	void *context;       /* of all of them */
+};
+
 /* Starts `count` threads (1..IO_THREADS_MAX). -ENOMEM, -EAGAIN, -EMFILE with a sentence. */
-int io_threads_start(unsigned int count, io_execute *execute, io_perform *perform_on_main,
-		     void *context, struct io_threads **threads, struct error_text *error);
+int io_threads_start(unsigned int count, const struct io_work *work, struct io_threads **threads,
+		     struct error_text *error);
 
 /*
- * Takes a command for an I/O thread. Main thread. The command completes later, also if somebody
- * aborts it meanwhile: if it has not begun, then soon, with TASK ABORTED, and without waiting for
- * others.
+ * Takes a command that an I/O thread can execute. Main thread. If its turn has come and an attempt
+ * succeeds, returns its status. Otherwise makes it asynchronous, and it completes later, also if
+ * somebody aborts it meanwhile: if it has not begun, then soon, with TASK ABORTED, and without
+ * waiting for others.
  */
-void io_threads_submit(struct io_threads *threads, struct scsi_cmd *cmd,
-		       enum order_attribute attribute);
+int io_threads_submit(struct io_threads *threads, struct scsi_cmd *cmd,
+		      enum order_attribute attribute);
 
 /*
  * Takes a command for the main thread, where this is called. If its turn has come, performs it and

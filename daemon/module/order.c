@@ -94,15 +94,26 @@ bool order_arrive(struct order *order, struct order_task *task, enum order_attri
 {
 	bool enabled = order_begin_at_once(order, task, attribute, kind);
 
-	if (!enabled) {
-		*task = (struct order_task){ .attribute = attribute, .kind = kind };
-		add_last(&order->dormant, task);
-	} else if (attribute == ORDER_HEAD_OF_QUEUE) {
-		add_first(&order->enabled, task);
-	} else {
-		add_last(&order->enabled, task);
+	if (enabled) {
+		order_put_back(order, task);
+		return true;
 	}
-	return enabled;
+	*task = (struct order_task){ .attribute = attribute, .kind = kind };
+	add_last(&order->dormant, task);
+	return false;
+}
+
+void order_put_back(struct order *order, struct order_task *task)
+{
+	if (task->attribute == ORDER_HEAD_OF_QUEUE)
+		add_first(&order->enabled, task);
+	else
+		add_last(&order->enabled, task);
+}
+
+bool order_has_next(const struct order *order)
+{
+	return order->enabled.first != NULL;
 }
 
 struct order_task *order_take(struct order *order)

@@ -63,6 +63,12 @@ bool order_begin_at_once(struct order *order, struct order_task *task,
 /* The next task that may begin; with this call it has begun. NULL: there is none. */
 struct order_task *order_take(struct order *order);
 
+/* A task that has begun has done nothing so far: order_take gives it again. */
+void order_put_back(struct order *order, struct order_task *task);
+
+/* Is there a task that order_take gives? */
+bool order_has_next(const struct order *order);
+
 /* A task that has begun ends. True: others may begin now. */
 bool order_end(struct order *order, const struct order_task *task);
 

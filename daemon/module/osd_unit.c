@@ -36,41 +36,57 @@ static void arrives(struct unit *unit, const struct scsi_cmd *cmd, bool is_first
 		osd_forget_sessions(unit->state, is_logged_in, cmd->dev->tgt);
 }
 
-/*
- * On an I/O thread: hands an OSD command to the OSD layer, and its results back to tgtd's command.
- */
-static void execute(struct unit *unit, struct scsi_cmd *cmd)
+/* tgtd's command as the OSD layer's. Leaves the results as they are, which are long. */
+static void take_command(struct scsi_cmd *cmd, struct osd_command *command)
 {
 	enum data_direction direction = scsi_get_data_dir(cmd);
-	struct osd_command command = {
-		.cdb = cmd->scb,
-		.cdb_length = (size_t)cmd->scb_len,
-		.nexus = nexus_of(cmd),
-		.initiator = nexus_initiator(cmd),
-	};
+	bool writes = direction & DATA_WRITE, reads = direction & DATA_READ;
 
-	if (direction & DATA_WRITE) {
-		command.data_out = scsi_get_out_buffer(cmd);
-		command.data_out_length = scsi_get_out_length(cmd);
-	}
-	if (direction & DATA_READ) {
-		command.data_in = scsi_get_in_buffer(cmd);
-		command.data_in_capacity = scsi_get_in_length(cmd);
-	}
-	osd_execute(unit->state, &command);
+	command->cdb = cmd->scb;
+	command->cdb_length = (size_t)cmd->scb_len;
+	command->nexus = nexus_of(cmd);
+	command->initiator = nexus_initiator(cmd);
+	command->data_out = writes ? scsi_get_out_buffer(cmd) : NULL;
+	command->data_out_length = writes ? scsi_get_out_length(cmd) : 0;
+	command->data_in = reads ? scsi_get_in_buffer(cmd) : NULL;
+	command->data_in_capacity = reads ? scsi_get_in_length(cmd) : 0;
+}
 
-	assert(command.data_in_length <= command.data_in_capacity);
-	assert(command.sense_length <= OSD_SENSE_BYTES_MAX);
-	memcpy(cmd->sense_buffer, command.sense, command.sense_length);
-	cmd->sense_len = (int)command.sense_length;
+/* The results of a command that has ended. */
+static void give_results(const struct osd_command *command, struct scsi_cmd *cmd)
+{
+	assert(command->data_in_length <= command->data_in_capacity);
+	assert(command->sense_length <= OSD_SENSE_BYTES_MAX);
+	memcpy(cmd->sense_buffer, command->sense, command->sense_length);
+	cmd->sense_len = (int)command->sense_length;
 	/*
 	 * tgtd sends the transfer length of Data-In whatever the status is. So the data of a short
 	 * read goes with its sense.
 	 */
-	scsi_set_in_resid_by_actual(cmd, (uint32_t)command.data_in_length);
+	scsi_set_in_resid_by_actual(cmd, (uint32_t)command->data_in_length);
 	scsi_set_out_resid_by_actual(
-		cmd, (uint32_t)min_u64(command.data_out_used, command.data_out_length));
-	scsi_set_result(cmd, command.status);
+		cmd, (uint32_t)min_u64(command->data_out_used, command->data_out_length));
+	scsi_set_result(cmd, command->status);
+}
+
+static void execute(struct unit *unit, struct scsi_cmd *cmd)
+{
+	struct osd_command command;
+
+	take_command(cmd, &command);
+	osd_execute(unit->state, &command);
+	give_results(&command, cmd);
+}
+
+static bool attempt(struct unit *unit, struct scsi_cmd *cmd)
+{
+	struct osd_command command;
+
+	take_command(cmd, &command);
+	if (!osd_execute_at_once(unit->state, &command))
+		return false;
+	give_results(&command, cmd);
+	return true;
 }
 
 /*
@@ -190,5 +206,6 @@ const struct unit_kind osd_unit = {
 	.close = close_osd,
 	.arrives = arrives,
 	.execute = execute,
+	.attempt = attempt,
 	.perform = perform,
 };

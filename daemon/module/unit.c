@@ -14,6 +14,13 @@ static void execute(void *context, struct scsi_cmd *cmd)
 	unit->kind->execute(unit, cmd);
 }
 
+static bool attempt(void *context, struct scsi_cmd *cmd)
+{
+	struct unit *unit = context;
+
+	return unit->kind->attempt(unit, cmd);
+}
+
 static int perform_on_main(void *context, struct scsi_cmd *cmd)
 {
 	struct unit *unit = context;
@@ -42,12 +49,17 @@ int unit_attach(struct scsi_lu *lu, const struct unit_kind *kind, const char *bs
 /* If opening fails, the kind has nothing open. */
 static int open_kind(struct unit *unit, uint64_t *bytes, struct error_text *error)
 {
+	const struct io_work work = {
+		.execute = execute,
+		.attempt = unit->kind->attempt ? attempt : NULL,
+		.perform = perform_on_main,
+		.context = unit,
+	};
 	int result = unit->kind->open(unit, bytes, error);
 
 	if (result)
 		return result;
-	result = io_threads_start(unit->options.threads, execute, perform_on_main, unit,
-				  &unit->threads, error);
+	result = io_threads_start(unit->options.threads, &work, &unit->threads, error);
 	if (result)
 		unit->kind->close(unit);
 	return result;

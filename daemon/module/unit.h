@@ -64,6 +64,11 @@ struct unit_kind {
 	 */
 	void (*execute)(struct unit *unit, struct scsi_cmd *cmd);
 	/*
+	 * On tgtd's main thread, as `execute` if nothing has to wait. False: nothing has happened.
+	 * NULL: everything goes to the threads.
+	 */
+	bool (*attempt)(struct unit *unit, struct scsi_cmd *cmd);
+	/*
 	 * On tgtd's main thread, without waiting for anything: as `execute`, but returns the
 	 * status. Gives what the kind does not answer itself to unit_perform_stock.
 	 */

@@ -150,11 +150,19 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void start(unsigned int count)
+static void start_with(unsigned int count, io_execute *on_threads)
 {
+	const struct io_work work = { .execute = on_threads,
+				      .perform = perform,
+				      .context = &executed };
 	struct error_text error;
 
-	assert_int_equal(io_threads_start(count, execute, perform, &executed, &threads, &error), 0);
+	assert_int_equal(io_threads_start(count, &work, &threads, &error), 0);
+}
+
+static void start(unsigned int count)
+{
+	start_with(count, execute);
 }
 
 static void assert_each_completed_once(unsigned int count)
@@ -219,13 +227,10 @@ static void execute_in_order(void *context, struct scsi_cmd *cmd)
 /* Its first command holds a thread until it may execute. */
 static void start_in_order(unsigned int count, enum order_attribute first)
 {
-	struct error_text error;
-
 	atomic_store(&may_execute, false);
 	for (size_t i = 0; i < 8; i++)
 		atomic_store(&order[i], NULL);
-	assert_int_equal(
-		io_threads_start(count, execute_in_order, perform, &executed, &threads, &error), 0);
+	start_with(count, execute_in_order);
 	submit(0, first);
 	while (!atomic_load(&order[0]))
 		sched_yield();
@@ -282,12 +287,9 @@ static void execute_together(void *context, struct scsi_cmd *cmd)
 
 static void test_what_an_ordered_command_held_up_begins_on_all_threads(void **state)
 {
-	struct error_text error;
-
 	(void)state;
 	atomic_store(&begun, 0);
-	assert_int_equal(
-		io_threads_start(3, execute_together, perform, &executed, &threads, &error), 0);
+	start_with(3, execute_together);
 	for (unsigned int round = 1; round <= 50; round++) {
 		atomic_store(&may_execute, false);
 		submit(0, ORDER_ORDERED);
@@ -422,6 +424,65 @@ static void test_a_stop_performs_what_waits_for_its_turn(void **state)
 	assert_each_completed_once(8);
 }
 
+/* ---- attempts on the main thread ---- */
+
+/* Commands with `offset` 1 end at once, others have to wait for something. */
+static bool attempt(void *context, struct scsi_cmd *cmd)
+{
+	assert_ptr_equal(context, &executed);
+	assert_true(pthread_equal(pthread_self(), main_thread));
+	if (cmd->offset != 1)
+		return false;
+	scsi_set_result(cmd, SAM_STAT_BUSY);
+	return true;
+}
+
+static void start_with_attempts(unsigned int count, io_execute *on_threads, io_attempt *attempts)
+{
+	const struct io_work work = { .execute = on_threads,
+				      .attempt = attempts,
+				      .perform = perform,
+				      .context = &executed };
+	struct error_text error;
+
+	assert_int_equal(io_threads_start(count, &work, &threads, &error), 0);
+}
+
+static void test_what_need_not_wait_ends_at_once(void **state)
+{
+	(void)state;
+	start_with_attempts(1, execute, attempt);
+	commands[0].offset = 1;
+	assert_int_equal(io_threads_submit(threads, &commands[0], ORDER_SIMPLE), SAM_STAT_BUSY);
+	assert_false(cmd_async(&commands[0]));
+	assert_true(io_threads_are_idle(threads));
+	/* Not even an ORDERED one waits for it. */
+	assert_int_equal(io_threads_submit(threads, &commands[0], ORDER_ORDERED), SAM_STAT_BUSY);
+	assert_int_equal(io_threads_submit(threads, &commands[1], ORDER_SIMPLE), SAM_STAT_GOOD);
+	assert_true(cmd_async(&commands[1]));
+	turn();
+	assert_int_equal(completed, 1);
+	assert_int_equal(commands[1].result, SAM_STAT_CHECK_CONDITION);
+	assert_int_equal(atomic_load(&executed), 1);
+	io_threads_stop(threads);
+}
+
+static void test_what_waits_for_its_turn_is_not_tried(void **state)
+{
+	(void)state;
+	atomic_store(&may_execute, false);
+	start_with_attempts(2, execute, attempt);
+	submit(0, ORDER_ORDERED);
+	commands[1].offset = 1;
+	assert_int_equal(io_threads_submit(threads, &commands[1], ORDER_SIMPLE), SAM_STAT_GOOD);
+	assert_true(cmd_async(&commands[1]));
+	atomic_store(&may_execute, true);
+	while (completed < 2)
+		turn();
+	assert_each_completed_once(2);
+	io_threads_stop(threads);
+}
+
 /* ---- task management: command 0 manages the others ---- */
 
 /* What the manager is to do, and what came of it. */
@@ -457,8 +518,6 @@ static struct it_nexus sessions[] = { { .ctime = -5 }, { .ctime = -6 } };
 
 static void begin_managing(unsigned int count)
 {
-	struct error_text error;
-
 	atomic_store(&may_execute, false);
 	atomic_store(&has_managed, false);
 	atomic_store(&order[0], NULL);
@@ -469,9 +528,7 @@ static void begin_managing(unsigned int count)
 		commands[i].state = 0;
 		commands[i].result = -1;
 	}
-	assert_int_equal(
-		io_threads_start(count, execute_or_manage, perform, &executed, &threads, &error),
-		0);
+	start_with(count, execute_or_manage);
 }
 
 /* Occupies one thread. */
@@ -534,6 +591,67 @@ static void test_who_aborts_is_answered_behind_what_had_begun(void **state)
 		turn();
 	assert_int_equal(commands[0].result, SAM_STAT_GOOD);
 	assert_int_equal(commands[1].result, SAM_STAT_CHECK_CONDITION);
+	io_threads_stop(threads);
+}
+
+/* Command 0 manages while the main thread tries command 1, which has to wait or not. */
+static atomic_bool is_trying;
+
+static void manage_attempt(void *context, struct scsi_cmd *cmd)
+{
+	assert_ptr_equal(cmd, &commands[0]);
+	while (!atomic_load(&is_trying))
+		sched_yield();
+	execute_or_manage(context, cmd);
+}
+
+static bool attempt_beside_manager(void *context, struct scsi_cmd *cmd)
+{
+	if (cmd == &commands[0])
+		return false;
+	atomic_store(&is_trying, true);
+	while (!atomic_load(&has_managed))
+		sched_yield();
+	return cmd->state == 1 ? false : attempt(context, cmd);
+}
+
+static void try_beside_manager(bool has_to_wait)
+{
+	atomic_store(&is_trying, false);
+	atomic_store(&has_managed, false);
+	found_count = 0;
+	choice = (struct task_choice){ .nexus = 5 };
+	commands[0].it_nexus = commands[1].it_nexus = &sessions[0];
+	commands[1].state = has_to_wait;
+	commands[1].offset = 1;
+	start_with_attempts(1, manage_attempt, attempt_beside_manager);
+	submit_manager(&commands[0]);
+}
+
+static void test_who_aborts_an_attempt_finds_it(void **state)
+{
+	(void)state;
+	abort_them = true;
+	try_beside_manager(false);
+	assert_int_equal(io_threads_submit(threads, &commands[1], ORDER_HEAD_OF_QUEUE),
+			 SAM_STAT_BUSY);
+	turn();
+	assert_int_equal(chosen, 1);
+	assert_int_equal(commands[0].result, SAM_STAT_GOOD);
+	io_threads_stop(threads);
+}
+
+static void test_an_aborted_attempt_that_has_to_wait_does_not_begin_again(void **state)
+{
+	(void)state;
+	abort_them = true;
+	try_beside_manager(true);
+	assert_int_equal(io_threads_submit(threads, &commands[1], ORDER_HEAD_OF_QUEUE),
+			 SAM_STAT_TASK_ABORTED);
+	assert_false(cmd_async(&commands[1]));
+	turn();
+	assert_int_equal(chosen, 1);
+	assert_true(io_threads_are_idle(threads));
 	io_threads_stop(threads);
 }
 
@@ -622,13 +740,13 @@ static void test_a_stop_finishes_what_is_queued(void **state)
 
 static void test_threads_that_tgtd_cannot_watch_do_not_start(void **state)
 {
+	const struct io_work work = { .execute = execute, .perform = perform };
 	struct error_text error;
 
 	(void)state;
 	for (int refused = 1; refused <= 2; refused++) {
 		refuse_to_watch = refused;
-		assert_int_equal(io_threads_start(2, execute, perform, &executed, &threads, &error),
-				 -ENOMEM);
+		assert_int_equal(io_threads_start(2, &work, &threads, &error), -ENOMEM);
 		assert_string_equal(error.text, "tgtd could not watch one more descriptor");
 		assert_int_equal(events_of_threads.fd, -1);
 	}
@@ -651,6 +769,10 @@ int main(void)
 		prepared(test_what_the_main_thread_performs_is_performed_at_once_in_its_turn),
 		prepared(test_what_the_main_thread_performs_waits_for_its_turn),
 		prepared(test_a_stop_performs_what_waits_for_its_turn),
+		prepared(test_what_need_not_wait_ends_at_once),
+		prepared(test_what_waits_for_its_turn_is_not_tried),
+		prepared(test_who_aborts_an_attempt_finds_it),
+		prepared(test_an_aborted_attempt_that_has_to_wait_does_not_begin_again),
 		prepared(test_aborted_tasks_that_have_not_begun_end_without_being_executed),
 		prepared(test_who_aborts_is_answered_behind_what_had_begun),
 		prepared(test_queries_count_and_neither_end_nor_wait),

@@ -124,6 +124,23 @@ static void test_a_task_begins_at_once_only_if_its_turn_has_come(void **state)
 	assert_taken(1, -1);
 }
 
+static void test_a_task_that_is_put_back_begins_again_in_its_place(void **state)
+{
+	(void)state;
+	assert_true(order_begin_at_once(&order, &tasks[0], ORDER_SIMPLE, 5));
+	assert_false(order_has_next(&order));
+	order_arrive(&order, &tasks[1], ORDER_SIMPLE, 0);
+	order_put_back(&order, &tasks[0]);
+	assert_true(order_has_next(&order));
+	/* It has not ended. */
+	assert_false(order_begin_at_once(&order, &tasks[2], ORDER_ORDERED, 0));
+	assert_true(order_begin_at_once(&order, &tasks[3], ORDER_HEAD_OF_QUEUE, 0));
+	order_put_back(&order, &tasks[3]);
+	assert_taken(3, 1, 0, -1);
+	assert_int_equal(tasks[0].kind, 5);
+	assert_false(order_has_next(&order));
+}
+
 static bool visit_one(void *context, struct order_task *task)
 {
 	return task == context;
@@ -319,6 +336,7 @@ int main(void)
 		prepared(test_head_of_queue_beside_an_ordered_task_lets_nothing_begin_when_it_ends),
 		prepared(test_what_arrives_waits_for_every_head_of_queue),
 		prepared(test_a_task_begins_at_once_only_if_its_turn_has_come),
+		prepared(test_a_task_that_is_put_back_begins_again_in_its_place),
 		prepared(test_what_waits_for_a_task_that_is_taken_out_may_begin),
 		prepared(test_random_arrivals_ends_and_aborts_follow_sams_rules),
 	};
