@@ -88,7 +88,7 @@ BENCH_OBJ := $(BENCH_SRC:%.c=$(OBJ)/%.o)
 MODULE_OBJ := $(MODULE_SRC:%.c=$(OBJ)/%.o)
 # What muninnd's main program and the unit tests link.
 DAEMON_PARTS := $(patsubst %.c,$(OBJ)/%.o,$(filter-out daemon/muninnd.c,$(DAEMON_SRC)) \
-	$(filter-out daemon/module/bs_muninn.c daemon/module/identity.c daemon/module/stream.c,$(MODULE_SRC)))
+	$(filter-out daemon/module/bs_muninn.c daemon/module/identity.c daemon/module/stream.c daemon/module/answers.c,$(MODULE_SRC)))
 
 # Each tests/FOLDER/test_*.c is a program. Others of its folder and of the one above are its
 # helpers.
