@@ -86,6 +86,10 @@ CLIENT_OBJ := $(CLIENT_SRC:%.c=$(OBJ)/%.o)
 CTL_OBJ := $(CTL_SRC:%.c=$(OBJ)/%.o)
 BENCH_OBJ := $(BENCH_SRC:%.c=$(OBJ)/%.o)
 MODULE_OBJ := $(MODULE_SRC:%.c=$(OBJ)/%.o)
+# What `muninn-bench peers` compares with: a library for each store whose header is there.
+PEER_HEADERS := rocksdb=rocksdb/c.h leveldb=leveldb/c.h lmdb=lmdb.h
+PEERS := $(foreach p,$(PEER_HEADERS),$(if $(wildcard /usr/include/$(lastword $(subst =, ,$(p)))),$(firstword $(subst =, ,$(p)))))
+PEER_LIBS := $(PEERS:%=$(LIB)/peer_%.so)
 # What muninnd's main program and the unit tests link.
 DAEMON_PARTS := $(patsubst %.c,$(OBJ)/%.o,$(filter-out daemon/muninnd.c,$(DAEMON_SRC)) \
 	$(filter-out daemon/module/bs_muninn.c daemon/module/identity.c daemon/module/stream.c daemon/module/answers.c,$(MODULE_SRC)))
@@ -103,7 +107,7 @@ SCRIPT_TESTS := $(wildcard tests/scripts/test_*.py)
 SANITIZED_E2E_TESTS := $(if $(E2E_TESTS),$(shell grep -l '^SANITIZED = True' $(E2E_TESTS)))
 
 .PHONY: all unit-tests thread-tests
-all: $(LIB)/libmuninn.a $(BIN)/muninn-bench $(BIN)/muninnctl $(BIN)/muninnd $(LIB)/bs_muninn.so
+all: $(LIB)/libmuninn.a $(BIN)/muninn-bench $(BIN)/muninnctl $(BIN)/muninnd $(LIB)/bs_muninn.so $(PEER_LIBS)
 unit-tests: $(TEST_BINS)
 thread-tests: $(THREAD_TEST_SRC:tests/%.c=$(TESTBIN)/%)
 
@@ -141,6 +145,11 @@ $(BIN)/muninn-bench: $(OBJ)/bench/main.o $(LIB)/libbench.a $(LIB)/libosdclient.a
 	@mkdir -p $(@D)
 	$(call say,LINK)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -liscsi -ljansson $(ALLOCATOR)
+
+$(LIB)/peer_%.so: $(OBJ)/bench/peers/%.o $(OBJ)/common/error.o
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^ -l$*
 
 $(BIN)/muninnctl: $(CTL_OBJ) $(LIB)/libosdclient.a $(LIB)/libmuninn.a
 	@mkdir -p $(@D)
@@ -224,6 +233,7 @@ ifeq ($(VARIANT),release)
 $(TESTBIN)/bench/test_iscsi: | $(BIN)/muninnd $(LIB)/bs_muninn.so
 endif
 $(TESTBIN)/client/test_muninnctl $(TESTBIN)/nand/test_command: | $(BIN)/muninnctl
+$(TESTBIN)/bench/test_peers: | $(PEER_LIBS)
 
 # ---- fuzzing: one program for each target, built with VARIANT=fuzz ----
 
@@ -275,6 +285,7 @@ help:
 	@echo 'make bench      what the engine costs: a table, and build/bench/muninn-run.json'
 	@echo 'make bench-nand the emulated NAND beside memcpy and fio: build/bench/muninn-nand.json; BENCH_NAND=--full'
 	@echo 'make bench-iscsi a served unit beside stock tgtd and fio: build/bench/muninn-iscsi.json; QUICK=1; BENCH_ISCSI=--help'
+	@echo 'make bench-peers the record store beside RocksDB, LevelDB, LMDB: build/bench/muninn-peers.json; QUICK=1; BENCH_PEERS=--help'
 	@echo 'make bench-history snapshots, rollbacks, old versions: build/bench/muninn-history.json'
 	@echo 'make bench-hold how long each command holds up the others: build/bench/muninn-hold.json'
 	@echo 'make bench-list LIST of a million objects and members: build/bench/muninn-list.json'
@@ -393,6 +404,15 @@ bench-iscsi:
 		>$(BUILD)/bench/muninn-iscsi.json; code=$$?; \
 	! grep -qs read-1M-random-4x32 $(BUILD)/bench/muninn-iscsi.json || \
 		scripts/figures-muninn --iscsi $(BUILD)/bench/muninn-iscsi.json $(BUILD)/bench; exit $$code
+
+# The record store beside RocksDB, LevelDB and LMDB; files in build/bench/ while it runs.
+# BENCH_PEERS: its options.
+.PHONY: bench-peers
+bench-peers: bootstrap
+	+@$(SUBMAKE) all
+	@mkdir -p $(BUILD)/bench
+	@$(BIN)/muninn-bench peers --folder $(BUILD)/bench $(if $(QUICK),--quick) $(BENCH_PEERS) \
+		>$(BUILD)/bench/muninn-peers.json
 
 # Snapshots, rollbacks and old versions by the device's counters. BENCH_HISTORY: its options.
 .PHONY: bench-history

@@ -9,6 +9,7 @@
 #include "bench/list_bench.h"
 #include "bench/nand_bench.h"
 #include "bench/paper.h"
+#include "bench/peers_bench.h"
 #include "bench/report.h"
 
 /* Exit codes. */
@@ -22,6 +23,7 @@ static const char usage[] =
 	"muninn-bench hold [OPTION...]    how long each command holds up the others\n"
 	"muninn-bench history [OPTION...] what snapshots, rollbacks and old versions cost\n"
 	"muninn-bench iscsi [OPTION...]   a served unit beside stock tgtd and fio\n"
+	"muninn-bench peers [OPTION...]   the record store beside RocksDB, LevelDB and LMDB\n"
 	"muninn-bench COMMAND --help      more\n";
 
 static int fail(const char *command, const struct error_text *error, int code)
@@ -82,6 +84,8 @@ int main(int argc, char **argv)
 		return history_bench_main(argc - 1, argv + 1, stdout, stderr);
 	if (argc >= 2 && strcmp(argv[1], "iscsi") == 0)
 		return iscsi_bench_main(argc - 1, argv + 1, stdout, stderr);
+	if (argc >= 2 && strcmp(argv[1], "peers") == 0)
+		return peers_bench_main(argc - 1, argv + 1, stdout, stderr);
 	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)) {
 		fputs(usage, stdout);
 		return DONE;
