@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "bench/memory.h"
+#include "common/allocator.h"
 #include "common/bytes.h"
 
 /* Columns of a read-only table: segments of one row. */
@@ -183,12 +183,12 @@ static void gather(struct worker *workers, uint32_t threads, struct phase_report
 static uint64_t engine_allocated(const struct bench_store *store, const struct phase_report *report)
 {
 	struct nand_headers_usage usage;
-	uint64_t allocated;
+	struct allocator_figures figures;
 
-	if (!store->allocated_before || !memory_allocated(&allocated))
+	if (!store->allocated_before || !allocator_read(&figures))
 		return 0;
 	nand_headers_usage(store->nand, &usage);
-	return allocated - store->allocated_before - usage.bytes -
+	return figures.allocated_bytes - store->allocated_before - usage.bytes -
 	       malloc_usable_size(report->latencies);
 }
 

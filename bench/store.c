@@ -11,9 +11,9 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
-#include "bench/memory.h"
 #include "bench/merging.h"
 #include "bench/record_codec.h"
+#include "common/allocator.h"
 #include "common/bytes.h"
 
 enum { PARTITION = 1, BLOCK_PAGES_DEFAULT = 64 };
@@ -112,6 +112,7 @@ static int open_device(struct bench_store *store, uint64_t nvram_bytes, struct e
 static int open_engine(struct bench_store *store, struct error_text *error)
 {
 	struct engine_options options = engine_options_of(store);
+	struct allocator_figures figures;
 	uint64_t nvram_bytes;
 	int result = engine_nvram_bytes(&store->geometry, &options, &nvram_bytes, error);
 
@@ -121,8 +122,8 @@ static int open_engine(struct bench_store *store, struct error_text *error)
 		result = engine_format(store->nand, &options, error);
 	if (!result)
 		result = nand_set_timing(store->nand, &store->options.timing, error);
-	if (!result && !memory_allocated(&store->allocated_before))
-		store->allocated_before = 0;
+	if (!result && allocator_read(&figures))
+		store->allocated_before = figures.allocated_bytes;
 	if (!result)
 		result = engine_open_records(store->nand, &options, &store->records, error);
 	if (!result && value_bytes(store) > store->records->limits.value_bytes)

@@ -26,6 +26,7 @@ void config_defaults(struct config *config)
 	strcpy(config->run_dir, "/run/muninn");
 	strcpy(config->tgtd, "/usr/sbin/tgtd");
 	strcpy(config->module, CONFIG_MODULE_INSTALLED);
+	strcpy(config->allocator, ALLOCATOR_JEMALLOC);
 	config->log_level = LOG_LEVEL_INFO;
 	config->stop_timeout = 60;
 	config->watchdog = 60;

@@ -10,6 +10,7 @@
 
 #include "common/error.h"
 #include "common/log.h"
+#include "daemon/allocator.h"
 #include "daemon/module/options.h"
 #include "daemon/module/unit_type.h"
 #include "engine/engine.h"
@@ -45,6 +46,7 @@ struct config {
 	char run_dir[PATH_MAX];   /* control socket */
 	char tgtd[PATH_MAX];
 	char module[PATH_MAX];
+	char allocator[PATH_MAX]; /* jemalloc, system or a library: see allocator.h */
 	enum log_level log_level;
 	uint32_t stop_timeout; /* seconds that a stop waits for commands */
 	uint32_t watchdog;     /* seconds that tgtd may hang */

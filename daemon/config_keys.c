@@ -76,6 +76,18 @@ static int parse_absolute_path(const struct config_key *key, const char *value, 
 	return parse_path(key, value, base, error);
 }
 
+static int parse_allocator(const struct config_key *key, const char *value, char *base,
+			   struct error_text *error)
+{
+	if (value[0] != '/' && strcmp(value, ALLOCATOR_JEMALLOC) != 0 &&
+	    strcmp(value, ALLOCATOR_SYSTEM) != 0)
+		return error_set(error, -EINVAL,
+				 "'%s' is neither jemalloc nor system nor the absolute path of a "
+				 "library",
+				 value);
+	return parse_path(key, value, base, error);
+}
+
 static bool is_name(const char *value)
 {
 	for (const char *c = value; *c; c++)
@@ -320,6 +332,7 @@ const struct config_key config_keys[] = {
 	{ "daemon", "run_dir", parse_absolute_path, IN_CONFIG(run_dir), 0, 0 },
 	{ "daemon", "tgtd", parse_absolute_path, IN_CONFIG(tgtd), 0, 0 },
 	{ "daemon", "module", parse_absolute_path, IN_CONFIG(module), 0, 0 },
+	{ "daemon", "allocator", parse_allocator, IN_CONFIG(allocator), 0, 0 },
 	{ "daemon", "log_level", parse_log_level, IN_CONFIG(log_level), 0, 0 },
 	{ "daemon", "stop_timeout", parse_number, IN_CONFIG(stop_timeout), 1, 3600 },
 	{ "daemon", "watchdog", parse_number, IN_CONFIG(watchdog), 1, 3600 },

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "daemon/allocator.h"
 #include "daemon/image.h"
 #include "daemon/tgt_control.h"
 
@@ -173,18 +174,22 @@ static int check_portal_is_free(struct server *server, struct error_text *error)
 static int start_tgtd(struct server *server, struct error_text *error)
 {
 	const struct config *config = server->config;
-	struct tgtd_options options = {
+	char allocator[PATH_MAX];
+	const struct tgtd_options options = {
 		.program = config->tgtd,
 		.module = config->module,
+		.allocator = allocator,
 		.portal = server->portal,
 		.log_level = config->log_level,
 		.answer_ms = (int)config->watchdog * 1000,
 	};
+	int result;
 
 	if (access(config->module, R_OK))
 		return error_set(error, -errno, "module %s: %s; run make install", config->module,
 				 strerror(errno));
-	return tgtd_start(&options, &server->tgtd, error);
+	result = allocator_find(config->allocator, allocator, error);
+	return result ? result : tgtd_start(&options, &server->tgtd, error);
 }
 
 static int wait_for_tgtd(struct server *server, struct error_text *error)

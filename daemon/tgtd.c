@@ -16,7 +16,8 @@
 
 #include "common/clock.h"
 
-#define MODULE_LINK "bs_muninn.so"
+#define MODULE_LINK    "bs_muninn.so"
+#define ALLOCATOR_LINK "allocator.so"
 
 /* ---- messages ---- */
 
@@ -81,15 +82,16 @@ static void relay_rest(struct tgtd *tgtd)
 /* ---- start ---- */
 
 /*
- * The name in LD_PRELOAD must have no blank and no colon, whatever the module's folder is called.
+ * The names in LD_PRELOAD must have no blank and no colon, whatever the libraries' folders are
+ * called. `library` "": there is none.
  */
-static int link_module(const char *module, struct error_text *error)
+static int link_library(const char *library, const char *name, struct error_text *error)
 {
-	if (unlink(MODULE_LINK) && errno != ENOENT)
-		return error_set(error, -errno, "%s in the run directory: %s", MODULE_LINK,
+	if (unlink(name) && errno != ENOENT)
+		return error_set(error, -errno, "%s in the run directory: %s", name,
 				 strerror(errno));
-	if (symlink(module, MODULE_LINK))
-		return error_set(error, -errno, "%s in the run directory: %s", MODULE_LINK,
+	if (library[0] && symlink(library, name))
+		return error_set(error, -errno, "%s in the run directory: %s", name,
 				 strerror(errno));
 	return 0;
 }
@@ -104,8 +106,8 @@ static void set_environment(const struct tgtd_options *options)
 	setenv("MUNINN_LOG_LEVEL", levels[options->log_level], 1);
 	/* tgtd would announce itself to systemd before it has a target. */
 	unsetenv("NOTIFY_SOCKET");
-	snprintf(preload, sizeof(preload), "%s%s./" MODULE_LINK, before ? before : "",
-		 before ? ":" : "");
+	snprintf(preload, sizeof(preload), "%s%s./" MODULE_LINK "%s", before ? before : "",
+		 before ? ":" : "", options->allocator[0] ? ":./" ALLOCATOR_LINK : "");
 	setenv("LD_PRELOAD", preload, 1);
 }
 
@@ -149,7 +151,9 @@ int tgtd_start(const struct tgtd_options *options, struct tgtd *tgtd, struct err
 	if (access(options->program, X_OK))
 		return error_set(error, -errno, "%s: %s; install the package tgt", options->program,
 				 strerror(errno));
-	result = link_module(options->module, error);
+	result = link_library(options->module, MODULE_LINK, error);
+	if (!result)
+		result = link_library(options->allocator, ALLOCATOR_LINK, error);
 	if (result)
 		return result;
 	if (pipe2(log_pipe, O_CLOEXEC))
@@ -220,6 +224,7 @@ static void forget(struct tgtd *tgtd)
 	tgtd->log_fd = -1;
 	tgtd->pid = 0;
 	unlink(MODULE_LINK);
+	unlink(ALLOCATOR_LINK);
 	unlink(TGTD_SOCKET_FILE);
 	unlink(TGTD_SOCKET_FILE ".lock");
 }

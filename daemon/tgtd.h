@@ -31,8 +31,9 @@ struct tgtd {
 
 struct tgtd_options {
 	const char *program;
-	const char *module; /* preloaded: it need not be installed, and stands before libc */
-	const char *portal; /* ADDRESS:PORT, IPv6 in brackets */
+	const char *module;    /* preloaded: it need not be installed, and stands before libc */
+	const char *allocator; /* preloaded too; "": the C library's */
+	const char *portal;    /* ADDRESS:PORT, IPv6 in brackets */
 	enum log_level log_level;
 	int answer_ms; /* as in struct tgtd */
 };

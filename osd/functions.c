@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "common/allocator.h"
 #include "common/bytes.h"
 
 /* What the trailing items of a result need: CONTINUATION and PROGRESS. */
@@ -247,6 +248,26 @@ static int subscribe(struct osd_request *request)
 	return 0;
 }
 
+static void add_statistic(struct osd_item_writer *writer, const char *name, uint64_t value)
+{
+	osd_item_open(writer, OSD_ITEM_ENTRY);
+	osd_item_add_text(writer, OSD_ITEM_NAME, name);
+	osd_item_add_number(writer, OSD_ITEM_VALUE, value);
+	osd_item_end(writer);
+}
+
+/* Of the whole process, which may have other units; none with another allocator than jemalloc. */
+static void add_allocator(struct osd_item_writer *writer)
+{
+	struct allocator_figures figures;
+
+	if (!allocator_read(&figures))
+		return;
+	add_statistic(writer, "allocator_allocated_bytes", figures.allocated_bytes);
+	add_statistic(writer, "allocator_active_bytes", figures.active_bytes);
+	add_statistic(writer, "allocator_resident_bytes", figures.resident_bytes);
+}
+
 static int statistics(struct osd_request *request)
 {
 	const struct engine_statistics *facts = &request->statistics;
@@ -279,12 +300,9 @@ static int statistics(struct osd_request *request)
 	struct osd_item_writer writer;
 
 	osd_result_begin(request, &writer);
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-		osd_item_open(&writer, OSD_ITEM_ENTRY);
-		osd_item_add_text(&writer, OSD_ITEM_NAME, table[i].name);
-		osd_item_add_number(&writer, OSD_ITEM_VALUE, table[i].value);
-		osd_item_end(&writer);
-	}
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		add_statistic(&writer, table[i].name, table[i].value);
+	add_allocator(&writer);
 	osd_result_end(request, &writer, NULL, 0, -1);
 	return 0;
 }

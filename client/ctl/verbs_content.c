@@ -302,7 +302,7 @@ static int print_statistics(void *context, const uint8_t *data, size_t length)
 			continue;
 		entry_text(&entry, OSD_ITEM_NAME, name, sizeof(name));
 		if (!object)
-			printf("%-22s %" PRIu64 "\n", name, value);
+			printf("%-25s %" PRIu64 "\n", name, value);
 		else if (json_object_set_new(object, name, json_integer((json_int_t)value)) < 0)
 			return -ENOMEM;
 	}

@@ -83,6 +83,7 @@ static void test_every_key_gets_to_its_place(void **state)
 	assert_int_equal(
 		read_text(
 			"[daemon]\nstate_dir = /s\nrun_dir=/r\ntgtd = /t\nmodule = /m\n"
+			"allocator = /a\n"
 			"log_level = debug\nstop_timeout = 7\nwatchdog = 8\n"
 			"[target]\nname = iqn.2014-06.x:y\nportal = 192.0.2.1:99\n"
 			"allow_address = 192.0.2.0/24, ::1 10.0.0.1\n"
@@ -105,6 +106,7 @@ static void test_every_key_gets_to_its_place(void **state)
 	assert_string_equal(config.run_dir, "/r");
 	assert_string_equal(config.tgtd, "/t");
 	assert_string_equal(config.module, "/m");
+	assert_string_equal(config.allocator, "/a");
 	assert_int_equal(config.log_level, LOG_LEVEL_DEBUG);
 	assert_int_equal(config.stop_timeout, 7);
 	assert_int_equal(config.watchdog, 8);
@@ -299,6 +301,10 @@ static void test_values_outside_of_their_limits_are_refused(void **state)
 	(void)state;
 	assert_refused("[daemon]\nstate_dir = var/lib\n",
 		       ":2: state_dir: 'var/lib' is not an absolute path");
+	assert_refused(
+		"[daemon]\nallocator = tcmalloc\n",
+		":2: allocator: 'tcmalloc' is neither jemalloc nor system nor the absolute path "
+		"of a library");
 	assert_refused("[daemon]\nlog_level = loud\n", ":2: log_level: 'loud' is not");
 	assert_refused("[target]\nname = muninn\n", ":2: name: 'muninn' is not an iSCSI name");
 	assert_refused("[target]\nportal = 127.0.0.1\n", ":2: portal: '127.0.0.1' is not");
@@ -460,6 +466,7 @@ static void test_the_example_shows_the_built_in_values(void **state)
 	assert_string_equal(config.run_dir, defaults.run_dir);
 	assert_string_equal(config.tgtd, defaults.tgtd);
 	assert_string_equal(config.module, defaults.module);
+	assert_string_equal(config.allocator, defaults.allocator);
 	assert_int_equal(config.log_level, defaults.log_level);
 	assert_string_equal(config.target_name, defaults.target_name);
 	assert_string_equal(config.address, defaults.address);

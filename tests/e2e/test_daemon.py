@@ -10,7 +10,7 @@ import subprocess
 import unittest
 
 import osd
-from harness import IQN, MUNINNCTL, MUNINND, E2ETest, wait_for_exit
+from harness import IQN, MUNINNCTL, MUNINND, E2ETest, sanitizer_environment, wait_for_exit
 from osd import Osd
 
 SANITIZED = True
@@ -85,6 +85,36 @@ class Starting(E2ETest):
         with open(f"/proc/{daemon.tgtd_pid}/maps", encoding="utf-8") as maps:
             self.assertIn(os.path.join(os.path.dirname(os.path.dirname(MUNINND)), "lib", "bs_muninn.so"), maps.read())
         self.assertEqual(os.path.exists("/usr/lib/tgt/backing-store/bs_muninn.so"), installed)
+
+    def allocator(self, daemon):
+        """Whether tgtd has jemalloc mapped, and what the statistics say of the allocator."""
+        with open(f"/proc/{daemon.tgtd_pid}/maps", encoding="utf-8") as maps:
+            mapped = "libjemalloc.so.2" in maps.read()
+        statistics = json.loads(self.ctl("--json", "statistics", daemon.url()))
+        return mapped, {name: value for name, value in statistics.items() if name.startswith("allocator_")}
+
+    def test_jemalloc_serves_and_its_figures_are_told_except_under_sanitizers(self):
+        mapped, figures = self.allocator(self.daemon(size="64M").start())
+        self.assertEqual(mapped, not sanitizer_environment())
+        if mapped:
+            allocated, active, resident = (figures.pop(f"allocator_{name}_bytes") for name in ("allocated", "active", "resident"))
+            self.assertGreater(allocated, 1 << 20)
+            self.assertGreaterEqual(active, allocated)
+            self.assertGreaterEqual(resident, active)
+        self.assertEqual(figures, {})
+
+    def test_the_allocator_of_the_c_library_has_no_figures(self):
+        daemon = self.daemon(config="[daemon]\nallocator = system\n" + CONFIG).start()
+        self.assertEqual(self.allocator(daemon), (False, {}))
+
+    def test_an_allocator_of_ones_own_is_preloaded(self):
+        own = os.path.join(self.folder(), "my: allocator.so")
+        source = "#include <stdlib.h>\nint own_allocator_is_here(void) { return abs(1); }\n"
+        subprocess.run(["gcc", "-shared", "-fPIC", "-o", own, "-x", "c", "-"], input=source, text=True, check=True)
+        daemon = self.daemon(config=f"[daemon]\nallocator = {own}\n" + CONFIG).start()
+        with open(f"/proc/{daemon.tgtd_pid}/maps", encoding="utf-8") as maps:
+            self.assertEqual(own in maps.read(), not sanitizer_environment())
+        self.assertEqual(daemon.stop(), 0)
 
     def test_a_folder_with_a_very_long_name_full_of_blanks(self):
         deep = self.folder()
@@ -238,6 +268,11 @@ class Refusing(E2ETest):
     def test_a_module_that_is_not_there(self):
         daemon = self.daemon(config=CONFIG + "[daemon]\nmodule = /nonexistent/bs_muninn.so\n")
         self.assert_refused(daemon, 1, r"module /nonexistent/bs_muninn.so: No such file")
+
+    @unittest.skipIf(sanitizer_environment(), "sanitizers bring their own allocator")
+    def test_an_allocator_that_is_not_there(self):
+        daemon = self.daemon(config=CONFIG + "[daemon]\nallocator = /nonexistent/allocator.so\n")
+        self.assert_refused(daemon, 1, r"allocator /nonexistent/allocator.so: No such file")
 
     def test_a_tgtd_that_the_module_was_not_built_for(self):
         daemon = self.daemon(size="64M", environment={"MUNINN_TGTD_BUILD_ID": "0123"})

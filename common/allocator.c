@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Asks jemalloc, if it is in this process. */
+#include "common/allocator.h"
+
+#include <stddef.h>
+
+/* jemalloc's; absent with another allocator, such as that of the sanitizers. */
+extern int mallctl(const char *name, void *old, size_t *old_bytes, void *new, size_t new_bytes)
+	__attribute__((weak));
+
+static bool read_size(const char *name, uint64_t *bytes)
+{
+	size_t value = 0, length = sizeof(value);
+
+	if (mallctl(name, &value, &length, NULL, 0) != 0)
+		return false;
+	*bytes = value;
+	return true;
+}
+
+bool allocator_read(struct allocator_figures *figures)
+{
+	uint64_t epoch = 1;
+	size_t epoch_length = sizeof(epoch);
+
+	/* Its figures are those of the last epoch. */
+	return mallctl && mallctl("thread.tcache.flush", NULL, NULL, NULL, 0) == 0 &&
+	       mallctl("epoch", &epoch, &epoch_length, &epoch, sizeof(epoch)) == 0 &&
+	       read_size("stats.allocated", &figures->allocated_bytes) &&
+	       read_size("stats.active", &figures->active_bytes) &&
+	       read_size("stats.resident", &figures->resident_bytes);
+}
