@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * Muninn's record store beside its peers: on an image with the `file` back end, with two threads
- * that seal behind the writer, as a served device has, and without history: a put replaces.
+ * that seal behind the writer and with hot keys spread, as a served device has it, and without
+ * history: a put replaces.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -113,6 +114,7 @@ static bool wait_for_sealing(struct muninn *muninn)
 static struct engine_options engine_options_of(const struct peer_options *options)
 {
 	return (struct engine_options){
+		.muninn.bloom.hot_rows = BLOOM_HOT_ROWS_SPREAD,
 		.muninn.record_bytes =
 			(uint32_t)min_u64(options->value_bytes + PAIR_HEADER_BYTES, 4096),
 	};
