@@ -279,10 +279,18 @@ static struct meaning of_lock(const struct osd_cdb *cdb)
 }
 
 #define TOO_MANY_ROLLBACKS                                                                       \
-	"a limit of rollbacks is reached: 65536 on record, of which one partition may have as "  \
-	"many as are still free, or 4096 that lead from one to the next; drop versions or "      \
+	"four million rollbacks are on record, more than the target keeps; drop versions or "    \
 	"shorten the retention, then the target drops rollbacks that no moment shows any more; " \
 	"a clone of the partition begins without any"
+
+#define TOO_FAST                                                                                 \
+	"moments are begun faster than the device's life allows, which is three in two seconds " \
+	"for long; wait a second and try again"
+
+#define TOO_FAST_BACK                                                                           \
+	"somebody goes back too often: beyond 65536 rollbacks on record, 4096 that lead from "  \
+	"one to the next, or on a full device with locked history, three of a partition go in " \
+	"a minute. Cut off who does that, wait a minute and try again"
 
 #define NOT_PUT_AGAIN                                                                             \
 	"the object has more than 16384 pages, too many to be put again, and hiding what came "   \
@@ -318,13 +326,7 @@ static struct meaning of_resource(const struct osd_cdb *cdb, const struct osd_se
 	     cdb->address >> 48 == OSD_FUNCTION_UNDO))
 		return (struct meaning){ -EFBIG, NOT_PUT_AGAIN };
 	if (cdb->action == OSD_EXECUTE && cdb->address >> 48 == OSD_FUNCTION_ROLLBACK)
-		return cdb->partition
-			       ? (struct meaning){ -ENOSPC, TOO_MANY_ROLLBACKS }
-			       : (struct meaning){
-					 -ENOSPC, "a limit of rollbacks of the device is reached: "
-						  "65536 on record, or 4096 that lead from one to "
-						  "the next; roll its partitions back one by one"
-				 };
+		return (struct meaning){ -ENOSPC, TOO_MANY_ROLLBACKS };
 	if (makes_partition(cdb->action))
 		return sense->has_field
 			       ? (struct meaning){ -EMLINK, TOO_DEEP }
@@ -403,6 +405,10 @@ static struct meaning of_code(const struct osd_cdb *cdb, const struct osd_sense 
 		return (struct meaning){ -ENOTEMPTY, "it still contains objects" };
 	case SENSE_SYSTEM_RESOURCE_FAILURE:
 		return of_resource(cdb, sense);
+	case SENSE_INSUFFICIENT_RESOURCES:
+		return (struct meaning){ -EBUSY, is_function(cdb, OSD_FUNCTION_ROLLBACK)
+							 ? TOO_FAST_BACK
+							 : TOO_FAST };
 	case SENSE_QUOTA_ERROR:
 		if (puts_object_again(cdb))
 			return (struct meaning){

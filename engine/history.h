@@ -8,6 +8,12 @@
 
 #include "engine/engine.h"
 
+/*
+ * -ETIME, of a call that makes the present a moment that lasts (a snapshot, a view, a clone), that
+ * goes back or formats: such calls come faster than the device's life allows. Nothing has happened,
+ * and a second later it may be tried again (objects/slots.h).
+ */
+
 /* ---- moments and versions (ENGINE_HAS_VERSIONS) ---- */
 
 /* Numbers of versions, as they are in addresses: 16 bits. */
@@ -120,14 +126,14 @@ int engine_history(struct engine_txn *txn, uint64_t partition, struct engine_his
 
 /*
  * Rollbacks on record, of partitions, the device, and objects. A partition, and its objects
- * together, may have as many as are still free of these ...
+ * together, may have as many as are still free of these; beyond that they get slow ...
  */
 #define ENGINE_HIDDEN_MAX 65536
 /* ... and so many in any case, whatever others have. */
 #define ENGINE_HIDDEN_OWN 8
 /*
  * A rollback to a moment between another rollback and its moment leads back behind that one, and so
- * on: a reader follows at most so many.
+ * on: with more of these for readers to follow rollbacks get slow, too.
  */
 #define ENGINE_HIDDEN_STEPS 4096
 
@@ -136,10 +142,12 @@ int engine_history(struct engine_txn *txn, uint64_t partition, struct engine_his
  * reached by its versions and moments as before, so that a rollback can itself be rolled back,
  * until it is reclaimed. A few records, whatever the size. Versions, retention and clones are not
  * touched: a partition that the device's brings back has its own ones. Must come before all changes
- * of its transaction and is its only change: -EINVAL. -EFBIG: as many rollbacks of it as there may
- * be are on record, and moments that can be reached need them; or a reader would follow more than
- * ENGINE_HIDDEN_STEPS. -EPERM, of the device: a partition whose retention is locked would vanish.
- * -ENOENT, -ENODATA, -ESTALE as engine_moment_resolve.
+ * of its transaction and is its only change: -EINVAL. -EPERM, of the device: a partition whose
+ * retention is locked would vanish. -ENOENT, -ENODATA, -ESTALE as engine_moment_resolve.
+ *
+ * -ETIME: too fast. Beyond the limits above, and where history is locked and a device so full that
+ * only the last room is left, three of a partition go in a minute (history/slow_lane.h), so that
+ * nothing uses up going back. -EFBIG: four million are on record.
  */
 int engine_rollback(struct engine_txn *txn, uint64_t partition, struct engine_moment to);
 

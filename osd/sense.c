@@ -26,6 +26,8 @@ static const struct {
 	{ EMLINK, SENSE_ILLEGAL_REQUEST, SENSE_SYSTEM_RESOURCE_FAILURE },
 	/* Sequence numbers are used up: no write gets through, as on a worn-out medium. */
 	{ EOVERFLOW, SENSE_DATA_PROTECT, SENSE_SYSTEM_RESOURCE_FAILURE },
+	/* Too fast: the same command may be sent again in a while. */
+	{ ETIME, SENSE_ABORTED_COMMAND, SENSE_INSUFFICIENT_RESOURCES },
 	/* Linux reports this code as "no space", whatever the key. */
 	{ ENOSPC, SENSE_DATA_PROTECT, SENSE_QUOTA_ERROR },
 	{ EDQUOT, SENSE_DATA_PROTECT, SENSE_QUOTA_ERROR },

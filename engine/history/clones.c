@@ -211,7 +211,7 @@ static int begin_anew(struct engine_txn *txn, struct partition *root, struct par
 static int refresh(struct engine_txn *txn, struct partition *root, struct partition *clone)
 {
 	struct source source;
-	int result = txn_begin_slot(txn);
+	int result = txn_begin_slot(txn, SLOT_KEEP);
 
 	if (!result)
 		result = source_open(txn->engine, clone->origin.index, &source);

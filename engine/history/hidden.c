@@ -169,8 +169,11 @@ static int grow(void **array, uint32_t count, uint32_t *capacity, size_t element
 
 static int grow_list(struct hidden *hidden)
 {
-	return grow((void **)&hidden->list, hidden->count, &hidden->capacity,
-		    sizeof(*hidden->list));
+	int result = hidden_targets_grow(&hidden->targets);
+
+	return result ? result
+		      : grow((void **)&hidden->list, hidden->count, &hidden->capacity,
+			     sizeof(*hidden->list));
 }
 
 static int grow_chunks(struct hidden *hidden)
@@ -186,6 +189,7 @@ static void insert(struct hidden *hidden, const struct hidden_interval *interval
 	memmove(&hidden->list[at + 1], &hidden->list[at], (hidden->count - at) * sizeof(*interval));
 	hidden->list[at] = *interval;
 	hidden->count++;
+	hidden_targets_add(&hidden->targets, interval);
 }
 
 /* Takes some out of the list, given in its order. They are no longer on record. */
@@ -199,8 +203,10 @@ static void take_out(struct hidden *hidden, const struct hidden_interval *droppe
 			hidden->list[kept++] = hidden->list[from];
 		} else {
 			hidden->lengths[dropped[taken].chunk] -= hidden_bytes(&dropped[taken]);
+			hidden_targets_mark(&hidden->targets, &dropped[taken]);
 			taken++;
 		}
+	hidden_targets_take_out(&hidden->targets);
 	memmove(&hidden->list[kept], &hidden->list[from],
 		(hidden->count - from) * sizeof(*dropped));
 	hidden->count -= count;
@@ -215,11 +221,14 @@ void hidden_undo(struct hidden *hidden, uint64_t at)
 	for (uint32_t from = 0; from < hidden->count; from++) {
 		const struct hidden_interval *interval = &hidden->list[from];
 
-		if (interval->at != at)
+		if (interval->at != at) {
 			hidden->list[kept++] = *interval;
-		else
-			hidden->lengths[interval->chunk] -= hidden_bytes(interval);
+			continue;
+		}
+		hidden->lengths[interval->chunk] -= hidden_bytes(interval);
+		hidden_targets_mark(&hidden->targets, interval);
 	}
+	hidden_targets_take_out(&hidden->targets);
 	hidden->count = kept;
 	hidden->chunks = hidden->chunks_before;
 	hidden->added_by = 0;
@@ -253,13 +262,14 @@ int hidden_load(struct engine *engine, uint32_t chunks)
 	}
 	if (hidden->count)
 		qsort(hidden->list, hidden->count, sizeof(*hidden->list), compare_entries);
-	return result;
+	return result ? result : hidden_targets_load(&hidden->targets, hidden->list, hidden->count);
 }
 
 void hidden_free(struct hidden *hidden)
 {
 	free(hidden->list);
 	free(hidden->lengths);
+	hidden_targets_free(&hidden->targets);
 	*hidden = (struct hidden){ 0 };
 }
 
@@ -286,15 +296,19 @@ static bool is_too_deep(const struct hidden *hidden, const struct hidden_interva
 						     ENGINE_HIDDEN_STEPS) >= ENGINE_HIDDEN_STEPS;
 }
 
+bool hidden_is_beyond(struct hidden *hidden, const struct hidden_interval *interval)
+{
+	bool has = has_space(hidden, interval);
+
+	hidden->is_short |= !has;
+	return !has || is_too_deep(hidden, interval);
+}
+
 int hidden_add(struct engine_txn *txn, struct hidden_interval interval)
 {
-	struct hidden *hidden = &txn->engine->past->hidden;
-
-	if (!has_space(hidden, &interval)) {
-		hidden->is_short = true;
-		return -EFBIG;
-	}
-	return is_too_deep(hidden, &interval) ? -EFBIG : hidden_add_beside(txn, interval);
+	return hidden_is_beyond(&txn->engine->past->hidden, &interval)
+		       ? -EFBIG
+		       : hidden_add_beside(txn, interval);
 }
 
 /* Puts it into the first chunk with space for it, or into a new one. */

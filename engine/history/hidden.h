@@ -12,16 +12,18 @@
  * Limits, and what ends with -EFBIG there (docs/objects.md, "How many there may be"):
  *
  *  limit                      who meets it                        what is refused
- *  ENGINE_HIDDEN_MAX less     a partition, the device, or all     its rollback; of an object, the
- *  all that there are         objects of a partition together     interval: the data is put again
+ *  ENGINE_HIDDEN_MAX less     a partition, the device, or all     the fast lane of its rollback; of
+ *  all that there are         objects of a partition together     an object, the interval: the
+ *                                                                 data is put again
  *  ENGINE_HIDDEN_OWN          the same, when the first is lower   nothing up to here, whatever
  *                                                                 others have
- *  ENGINE_HIDDEN_STEPS        a partition's or the device's       its rollback
+ *  ENGINE_HIDDEN_STEPS        a partition's or the device's       the fast lane of its rollback
  *                             readers, following one by one
  *  STEPS_MANY, STEPS_MAX in   an object's readers, the same       the interval: the data is put
  *  rollback_object.c                                              again
  *  none: hidden_add_beside    a partition that a rollback of      nothing: at most one a partition
  *                             the device leaves as it is          for each rollback of the device
+ *  HIDDEN_SLOW_MAX            rollbacks of the slow lane          its rollback
  *  HIDDEN_MAX                 nobody: the sum of all above        nothing: bounds what is loaded
  */
 #ifndef MUNINN_ENGINE_HISTORY_HIDDEN_H
@@ -29,13 +31,17 @@
 
 #include "engine/history.h"
 #include "engine/history/hidden_chunks.h"
+#include "engine/history/hidden_targets.h"
+
+/* With so many the slow lane ends: eight months of rollbacks as fast as it goes. */
+#define HIDDEN_SLOW_MAX (UINT32_C(1) << 22)
 
 /*
- * There are never more: those that all share; of each index its own ones and its objects' own ones;
- * and of each index those that hidden_add_beside added: one with the last interval of the device
- * that all share, and one with each of the device's own.
+ * There are never more: those that all share and those of the slow lane; of each index its own ones
+ * and its objects' own ones; and of each index those that hidden_add_beside added: one with the
+ * last interval of the device that all share, and one with each of the device's own.
  */
-#define HIDDEN_MAX        (ENGINE_HIDDEN_MAX + (3 * ENGINE_HIDDEN_OWN + 1) * (UINT16_MAX + 1))
+#define HIDDEN_MAX        (HIDDEN_SLOW_MAX + (3 * ENGINE_HIDDEN_OWN + 1) * (UINT16_MAX + 1))
 #define HIDDEN_CHUNKS_MAX (HIDDEN_MAX / HIDDEN_CHUNK_FULL + 1)
 
 struct engine;
@@ -45,6 +51,7 @@ struct hidden {
 	struct record_hidden asked;   /* what the record store calls */
 	struct hidden_interval *list; /* by partition, identifier and `at` */
 	uint32_t count, capacity;
+	struct hidden_targets targets; /* the same, by what they go back to */
 	/* On record: how many bytes each chunk has. */
 	uint16_t *lengths;
 	uint32_t chunks, chunks_capacity;
@@ -93,6 +100,10 @@ uint32_t hidden_count(const struct hidden *hidden, uint16_t partition);
 
 /* ---- changes ---- */
 
+/* Whether the scope has as many as it may have (engine/history.h); then it is noted that some are
+ * short. */
+bool hidden_is_beyond(struct hidden *hidden, const struct hidden_interval *interval);
+
 /*
  * Adds one, at the number of the transaction, to a chunk with space for it. The caller stores
  * `chunks` in the root's history. hidden_undo takes back all of a transaction. -EFBIG: the scope
@@ -101,8 +112,8 @@ uint32_t hidden_count(const struct hidden *hidden, uint16_t partition);
 int hidden_add(struct engine_txn *txn, struct hidden_interval interval);
 
 /*
- * The same of one that the transaction's rollback of the device needs for a partition, so it is
- * never refused by what that has.
+ * The same of one that is never refused: of the slow lane; or that the transaction's rollback of
+ * the device needs for a partition.
  */
 int hidden_add_beside(struct engine_txn *txn, struct hidden_interval interval);
 void hidden_undo(struct hidden *hidden, uint64_t at);

@@ -9,7 +9,7 @@
 #include "engine/history/standing.h"
 
 enum {
-	/* One call ends after so many intervals, or so much work: intervals that were passed, and
+	/* One call ends after so many intervals, or so much work: searches in the list, and
 	   look-ups, which count as so many of these. */
 	LOOKS = 64,
 	WORK_MAX = 131072,
@@ -50,29 +50,20 @@ static struct stretch stretch_of(const struct hidden *hidden,
 				 .to = next == RECORD_NEWEST ? RECORD_NEWEST : next - 1 };
 }
 
-static bool some_lead_there(struct review *review, uint16_t partition, uint64_t first,
-			    uint64_t last, const struct stretch *stretch)
-{
-	const struct hidden *hidden = &review->engine->past->hidden;
-	uint32_t count, at = hidden_range(hidden, partition, first, last, &count);
-
-	review->work += count;
-	for (uint32_t end = at + count; at < end; at++)
-		if (hidden->list[at].to >= stretch->from && hidden->list[at].to <= stretch->to)
-			return true;
-	return false;
-}
-
 /* Whether any interval whose readers may go by this one goes back into its stretch. */
 static bool others_lead_there(struct review *review, const struct hidden_interval *interval,
 			      const struct stretch *stretch)
 {
+	const struct hidden_targets *targets = &review->engine->past->hidden.targets;
 	uint64_t identifier = interval->identifier;
 
-	return some_lead_there(review, RECORD_ROOT_INDEX, 0, 0, stretch) ||
-	       some_lead_there(review, interval->partition, 0, 0, stretch) ||
-	       some_lead_there(review, interval->partition, identifier ? identifier : 1,
-			       identifier ? identifier : UINT64_MAX, stretch);
+	return hidden_targets_lead(targets, RECORD_ROOT_INDEX, 0, 0, stretch->from, stretch->to,
+				   &review->work) ||
+	       hidden_targets_lead(targets, interval->partition, 0, 0, stretch->from, stretch->to,
+				   &review->work) ||
+	       hidden_targets_lead(targets, interval->partition, identifier ? identifier : 1,
+				   identifier ? identifier : UINT64_MAX, stretch->from, stretch->to,
+				   &review->work);
 }
 
 /* ---- moments ---- */
@@ -207,6 +198,8 @@ static uint32_t look_at_some(struct review *review, struct hidden_interval *foun
 static void end_round(struct hidden *hidden)
 {
 	hidden->reviewed = 0;
+	/* The next one that is refused asks for a round anew. */
+	hidden->is_short = false;
 	hidden->due = hidden->count + (uint32_t)max_u64(min_u64(hidden->count, MORE_MAX), MORE_MIN);
 }
 

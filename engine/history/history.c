@@ -69,7 +69,7 @@ uint32_t history_encode(const struct history *history, uint16_t index, uint8_t *
 	put_le48(to + 268, device->passed_ms);
 	put_le48(to + 274, device->reclaimed_ms);
 	put_le48(to + 280, device->spared_ms);
-	put_le48(to + 286, device->slots_ms);
+	put_le48(to + 286, 0);
 	return HISTORY_DEVICE_BYTES;
 }
 
@@ -98,7 +98,6 @@ static int decode_device(struct device_history *device, const uint8_t *from)
 		.passed_ms = get_le48(from + 268),
 		.reclaimed_ms = get_le48(from + 274),
 		.spared_ms = get_le48(from + 280),
-		.slots_ms = get_le48(from + 286),
 	};
 	return device->hidden_chunks > HIDDEN_CHUNKS_MAX || device->times_first > device->times
 		       ? -EBADMSG

@@ -30,8 +30,7 @@ struct device_history {
 	uint64_t reclaimed_ms;    /* device time at which `reclaimed` was raised last */
 	uint64_t locked_until_ms; /* the latest lock of any partition, in device time */
 	uint64_t passed_ms;       /* device time when this was put */
-	uint64_t spared_ms;       /* of ENGINE_SPARED: see device_time.h, struct pace */
-	uint64_t slots_ms;        /* of slots */
+	uint64_t spared_ms;       /* of the slow lane: see slow_lane.h, and struct pace */
 	uint32_t hidden_chunks;   /* of the table of hidden intervals */
 	uint32_t lossy;           /* partitions whose own policy gives history up */
 	uint32_t particular;      /* partitions with a policy of their own, removed ones too */

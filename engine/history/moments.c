@@ -18,12 +18,8 @@ static int present(struct engine_txn *txn, uint64_t *bound)
 	struct engine *engine = txn->engine;
 	int result;
 
-	if (txn->mode == ENGINE_READ) {
-		__atomic_store_n(&engine->slot_over, true, __ATOMIC_RELAXED);
-		*bound = slot_end(engine->committed);
-		return 0;
-	}
-	result = txn_begin_slot(txn);
+	result = txn->mode == ENGINE_READ ? slots_end_present(engine)
+					  : txn_begin_slot(txn, SLOT_KEEP);
 	*bound = slot_end(engine->committed);
 	return result;
 }
@@ -31,11 +27,14 @@ static int present(struct engine_txn *txn, uint64_t *bound)
 /*
  * All of a writing transaction lies behind the moments that it asks for, if it can be so. Readers
  * of a transaction that has changed something already must do with the moments before its slot.
+ * `of_present`: the moment is after all that is committed, so that this must be one. -ETIME,
+ * -EOVERFLOW.
  */
-static void settle_slot(struct engine_txn *txn)
+static int settle_slot(struct engine_txn *txn, bool of_present)
 {
 	if (txn->mode != ENGINE_READ)
-		txn_begin_slot(txn);
+		txn_begin_slot(txn, SLOT_KEEP);
+	return of_present ? slots_end_present(txn->engine) : 0;
 }
 
 static int resolve_time(struct engine_txn *txn, struct partition *partition,
@@ -49,6 +48,9 @@ static int resolve_time(struct engine_txn *txn, struct partition *partition,
 	/* The table does not tell when it was before the time epoch. */
 	if (ms < device->device.time_epoch_ms)
 		return -ESTALE;
+	result = settle_slot(txn, ms >= engine->committed_ms);
+	if (result)
+		return result;
 	result = times_boundary(engine, device, ms, bound);
 	if (!result)
 		result = history_reaches(engine, partition, *bound);
@@ -63,11 +65,15 @@ static int resolve_time(struct engine_txn *txn, struct partition *partition,
 	return kept == -ENOENT ? result : kept;
 }
 
-static int resolve_sequence(struct engine *engine, struct partition *partition,
+static int resolve_sequence(struct engine_txn *txn, struct partition *partition,
 			    const struct history *device, uint64_t sequence, uint64_t *bound)
 {
-	int kept, result = times_boundary_of(engine, device, sequence, bound);
+	struct engine *engine = txn->engine;
+	int kept, result = settle_slot(txn, sequence >= engine->committed);
 
+	if (result)
+		return result;
+	result = times_boundary_of(engine, device, sequence, bound);
 	if (!result)
 		result = history_reaches(engine, partition, *bound);
 	if (result != -ENOENT)
@@ -91,11 +97,9 @@ static int resolve_with(struct engine_txn *txn, struct partition *partition,
 			       : moment_of_version(txn, partition->id, (uint32_t)moment.value,
 						   bound);
 	case ENGINE_AT_TIME:
-		settle_slot(txn);
 		return resolve_time(txn, partition, device, moment.value, bound);
 	case ENGINE_AT_SEQUENCE:
-		settle_slot(txn);
-		return resolve_sequence(txn->engine, partition, device, moment.value, bound);
+		return resolve_sequence(txn, partition, device, moment.value, bound);
 	}
 	return -EINVAL;
 }

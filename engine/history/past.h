@@ -7,6 +7,7 @@
 
 #include "engine/history/hidden.h"
 #include "engine/history/history.h"
+#include "engine/history/slow_lane.h"
 #include "engine/objects/objects.h"
 
 /* A number given to a moment. */
@@ -32,6 +33,7 @@ struct standing_review {
 
 struct past {
 	struct hidden hidden;
+	struct slow_lane lane;
 	struct engine_retention policy; /* of the device: of partitions without one of their own */
 	bool clock_behind;              /* it was warned of: see times.c */
 	/*

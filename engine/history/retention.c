@@ -143,9 +143,9 @@ static int floor_of_new(struct engine_txn *txn, const struct partition *root,
 
 	if (result || !history_keeps_nothing(now) || history_keeps_nothing(wanted))
 		return result;
-	result = txn_begin_slot(txn);
+	result = txn_begin_slot(txn, SLOT_KEEP);
 	*floor = max_u64(*floor, slot_end(result ? txn->sequence : engine->committed));
-	return result == -EINVAL || result == -EOVERFLOW ? 0 : result;
+	return result == -EINVAL || result == -EOVERFLOW || result == -ETIME ? 0 : result;
 }
 
 /* Takes a policy over. `horizon`: what is older the old one may have given up. */

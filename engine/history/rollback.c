@@ -30,24 +30,47 @@ static void forget(struct engine_txn *txn, struct partition *partition)
  * Without a lock any number can, one taking the place of another: these leave the locked ones their
  * room. Who ends a lock to go back finds it, too.
  */
-static int raise_room(struct engine_txn *txn, const struct partition *partition)
+static int raise_room(struct engine_txn *txn, const struct partition *partition, bool *is_kept)
 {
 	const struct engine_retention *policy = history_policy(txn->engine, partition->history);
 	struct partition *root;
-	bool is_kept;
 	int result = partition_get(txn->engine, 0, &root);
 
 	if (result)
 		return result;
-	is_kept = policy->locked_until_ms &&
-		  policy->locked_until_ms >= root->history->device.reclaimed_ms;
+	*is_kept = policy->locked_until_ms &&
+		   policy->locked_until_ms >= root->history->device.reclaimed_ms;
 	partition_release(txn->engine, root);
-	txn_raise_room(txn, is_kept ? RECORD_ROOM_RESCUE : RECORD_ROOM_RETURN);
+	txn_raise_room(txn, *is_kept ? RECORD_ROOM_RESCUE : RECORD_ROOM_RETURN);
 	return 0;
 }
 
+/* Whether the device is so full that only what is left for going back to locked history is left. */
+static bool is_last_room(const struct engine *engine)
+{
+	const struct record_store_operations *operations = engine->store->operations;
+
+	return operations->merge && operations->shortage(engine->store, RECORD_ROOM_RETURN);
+}
+
+/* Whether it goes in the slow lane. -ETIME, -EFBIG: it can't. */
+static int choose_lane(struct engine_txn *txn, const struct partition *partition, uint64_t bound,
+		       bool *slow)
+{
+	struct engine *engine = txn->engine;
+	const struct hidden_interval interval = { .to = bound, .partition = partition->index };
+	bool is_kept;
+	int result = raise_room(txn, partition, &is_kept);
+
+	if (result)
+		return result;
+	*slow = hidden_is_beyond(&engine->past->hidden, &interval) ||
+		(is_kept && is_last_room(engine));
+	return *slow ? slow_lane_check(txn, interval.partition) : 0;
+}
+
 /* Rolls back what `partition` stands for, which is released. */
-static int roll_back(struct engine_txn *txn, struct partition *partition, uint64_t bound)
+static int roll_back(struct engine_txn *txn, struct partition *partition, uint64_t bound, bool slow)
 {
 	struct engine *engine = txn->engine;
 	const struct hidden_interval interval = { .to = bound, .partition = partition->index };
@@ -60,7 +83,7 @@ static int roll_back(struct engine_txn *txn, struct partition *partition, uint64
 	txn->forgets_states = true;
 	txn->accesses_of = partition->id;
 	if (!result)
-		result = hidden_add(txn, interval);
+		result = hidden_add_beside(txn, interval);
 	/* From here on everything reads otherwise than before, the root too. */
 	forget(txn, partition);
 	if (!result)
@@ -68,6 +91,8 @@ static int roll_back(struct engine_txn *txn, struct partition *partition, uint64
 	if (!result) {
 		result = left_out_keep(txn, root, &left_out);
 		root->history->device.hidden_chunks = engine->past->hidden.chunks;
+		if (slow)
+			slow_lane_use(txn, root, interval.partition);
 		partition_mark_history(txn, root);
 		/* With the table of partitions, the policies that count change too. */
 		if (!result && of_device)
@@ -82,7 +107,8 @@ int engine_rollback(struct engine_txn *txn, uint64_t id, struct engine_moment to
 {
 	struct partition *partition;
 	uint64_t bound;
-	int result = txn_begin_slot(txn);
+	bool slow;
+	int result = txn_begin_slot(txn, SLOT_GO_BACK);
 
 	if (!result && txn->put_bytes)
 		result = -EINVAL;
@@ -96,11 +122,11 @@ int engine_rollback(struct engine_txn *txn, uint64_t id, struct engine_moment to
 	if (!result && id == 0)
 		result = locks_check_rollback(txn, bound);
 	if (!result)
-		result = raise_room(txn, partition);
+		result = choose_lane(txn, partition, bound, &slow);
 	onode_free(txn->old.onode);
 	txn->old = (struct old_view){ 0 };
 	if (!result)
-		return roll_back(txn, partition, bound);
+		return roll_back(txn, partition, bound, slow);
 	partition_release(txn->engine, partition);
 	return result;
 }

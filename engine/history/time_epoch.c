@@ -112,7 +112,7 @@ int engine_time_epoch(struct engine_txn *txn)
 	if (txn->time_ms >= engine->committed_ms)
 		result = -EALREADY;
 	if (!result)
-		result = txn_begin_slot(txn);
+		result = txn_begin_slot(txn, SLOT_GO_BACK);
 	txn_raise_room(txn, RECORD_ROOM_UPKEEP);
 	if (!result)
 		result = begin_time_epoch(txn, root);

@@ -161,7 +161,7 @@ static int find(struct engine *engine, const struct history *device, enum order 
 /*
  * The end of the `count`-th slot; 0: history begins later. Nothing lies between it and the next
  * slot that is in the table. If nothing that is committed lies behind it, what follows is to begin
- * a slot.
+ * a slot; while none may be begun, it is the end of the slot before.
  */
 static int end_of(struct times_reader *reader, uint32_t count, uint64_t *bound)
 {
@@ -169,14 +169,16 @@ static int end_of(struct times_reader *reader, uint32_t count, uint64_t *bound)
 	int result;
 
 	*bound = 0;
-	if (count > reader->device->times_first && count <= reader->device->times) {
+	for (; count > reader->device->times_first && count <= reader->device->times; count--) {
 		result = read_entry(reader, count - 1, &entry);
 		if (result)
 			return result;
-		*bound = slot_end(entry.sequence);
+		if (slot_end(entry.sequence) < reader->engine->committed ||
+		    slots_end_present(reader->engine) == 0) {
+			*bound = slot_end(entry.sequence);
+			return 0;
+		}
 	}
-	if (*bound >= reader->engine->committed)
-		__atomic_store_n(&reader->engine->slot_over, true, __ATOMIC_RELAXED);
 	return 0;
 }
 

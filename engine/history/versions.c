@@ -291,7 +291,7 @@ int engine_snapshot(struct engine_txn *txn, uint64_t id, const char *name, uint3
 		return -EROFS;
 	if (name && (*name == '\0' || strlen(name) > ENGINE_VERSION_NAME_MAX))
 		return -EINVAL;
-	result = txn_begin_slot(txn);
+	result = txn_begin_slot(txn, SLOT_KEEP);
 	if (!result)
 		result = partition_get(txn->engine, id, &partition);
 	if (result)

@@ -20,6 +20,7 @@
 #include "engine/objects/onode.h"
 #include "engine/objects/partition.h"
 #include "engine/objects/sealer.h"
+#include "engine/objects/slots.h"
 #include "engine/objects/stale.h"
 #include "engine/objects/turn.h"
 #include "engine/objects/written.h"
@@ -86,10 +87,11 @@ struct engine {
 	uint64_t committed, committed_ms; /* the last transaction that put anything */
 	uint64_t numbered;                /* the last transaction since the engine was opened */
 	struct device_time device_time;
-	uint64_t slot_ms;   /* when the present slot began, as the clock said */
-	bool slot_over;     /* the next writing transaction begins a slot; atomic: readers set it */
-	uint64_t put_bytes; /* of all records ever; a crash may take some of it back */
-	struct written *written; /* by partition index */
+	uint64_t slot_ms; /* when the present slot began, as the clock said */
+	bool slot_over;   /* the next writing transaction begins a slot; atomic: readers set it */
+	uint64_t slots_warned_ms; /* device time of the last warning; atomic: see slots.h */
+	uint64_t put_bytes;       /* of all records ever; a crash may take some of it back */
+	struct written *written;  /* by partition index */
 	struct kept kept;
 	uint64_t open_microseconds; /* 0: not opened on a device */
 	uint64_t object_lookups;    /* atomic: see engine_statistics */
@@ -220,9 +222,9 @@ void engine_settle_accesses(struct engine *engine, uint32_t most);
 /*
  * Makes a writing transaction that has changed nothing so far the first one of its slot, so that
  * everything before it is a moment. Its sequence number may change. -EROFS, -EINVAL: it has changed
- * something. -EOVERFLOW: no slots left.
+ * something. -EOVERFLOW, -ETIME: see slots_check.
  */
-int txn_begin_slot(struct engine_txn *txn);
+int txn_begin_slot(struct engine_txn *txn, enum slot_use use);
 
 /*
  * Lets a transaction of mode ENGINE_RESCUE or ENGINE_HISTORY use more of a full device's room from

@@ -28,18 +28,6 @@ uint64_t engine_time_now(const struct engine *engine)
 /* ---- begin ---- */
 
 /*
- * The number that the next slot begins with; 0: there are no more. There are 2^32 slots: one a
- * second for 136 years, but with a slot for every command, a thousand of them a second, for 50
- * days. The last one would end with RECORD_NEWEST.
- */
-static uint64_t next_slot(const struct engine *engine)
-{
-	uint64_t next = slot_end(engine->committed) + 1;
-
-	return next < slot_begin(RECORD_NEWEST) ? next : 0;
-}
-
-/*
  * Whether there is a number for one more transaction. In the last slot but one they go on to its
  * end.
  */
@@ -48,13 +36,15 @@ static bool has_number(const struct engine *engine)
 	return max_u64(engine->committed, engine->numbered) + 1 < slot_begin(RECORD_NEWEST);
 }
 
-static bool slot_is_over(const struct engine *engine, uint64_t now_ms)
+/* Somebody wants the present as a moment, or so much time has passed and a slot may be begun. */
+static bool slot_is_over(struct engine *engine, uint64_t now_ms)
 {
 	uint32_t interval = engine->options.history_interval_ms;
+	bool has_passed = interval == ENGINE_EVERY_COMMAND || now_ms < engine->slot_ms ||
+			  now_ms - engine->slot_ms >= interval;
 
 	return __atomic_load_n(&engine->slot_over, __ATOMIC_RELAXED) ||
-	       interval == ENGINE_EVERY_COMMAND || now_ms < engine->slot_ms ||
-	       now_ms - engine->slot_ms >= interval;
+	       (has_passed && slots_check(engine, SLOT_PASS) == 0);
 }
 
 /* What it may use of a full device. */
@@ -114,16 +104,17 @@ static void begin_caches(struct engine_txn *txn)
 static void begin_writing(struct engine_txn *txn)
 {
 	struct engine *engine = txn->engine;
-	uint64_t at_least = slot_is_over(engine, txn->time_ms) ? next_slot(engine) : 0;
+	uint64_t at_least = slot_is_over(engine, txn->time_ms) ? slots_next(engine) : 0;
 
 	txn->sequence = engine->store->operations->begin(engine->store,
 							 max_u64(at_least, engine->committed + 1));
 	begin_caches(txn);
 }
 
-int txn_begin_slot(struct engine_txn *txn)
+int txn_begin_slot(struct engine_txn *txn, enum slot_use use)
 {
 	struct engine *engine = txn->engine;
+	int result;
 
 	if (txn->mode == ENGINE_READ)
 		return -EROFS;
@@ -133,10 +124,11 @@ int txn_begin_slot(struct engine_txn *txn)
 		return 0;
 	if (txn->put_bytes)
 		return -EINVAL;
-	if (next_slot(engine) == 0)
-		return -EOVERFLOW;
+	result = slots_check(engine, use);
+	if (result)
+		return result;
 	engine->store->operations->abort(engine->store);
-	txn->sequence = engine->store->operations->begin(engine->store, next_slot(engine));
+	txn->sequence = engine->store->operations->begin(engine->store, slots_next(engine));
 	txn->writer.sequence = txn->sequence;
 	txn->writer.epoch = slot_begin(txn->sequence);
 	engine->numbered = txn->sequence;
@@ -549,10 +541,10 @@ void engine_settle_accesses(struct engine *engine, uint32_t most)
 static int begin_empty(struct engine_txn *txn)
 {
 	struct engine *engine = txn->engine;
-	int result = -EOVERFLOW;
+	int result = slots_check(engine, SLOT_GO_BACK);
 
-	if (next_slot(engine))
-		result = engine->store->operations->begin_format(engine->store, next_slot(engine),
+	if (!result)
+		result = engine->store->operations->begin_format(engine->store, slots_next(engine),
 								 &txn->sequence);
 	if (result)
 		return result;

@@ -95,6 +95,7 @@ static void test_every_sense_has_its_errno(void **state)
 	expect_error(OSD_READ, 4, 0x4400, -1, -EIO);
 	expect_error(OSD_READ, 2, 0x0404, -1, -EBUSY);
 	expect_error(OSD_READ, 0xB, 0x0000, -1, -EIO);
+	expect_error(OSD_FORMAT_OSD, 0xB, 0x5503, -1, -EBUSY);
 	expect_error(OSD_WRITE, 1, 0x1100, -1, 0);
 	expect_error(OSD_WRITE, 0, 0, -1, 0);
 }

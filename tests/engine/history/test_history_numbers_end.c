@@ -7,6 +7,9 @@
 #include "engine/objects/objects.h"
 #include "tests/engine/fixture.h"
 
+/* Device time after which all slots may have been begun. */
+#define LIFE_MS (70 * 366 * UINT64_C(86400000))
+
 /* The last slot whose end is not "newest". */
 #define LAST_SLOT (slot_begin(RECORD_NEWEST) - RECORD_SLOT)
 
@@ -33,6 +36,7 @@ static void test_slots_are_used_up(void **state)
 	uint32_t version, of_device;
 	uint64_t chosen;
 
+	f->now += LIFE_MS;
 	create(f, PARTITION);
 	put_text(f, object(OBJECT), "one");
 	go_on_behind(f, LAST_SLOT - 2 * RECORD_SLOT, "two");
@@ -68,6 +72,7 @@ static void test_numbers_are_used_up(void **state)
 {
 	struct fixture *f = *state;
 
+	f->now += LIFE_MS;
 	create(f, PARTITION);
 	go_on_behind(f, LAST_SLOT - 1, "one");
 	go_on_behind(f, LAST_SLOT + RECORD_SLOT - 3, "two");

@@ -88,6 +88,7 @@ static void use_up_shared_ones(struct fixture *f)
 							    .at = first + 2 * n + 2,
 							    .to = first + 2 * n + 1 };
 	hidden->count = ENGINE_HIDDEN_MAX;
+	assert_int_equal(hidden_targets_load(&hidden->targets, hidden->list, hidden->count), 0);
 }
 
 /*
