@@ -13,12 +13,55 @@ void turn_init(struct turn *turn)
 	pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
 	pthread_rwlock_init(&turn->lock, &attributes);
 	pthread_rwlockattr_destroy(&attributes);
+	pthread_mutex_init(&turn->queue.mutex, NULL);
+	for (int place = 0; place < TURN_PLACES; place++)
+		pthread_cond_init(&turn->queue.places[place], NULL);
 }
 
 void turn_destroy(struct turn *turn)
 {
+	for (int place = 0; place < TURN_PLACES; place++)
+		pthread_cond_destroy(&turn->queue.places[place]);
+	pthread_mutex_destroy(&turn->queue.mutex);
 	pthread_rwlock_destroy(&turn->lock);
 }
+
+/* ---- the queue ---- */
+
+/* Whether nobody waits. Who comes then need not queue. */
+static bool is_empty(struct turn_queue *queue)
+{
+	return __atomic_load_n(&queue->first, __ATOMIC_RELAXED) ==
+	       __atomic_load_n(&queue->next, __ATOMIC_RELAXED);
+}
+
+/* Waits until all who came before have the turn, or had it. */
+static void queue_up(struct turn_queue *queue)
+{
+	uint32_t number;
+
+	pthread_mutex_lock(&queue->mutex);
+	number = queue->next;
+	__atomic_store_n(&queue->next, number + 1, __ATOMIC_RELAXED);
+	while (queue->first != number)
+		pthread_cond_wait(&queue->places[number % TURN_PLACES], &queue->mutex);
+	pthread_mutex_unlock(&queue->mutex);
+}
+
+/* Who was the first has the turn. */
+static void leave(struct turn_queue *queue)
+{
+	uint32_t number;
+
+	pthread_mutex_lock(&queue->mutex);
+	number = queue->first + 1;
+	__atomic_store_n(&queue->first, number, __ATOMIC_RELAXED);
+	if (number != queue->next)
+		pthread_cond_broadcast(&queue->places[number % TURN_PLACES]);
+	pthread_mutex_unlock(&queue->mutex);
+}
+
+/* ---- counting ---- */
 
 /* Somebody has held the turn since `since`. */
 static void count(struct turn *turn, uint64_t since)
@@ -31,9 +74,15 @@ static void count(struct turn *turn, uint64_t since)
 		;
 }
 
+/* ---- taking and giving ---- */
+
 void turn_take(struct turn *turn)
 {
-	pthread_rwlock_wrlock(&turn->lock);
+	if (!is_empty(&turn->queue) || pthread_rwlock_trywrlock(&turn->lock) != 0) {
+		queue_up(&turn->queue);
+		pthread_rwlock_wrlock(&turn->lock);
+		leave(&turn->queue);
+	}
 	turn->since = records_worked;
 }
 
@@ -53,7 +102,11 @@ void turn_give(struct turn *turn)
 
 uint64_t turn_share(struct turn *turn)
 {
-	pthread_rwlock_rdlock(&turn->lock);
+	if (!is_empty(&turn->queue) || pthread_rwlock_tryrdlock(&turn->lock) != 0) {
+		queue_up(&turn->queue);
+		pthread_rwlock_rdlock(&turn->lock);
+		leave(&turn->queue);
+	}
 	return records_worked;
 }
 

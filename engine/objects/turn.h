@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The turn: who may use what is stored. Readers share it, a writer has it alone, and nobody waits
- * for a reader longer than for a writer: a writer that waits comes before readers that come later.
+ * The turn: who may use what is stored. Readers share it, a writer has it alone. Who has to wait
+ * gets it in the order of coming: who gives it to take it again, between two steps of something
+ * long, lets all others that wait have it first.
  *
  * It counts how long it is held, in records that the holder works on (engine/records/work.h).
  */
@@ -12,8 +13,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Threads that wait for the same condition are woken together; more than that many are rare. */
+#define TURN_PLACES 16
+
 struct turn {
 	pthread_rwlock_t lock;
+	/* Those who wait: the first of them for the lock, the others for their number. */
+	struct turn_queue {
+		pthread_mutex_t mutex;
+		pthread_cond_t places[TURN_PLACES]; /* by number */
+		uint32_t first;                     /* number of who gets it next; atomic */
+		uint32_t next;                      /* of who comes next; atomic */
+	} queue;
 	uint64_t since; /* of who has it alone: records_worked when that began */
 	uint64_t most;  /* atomic: records of the longest holding so far */
 };
