@@ -12,7 +12,6 @@
 #include "engine/history/calls.h"
 #include "engine/history/locks.h"
 #include "engine/history/times.h"
-#include "engine/objects/flush_beside.h"
 #include "engine/objects/objects.h"
 #include "engine/sets/idset_node.h"
 
@@ -106,7 +105,6 @@ static void free_memory(struct engine *engine)
 		munmap(engine->written, WRITTEN_BYTES);
 	turn_destroy(&engine->turn);
 	pthread_mutex_destroy(&engine->flushing);
-	flush_beside_destroy(&engine->beside);
 	free(engine);
 }
 
@@ -244,7 +242,6 @@ int engine_open_on(struct record_store *store, const struct engine_options *opti
 		turn_init(&engine->turn);
 		device_time_init(engine);
 		pthread_mutex_init(&engine->flushing, NULL);
-		flush_beside_init(&engine->beside);
 		pthread_mutex_init(&engine->facts_mutex, NULL);
 		result = allocate(engine);
 		if (result)

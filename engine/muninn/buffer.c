@@ -105,9 +105,22 @@ static int sync_slot(const struct buffer *buffer, uint32_t slot)
 	return result ? result : sync_at(buffer, slot_header(buffer, slot), SLOT_HEADER_BYTES);
 }
 
+/* Whether a flush promised any of the page's records. */
+static bool is_promised(const struct buffer *buffer, const struct page_view *page)
+{
+	struct page_record record;
+	uint32_t offset = 0;
+
+	while (buffer->promised && page_next(page, &offset, &record))
+		if (record_sequence(record.header) <= buffer->promised)
+			return true;
+	return false;
+}
+
 /*
  * Drops superseded records of a page, and those with numbers below `void_before`. Returns the bytes
- * that became free. Of what a flush made stable, only what another stable record supersedes.
+ * that became free. What a flush promised stays as it is until the buffer is sealed: otherwise
+ * somebody would have to wait for the host here. Only a format, which nobody gets round, waits.
  */
 static uint32_t compact_page(struct buffer *buffer, uint32_t page, uint64_t committed,
 			     uint64_t void_before)
@@ -120,8 +133,10 @@ static uint32_t compact_page(struct buffer *buffer, uint32_t page, uint64_t comm
 
 	if (view.large_header)
 		return 0;
-	if (buffer->promised)
-		committed = buffer->stable_sequence;
+	if (!void_before && is_promised(buffer, &view)) {
+		buffer->absorbable[page] = false;
+		return 0;
+	}
 	slot_claim(buffer, buffer->spare_slot);
 	while (page_next(&view, &offset, &record)) {
 		uint32_t bytes = RECORD_HEADER_BYTES + record_length(record.header);
@@ -138,13 +153,14 @@ static uint32_t compact_page(struct buffer *buffer, uint32_t page, uint64_t comm
 	}
 	memset(to + used, 0, buffer->geometry->page_bytes - used);
 	nvram_store32(slot_header(buffer, buffer->spare_slot) + SLOT_STATE_AT, used);
-	if (buffer->promised && sync_slot(buffer, buffer->spare_slot))
+	if (void_before && sync_slot(buffer, buffer->spare_slot))
 		return 0;
 	nvram_store16(map_entry(buffer, page), buffer->spare_slot);
 	/*
 	 * Only now may the old slot be written again: no map on stable storage names it any more.
+	 * Of pages that nothing was promised of it may name any.
 	 */
-	if (buffer->promised && sync_at(buffer, map_entry(buffer, page), 2))
+	if (void_before && sync_at(buffer, map_entry(buffer, page), 2))
 		log_line(LOG_LEVEL_ERROR,
 			 "%s: NVRAM can't be made stable; flushed data may not survive a power "
 			 "failure of this host",
@@ -294,7 +310,7 @@ void buffer_start(struct buffer *buffer, uint64_t serial, const struct row_index
 	buffer->serial = serial;
 	nvram_store64(buffer->area + BUFFER_SERIAL_AT, serial);
 	forget_index(buffer, row, ahead);
-	buffer->promised = false;
+	buffer->promised = 0;
 }
 
 uint32_t buffer_row(const struct buffer *buffer)
@@ -310,19 +326,12 @@ void buffer_give(struct buffer *buffer, uint32_t row)
 void buffer_take_back(struct buffer *buffer)
 {
 	nvram_store32(buffer->area + BUFFER_ROW_AT, 0);
-	buffer->promised = false;
-	buffer->unsynced = true;
+	buffer->promised = 0;
 }
 
 uint64_t buffer_stored_serial(const struct buffer *buffer)
 {
 	return get_le64(buffer->area + BUFFER_SERIAL_AT);
-}
-
-void buffer_promise(struct buffer *buffer, uint64_t sequence)
-{
-	buffer->promised = true;
-	buffer->stable_sequence = sequence;
 }
 
 /*
@@ -530,9 +539,9 @@ int buffer_recover(struct buffer *buffer, const struct row_index *row, uint32_t 
 			end_slot(buffer, page_slot(buffer, page), indexed);
 			damaged++;
 		}
-		/* A flush may have promised it; up to which number is not known. */
+		/* A flush may have promised it. */
 		if (indexed)
-			buffer->promised = true;
+			buffer->promised = committed;
 	}
 	return damaged;
 }

@@ -22,9 +22,7 @@ struct buffer {
 	uint64_t area_at; /* its offset there */
 	struct segment_index *index;
 	uint64_t serial;
-	bool promised;            /* it holds records that a flush made stable ... */
-	uint64_t stable_sequence; /* ... up to this number */
-	bool unsynced;            /* a row's no more, which is not on stable storage yet */
+	uint64_t promised; /* its records up to this number a flush made stable, or is about to */
 	uint16_t spare_slot;
 	bool *absorbable; /* a page: holds records that compaction may drop */
 };
@@ -62,12 +60,6 @@ int buffer_rest(struct buffer *buffer);
  */
 void buffer_start(struct buffer *buffer, uint64_t serial, const struct row_index *row,
 		  uint32_t ahead);
-
-/*
- * Everything in it with numbers up to `sequence` is stable now, and stays so until the buffer
- * begins again.
- */
-void buffer_promise(struct buffer *buffer, uint64_t sequence);
 
 /*
  * Takes up what is in NVRAM: cuts records with sequence numbers above `committed` and builds

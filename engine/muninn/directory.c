@@ -88,7 +88,6 @@ void directory_take_out(struct muninn_store *store, uint32_t number,
 	merge_run_forget(store, segment->segment);
 	store->counters.sealed_records -= segment->records;
 	store->counters.sealed_record_bytes -= segment->record_bytes;
-	store->rows[number].unsynced = true;
 }
 
 void directory_drop_empty(struct muninn_store *store, uint32_t number)

@@ -5,7 +5,15 @@
 
 #include "engine/muninn/store.h"
 
-/* Makes all that is committed stable on the host. */
+/* record_store_operations.flush_begin, flush. */
+uint64_t flush_begin(struct muninn_store *store);
+int flush_end(struct muninn_store *store, uint64_t number);
+
+/* The two halves of flush_end: all of the NVRAM but its first page, and the number on that. */
+int flush_sync(struct muninn_store *store);
+int flush_publish(struct muninn_store *store, uint64_t number);
+
+/* Makes all that is committed stable on the host at once, in turn. */
 int flush_all(struct muninn_store *store);
 
 #endif

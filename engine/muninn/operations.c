@@ -207,9 +207,14 @@ static void muninn_seal_state(struct record_store *base, struct record_sealing *
 	};
 }
 
-static int muninn_flush(struct record_store *base)
+static uint64_t muninn_flush_begin(struct record_store *base)
 {
-	return flush_all(store_of(base));
+	return flush_begin(store_of(base));
+}
+
+static int muninn_flush(struct record_store *base, uint64_t number)
+{
+	return flush_end(store_of(base), number);
 }
 
 static uint64_t muninn_memo(struct record_store *base)
@@ -339,6 +344,7 @@ const struct record_store_operations muninn_operations = {
 	.seal_run = muninn_seal_run,
 	.seal_step = muninn_seal_step,
 	.seal_state = muninn_seal_state,
+	.flush_begin = muninn_flush_begin,
 	.flush = muninn_flush,
 	.shortage = muninn_shortage,
 	.merge_calls_max = muninn_merge_calls_max,

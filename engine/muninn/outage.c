@@ -116,9 +116,6 @@ int outage_finish(struct muninn_store *store, struct error_text *error)
 			 nand_path(store->nand),
 			 (unsigned long long)(store->fallen_from - flushed));
 	}
-	/* The growing groups count as not synced since they were attached. */
-	for (uint32_t number = 0; number < store->geometry.rows; number++)
-		store->rows[number].unsynced = true;
 	result = flush_all(store);
 	if (!result) {
 		outage_note_boot(store);

@@ -40,7 +40,6 @@ static struct buffer take_buffer(struct muninn_store *store, uint32_t number, ui
 	buffer = store->free_buffers[--store->free_buffer_count];
 	buffer_start(&buffer, next_serial(store), store->rows[number].index, ahead);
 	buffer_give(&buffer, number);
-	store->rows[number].unsynced = true;
 	return buffer;
 }
 
@@ -110,7 +109,6 @@ void row_end_buffer(struct muninn_store *store, uint32_t number)
 	} else {
 		buffer_start(&row->buffer, next_serial(store), row->index, 0);
 	}
-	row->unsynced = true;
 }
 
 void rows_release_buffers(struct muninn_store *store)
@@ -139,7 +137,6 @@ static void index_again(struct muninn_store *store, uint32_t number)
 	if (row_has_newer(row) && buffer_used_bytes(&row->buffer) == 0)
 		row_end_buffer(store, number);
 	buffer_index_again(&row->buffer, row->index, 0);
-	row->unsynced = true;
 	if (!row_has_newer(row))
 		return;
 	buffer_index_again(&row->newer, row->index, 1);
@@ -165,7 +162,7 @@ void rows_end_touched(struct muninn_store *store)
 		struct row *row = &store->rows[store->touched[n]];
 
 		row->touched = false;
-		row->unsynced = true;
+		row->unpromised = true;
 	}
 	store->touched_count = 0;
 }
@@ -262,7 +259,6 @@ int rows_recover_buffers(struct muninn_store *store, struct error_text *error)
 	for (uint32_t number = 0; !result && number < store->geometry.rows; number++) {
 		struct row *row = &store->rows[number];
 
-		row->unsynced = true;
 		store->waiting += row_has_newer(row) && number != history_row(&store->geometry);
 		if (row->buffer.area)
 			result = recover_buffer(store, number, &row->buffer, 0, error);

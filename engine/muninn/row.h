@@ -45,7 +45,8 @@ void rows_release_buffers(struct muninn_store *store);
  */
 int rows_recover_buffers(struct muninn_store *store, struct error_text *error);
 
-/* At the end of a transaction: its rows have to be flushed, and none is touched any more. */
+/* At the end of a transaction: what its rows hold is to be promised, and none is touched any more.
+ */
 void rows_end_touched(struct muninn_store *store);
 
 /*

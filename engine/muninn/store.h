@@ -62,7 +62,7 @@ struct row {
 	struct sealing sealing;  /* of the older buffer */
 	struct row_index *index; /* of its sealed segments */
 	bool touched;            /* by the running transaction: listed in the store */
-	bool unsynced;           /* changed since the last flush */
+	bool unpromised;         /* holds committed records that no flush has begun to promise */
 };
 
 /* Memory to program a segment from. */
@@ -130,7 +130,8 @@ struct muninn_store {
 	uint32_t metadata_segment,
 		metadata_page; /* where the next group image begins; NO_SEGMENT: in a new segment */
 	uint8_t *spare;        /* space for a spare area */
-	pthread_mutex_t seal_lock; /* who runs a stage; the list of scratch memory */
+	pthread_mutex_t
+		seal_lock; /* who runs a stage; the list of scratch memory; the flushed number */
 	pthread_cond_t seal_ran;
 	struct seal_scratch scratch[SEAL_SCRATCH], *free_scratch;
 	uint32_t waiting;               /* rows with two buffers, but history's */

@@ -32,18 +32,6 @@
 #define ENGINE_DIRTY_ONODES_MAX     64
 #define ENGINE_DIRTY_PARTITIONS_MAX 16
 
-/*
- * A flush that does not wait for the writing transaction to end (flush_beside.c). One caller at a
- * time waits for it.
- */
-struct flush_beside {
-	pthread_mutex_t callers;
-	pthread_mutex_t mutex; /* of what follows */
-	pthread_cond_t served;
-	bool wanted; /* atomic: a writing transaction looks at it with each record */
-	int result;
-};
-
 /* Transactions that wait to be used. */
 struct txn_pool {
 	pthread_mutex_t mutex;
@@ -74,14 +62,13 @@ struct engine {
 	uint8_t *page;         /* scratch space of the writer: see struct record_writer */
 	uint64_t transactions; /* committed since open */
 	/*
-	 * Flushes of commits and of engine_flush: one at a time; those who waited for it find that
-	 * theirs is done too.
+	 * One flush at a time; those who waited for it find that theirs is done too, and that of
+	 * whoever committed before it began.
 	 */
 	pthread_mutex_t flushing;
 	uint64_t flushed;      /* transactions committed when the last good flush began */
 	uint64_t flushes;      /* that have begun since open; atomic */
 	uint64_t flushes_good; /* the last of them that succeeded */
-	struct flush_beside beside;
 	struct sealer sealer;
 	struct lineage lineage;
 	uint64_t committed, committed_ms; /* the last transaction that put anything */

@@ -7,7 +7,6 @@
 
 #include "common/bytes.h"
 #include "common/log.h"
-#include "engine/objects/flush_beside.h"
 #include "engine/objects/lasting.h"
 #include "engine/objects/objects.h"
 #include "engine/records/waiting.h"
@@ -73,7 +72,7 @@ static void count_put(void *context, const struct record_key *key, uint64_t byte
 {
 	struct engine_txn *txn = context;
 
-	flush_beside_serve(txn->engine);
+	turn_serve(&txn->engine->turn);
 	txn->put_bytes += bytes;
 	if (key_is_timeless(key))
 		return;
@@ -391,35 +390,57 @@ static void settle_accesses_if_many(struct engine *engine)
 		access_times_forget(&engine->accesses, key);
 }
 
+struct flush {
+	struct engine *engine;
+	uint64_t begun;     /* flushes, with this one */
+	uint64_t committed; /* transactions that it makes stable ... */
+	uint64_t number;    /* ... and the number of the last of them */
+};
+
+/* In the turn. */
+static void begin_flush(void *context)
+{
+	struct flush *flush = context;
+	struct engine *engine = flush->engine;
+
+	flush->begun = __atomic_add_fetch(&engine->flushes, 1, __ATOMIC_SEQ_CST);
+	flush->committed = engine->transactions;
+	flush->number = engine->store->operations->flush_begin(engine->store);
+}
+
 /*
  * Flushes, unless another thread has done so since `committed` transactions were committed and
- * `begun` flushes had begun.
+ * `begun` flushes had begun. Waits for the host without the turn: meanwhile others commit, and the
+ * next flush is for all of them.
  */
 static int make_stable(struct engine *engine, uint64_t committed, uint64_t begun)
 {
+	struct flush flush = { .engine = engine };
 	int result = 0;
 
 	pthread_mutex_lock(&engine->flushing);
 	if (engine->flushed < committed || engine->flushes_good <= begun) {
-		turn_take(&engine->turn);
-		begun = __atomic_add_fetch(&engine->flushes, 1, __ATOMIC_SEQ_CST);
-		committed = engine->transactions;
-		result = engine->store->operations->flush(engine->store);
-		turn_give(&engine->turn);
+		turn_call(&engine->turn, begin_flush, &flush);
+		result = engine->store->operations->flush(engine->store, flush.number);
 		if (!result) {
-			engine->flushed = committed;
-			engine->flushes_good = begun;
+			engine->flushed = flush.committed;
+			engine->flushes_good = flush.begun;
 		}
 	}
 	pthread_mutex_unlock(&engine->flushing);
 	return result;
 }
 
+int engine_flush_beside(struct engine *engine)
+{
+	/* Also what is no transaction of this engine: the memo, what an earlier process left. */
+	return make_stable(engine, 0, __atomic_load_n(&engine->flushes, __ATOMIC_SEQ_CST));
+}
+
 int engine_flush(struct engine *engine)
 {
 	engine_settle_accesses(engine, 0);
-	/* Also what is no transaction of this engine: the memo, what an earlier process left. */
-	return make_stable(engine, 0, __atomic_load_n(&engine->flushes, __ATOMIC_SEQ_CST));
+	return engine_flush_beside(engine);
 }
 
 int engine_commit(struct engine_txn *txn, bool stable)

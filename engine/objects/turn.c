@@ -16,6 +16,9 @@ void turn_init(struct turn *turn)
 	pthread_mutex_init(&turn->queue.mutex, NULL);
 	for (int place = 0; place < TURN_PLACES; place++)
 		pthread_cond_init(&turn->queue.places[place], NULL);
+	pthread_mutex_init(&turn->work.callers, NULL);
+	pthread_mutex_init(&turn->work.mutex, NULL);
+	pthread_cond_init(&turn->work.changed, NULL);
 }
 
 void turn_destroy(struct turn *turn)
@@ -23,6 +26,9 @@ void turn_destroy(struct turn *turn)
 	for (int place = 0; place < TURN_PLACES; place++)
 		pthread_cond_destroy(&turn->queue.places[place]);
 	pthread_mutex_destroy(&turn->queue.mutex);
+	pthread_cond_destroy(&turn->work.changed);
+	pthread_mutex_destroy(&turn->work.mutex);
+	pthread_mutex_destroy(&turn->work.callers);
 	pthread_rwlock_destroy(&turn->lock);
 }
 
@@ -96,8 +102,16 @@ bool turn_try_take(struct turn *turn)
 
 void turn_give(struct turn *turn)
 {
+	struct turn_work *work = &turn->work;
+
 	count(turn, turn->since);
 	pthread_rwlock_unlock(&turn->lock);
+	/* Behind that, so that a caller who has just found the turn taken is told. */
+	if (!__atomic_load_n(&work->wanted, __ATOMIC_SEQ_CST))
+		return;
+	pthread_mutex_lock(&work->mutex);
+	pthread_cond_signal(&work->changed);
+	pthread_mutex_unlock(&work->mutex);
 }
 
 uint64_t turn_share(struct turn *turn)
@@ -122,6 +136,49 @@ void turn_unshare(struct turn *turn, uint64_t since)
 {
 	count(turn, since);
 	pthread_rwlock_unlock(&turn->lock);
+}
+
+/* Under the mutex, in the turn. */
+static void run(struct turn_work *work)
+{
+	work->run(work->context);
+	__atomic_store_n(&work->wanted, false, __ATOMIC_RELAXED);
+}
+
+void turn_serve(struct turn *turn)
+{
+	struct turn_work *work = &turn->work;
+
+	if (!__atomic_load_n(&work->wanted, __ATOMIC_RELAXED))
+		return;
+	pthread_mutex_lock(&work->mutex);
+	if (work->wanted)
+		run(work);
+	pthread_cond_signal(&work->changed);
+	pthread_mutex_unlock(&work->mutex);
+}
+
+void turn_call(struct turn *turn, void (*function)(void *context), void *context)
+{
+	struct turn_work *work = &turn->work;
+	uint64_t since;
+
+	pthread_mutex_lock(&work->callers);
+	pthread_mutex_lock(&work->mutex);
+	work->run = function;
+	work->context = context;
+	__atomic_store_n(&work->wanted, true, __ATOMIC_SEQ_CST);
+	while (work->wanted) {
+		/* Never waits here: who has the turn alone may wait for the mutex. */
+		if (turn_try_share(turn, &since)) {
+			run(work);
+			turn_unshare(turn, since);
+		} else {
+			pthread_cond_wait(&work->changed, &work->mutex);
+		}
+	}
+	pthread_mutex_unlock(&work->mutex);
+	pthread_mutex_unlock(&work->callers);
 }
 
 uint64_t turn_take_most(struct turn *turn)

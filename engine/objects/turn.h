@@ -4,6 +4,9 @@
  * gets it in the order of coming: who gives it to take it again, between two steps of something
  * long, lets all others that wait have it first.
  *
+ * What is short need not wait for the end of a long transaction: whoever has the turn alone does it
+ * for others between two records (turn_call).
+ *
  * It counts how long it is held, in records that the holder works on (engine/records/work.h).
  */
 #ifndef MUNINN_ENGINE_OBJECTS_TURN_H
@@ -16,6 +19,16 @@
 /* Threads that wait for the same condition are woken together; more than that many are rare. */
 #define TURN_PLACES 16
 
+/* What one caller at a time wants done in the turn. */
+struct turn_work {
+	pthread_mutex_t callers;
+	pthread_mutex_t mutex; /* of what follows */
+	pthread_cond_t changed;
+	bool wanted; /* atomic: who has the turn alone looks at it with each record */
+	void (*run)(void *context);
+	void *context;
+};
+
 struct turn {
 	pthread_rwlock_t lock;
 	/* Those who wait: the first of them for the lock, the others for their number. */
@@ -25,6 +38,7 @@ struct turn {
 		uint32_t first;                     /* number of who gets it next; atomic */
 		uint32_t next;                      /* of who comes next; atomic */
 	} queue;
+	struct turn_work work;
 	uint64_t since; /* of who has it alone: records_worked when that began */
 	uint64_t most;  /* atomic: records of the longest holding so far */
 };
@@ -44,6 +58,16 @@ void turn_unshare(struct turn *turn, uint64_t since);
 
 /* Does not wait. False: it is not to be had now. */
 bool turn_try_share(struct turn *turn, uint64_t *since);
+
+/*
+ * Runs something short in the turn: between two records of a transaction that has it alone, or
+ * beside readers. Waits at most for reading transactions, and only if a writing one waits for
+ * those. The caller has no turn.
+ */
+void turn_call(struct turn *turn, void (*run)(void *context), void *context);
+
+/* By who has the turn alone, between two records: does what turn_call waits for. */
+void turn_serve(struct turn *turn);
 
 /* Records of the longest holding since the last call. */
 uint64_t turn_take_most(struct turn *turn);

@@ -296,10 +296,13 @@ struct record_store_operations {
 	void (*seal_state)(struct record_store *store, struct record_sealing *sealing);
 
 	/*
-	 * Everything committed so far becomes stable on the host's storage; also inside a
-	 * transaction, beside reading ones.
+	 * Everything committed becomes stable on the host's storage. flush_begin says up to which
+	 * number. It is quick, and is called outside transactions or between two puts of one,
+	 * beside reading ones, one at a time. flush, which waits for the host, then makes that so,
+	 * beside everything on the store; errors: nothing was promised.
 	 */
-	int (*flush)(struct record_store *store);
+	uint64_t (*flush_begin)(struct record_store *store);
+	int (*flush)(struct record_store *store, uint64_t number);
 
 	/* The next three are NULL in a store that cannot merge. */
 

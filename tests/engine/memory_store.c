@@ -361,9 +361,14 @@ static int has_between(struct record_store *store, const struct record_key *key,
 	return 0;
 }
 
-static int flush(struct record_store *store)
+static uint64_t flush_begin(struct record_store *store)
 {
-	assert(!memory_of(store)->writing);
+	return memory_of(store)->committed;
+}
+
+static int flush(struct record_store *store, uint64_t number)
+{
+	assert(number <= memory_of(store)->committed);
 	return 0;
 }
 
@@ -506,6 +511,7 @@ static const struct record_store_operations operations = {
 	.next = next,
 	.list = list,
 	.has_between = has_between,
+	.flush_begin = flush_begin,
 	.flush = flush,
 	.begin_format = begin_format,
 	.memo = memo,

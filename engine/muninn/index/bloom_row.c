@@ -166,16 +166,6 @@ const uint8_t *row_index_nvram(const struct row_index *row, uint64_t *bytes)
 	return row->growing.image;
 }
 
-bool row_index_is_synced(const struct row_index *row)
-{
-	return !row->growing.unsynced;
-}
-
-void row_index_set_synced(struct row_index *row)
-{
-	row->growing.unsynced = false;
-}
-
 /* ---- complete tables ---- */
 
 int row_index_make_image(const struct row_index *row, struct index_image *image)

@@ -26,7 +26,6 @@ static void set_shape(struct table *table, const struct muninn_geometry *geometr
 	table->image = image;
 	table->source = NULL;
 	table->live_word = image + TABLE_LIVE_AT;
-	table->unsynced = true; /* nobody knows whether it is */
 	bloom_filter_geometry(geometry, index, &table->filters);
 	table->paged_filters = geometry->bloom.paged_filters;
 	table->overflow_entries = geometry->bloom.overflow_entries;
@@ -51,7 +50,6 @@ void table_begin(struct table *table, const struct muninn_geometry *geometry, ui
 	put_le32(image + TABLE_CRC_AT, 0);
 	memset(image + TABLE_CRC_AT + 4, 0, TABLE_HEADER_BYTES - TABLE_CRC_AT - 4);
 	nvram_store32(image + TABLE_INDEX_AT, index);
-	table->unsynced = true;
 }
 
 bool table_attach(struct table *table, const struct muninn_geometry *geometry, uint8_t *image,
@@ -90,7 +88,6 @@ void table_kill_column(struct table *table, uint32_t column)
 
 	assert(table_live(table) & bit);
 	nvram_store64(table->live_word, get_le64(table->live_word) & ~bit);
-	table->unsynced = true;
 }
 
 void table_read_column(const struct table *table, uint32_t column, struct sealed_segment *facts)
@@ -152,7 +149,6 @@ void table_commit_column(struct table *table)
 	/* The bit counts only when the column does. */
 	nvram_store64(table->live_word, get_le64(table->live_word) | UINT64_C(1) << column);
 	nvram_store32(table->image + TABLE_COLUMNS_AT, column + 1);
-	table->unsynced = true;
 }
 
 uint64_t table_memory_bytes(const struct table *table)

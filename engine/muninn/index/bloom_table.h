@@ -40,7 +40,6 @@ struct table {
 	uint32_t further_places; /* of a key, behind those of hash functions */
 	uint32_t segment_pages;
 	uint64_t image_bytes;
-	bool unsynced; /* changed since the last flush; of a growing table */
 };
 
 /*

@@ -162,10 +162,8 @@ void row_index_write(struct row_index *row, const struct segment_index *index,
 /* Makes that segment count: one store, within the first page of the row's NVRAM. */
 void row_index_commit(struct row_index *row);
 
-/* What of NVRAM the group needs. Whether that has changed since row_index_set_synced. */
+/* What of NVRAM the group needs. */
 const uint8_t *row_index_nvram(const struct row_index *row, uint64_t *bytes);
-bool row_index_is_synced(const struct row_index *row);
-void row_index_set_synced(struct row_index *row);
 
 /* ---- a row: its complete groups ---- */
 

@@ -18,6 +18,7 @@
 #include "engine/open.h"
 #include "nand/nand.h"
 #include "nand/power.h"
+#include "tests/engine/flush_now.h"
 #include "tests/engine/small_flash.h"
 
 enum {
@@ -161,7 +162,7 @@ static bool fail_three_times(uint64_t operations, uint64_t seed)
 	start_host(&host);
 	store = open_store(&host);
 	run_transactions(store, 0, FLUSHED);
-	assert_int_equal(store->operations->flush(store), 0);
+	assert_int_equal(flush_now(store), 0);
 	arm(&host, OPERATIONS_MAX / 2, seed);
 	/* So many that some are in sealed segments. */
 	run_transactions(store, FLUSHED, TAKEN_BACK);
@@ -222,7 +223,7 @@ static void flush_in_a_later_slot(struct record_store *store)
 {
 	store->operations->begin(store, RECORD_SLOT);
 	store->operations->commit(store);
-	assert_int_equal(store->operations->flush(store), 0);
+	assert_int_equal(flush_now(store), 0);
 }
 
 static void check_small(struct record_store *store, uint64_t word)
@@ -291,7 +292,7 @@ static void test_what_one_failure_took_back_does_not_come_back_in_the_place_of_l
 		start_host(&host);
 		store = open_store(&host);
 		commit_small(store, 1);
-		assert_int_equal(store->operations->flush(store), 0);
+		assert_int_equal(flush_now(store), 0);
 		arm(&host, OPERATIONS_MAX / 2, seed);
 		commit_small(store, 2);
 		fail_host(&host, store);

@@ -26,6 +26,8 @@
 #include "engine/open.h"
 #include "nand/private.h"
 #include "nand/rehearsal.h"
+#include "tests/engine/flush_now.h"
+#include "tests/engine/muninn/flusher.h"
 #include "tests/engine/sealers.h"
 #include "tests/engine/small_flash.h"
 
@@ -53,6 +55,10 @@ struct load {
 	bool seals_beside;      /* full buffers are sealed behind the transactions ... */
 	struct sealers sealers; /* ... by these */
 	uint64_t most_at_once;  /* buffers, over all runs */
+	bool flushes_beside;    /* flushes go on beside the transactions ... */
+	struct flusher flusher; /* ... by this */
+	uint64_t flushes;       /* that ended, over all runs */
+	uint64_t runs;
 
 	uint64_t committed, flushed; /* last transactions of this run */
 	uint64_t expected[TRANSACTIONS + 2]
@@ -105,9 +111,9 @@ static int flush_amid(struct load *load, struct record_store *store, uint64_t tr
 {
 	int result;
 
-	if (transaction % 4 != 3 || put != PUTS / 2)
+	if (load->flushes_beside || transaction % 4 != 3 || put != PUTS / 2)
 		return 0;
-	result = store->operations->flush(store);
+	result = flush_now(store);
 	load->flushed = result ? load->flushed : load->committed;
 	return result;
 }
@@ -119,6 +125,21 @@ static int seal_some(struct nand *nand, struct load *load, struct record_store *
 		return 0;
 	sealers_act(&load->sealers, store, in_transaction);
 	load->most_at_once = max_u64(load->most_at_once, load->sealers.most_at_once);
+	return load->points ? nand_power_point(nand) : 0;
+}
+
+static int flush_some(struct nand *nand, struct load *load, struct record_store *store)
+{
+	uint64_t finished = load->flusher.finished;
+	int result;
+
+	if (!load->flushes_beside)
+		return 0;
+	result = flusher_act(&load->flusher, (struct muninn_store *)(void *)store, load->committed,
+			     &load->flushed);
+	load->flushes += load->flusher.finished - finished;
+	if (result)
+		return result;
 	return load->points ? nand_power_point(nand) : 0;
 }
 
@@ -140,6 +161,8 @@ static int run_transaction(struct nand *nand, struct load *load, struct record_s
 			result = flush_amid(load, store, transaction, put);
 		if (result == 0)
 			result = seal_some(nand, load, store, true);
+		if (result == 0)
+			result = flush_some(nand, load, store);
 		if (result == 0 && load->points)
 			result = nand_power_point(nand);
 	}
@@ -235,6 +258,8 @@ static void prepare(struct nand *nand, void *context)
 	memcpy(nand->contents, load->stage->contents, sizeof(nand->contents));
 	load->committed = load->flushed = load->first - 1;
 	load->sealers = (struct sealers){ .random = 1 };
+	/* Another schedule in each run. */
+	load->flusher = (struct flusher){ .random = hash_mix(++load->runs) };
 }
 
 /* ---- the load ---- */
@@ -275,12 +300,14 @@ static void run(struct nand *nand, void *context)
 		if (result || is_off(nand))
 			break;
 		load->committed = transaction;
-		if (n % 5 == 4) {
-			result = store->operations->flush(store);
+		if (n % 5 == 4 && !load->flushes_beside) {
+			result = flush_now(store);
 			load->flushed = result ? load->flushed : transaction;
 		}
 		if (result == 0)
 			result = seal_some(nand, load, store, false);
+		if (result == 0)
+			result = flush_some(nand, load, store);
 		if (result == 0 && n % 7 == 6)
 			result = merge(store);
 	}
@@ -432,7 +459,7 @@ static void discard_line(enum log_level level, const char *line)
 }
 
 /* As threads would do it: see sealers.h. */
-static bool seals_beside;
+static bool seals_beside, flushes_beside;
 
 static struct load *rehearse(enum nand_cut_nvram nvram, size_t ends_first, size_t ends_count,
 			     bool points, uint64_t stride)
@@ -448,6 +475,7 @@ static struct load *rehearse(enum nand_cut_nvram nvram, size_t ends_first, size_
 	set_stage(load);
 	load->points = points;
 	load->seals_beside = seals_beside;
+	load->flushes_beside = flushes_beside;
 	nand_rehearsal_ends(&geometry, nvram, ends);
 	struct nand_rehearsal rehearsal = {
 		.geometry = &geometry,
@@ -612,6 +640,31 @@ static void test_the_host_fails_while_several_full_buffers_are_sealed_behind_com
 }
 
 /*
+ * The number of a flush is taken between any two puts, and the NVRAM gets to the host's storage in
+ * parts, while puts, seals and merges go on.
+ */
+static void test_the_host_fails_while_a_flush_goes_on_beside_commands(void **state)
+{
+	static const enum nand_cut_nvram nvram[] = { NAND_CUT_NVRAM_FLUSHED, NAND_CUT_NVRAM_MIXED };
+
+	(void)state;
+	flushes_beside = true;
+	for (size_t i = 0; i < 4; i++) {
+		struct load *load;
+
+		if (i >= 2)
+			seal_beside();
+		load = rehearse(nvram[i % 2], 0, 3, true, i < 2 ? 1 : 2);
+		seal_at_once();
+		print_message("%llu flushes ended\n", (unsigned long long)load->flushes);
+		assert_true(load->flushes > 1000);
+		expect_whole_transactions(load);
+		free(load);
+	}
+	flushes_beside = false;
+}
+
+/*
  * With consent the store opens all the same. What was in the buffers is gone, so commands are there
  * in part, or not at all; no value is wrong, and nothing is damaged.
  */
@@ -645,6 +698,7 @@ int main(void)
 			test_the_host_fails_with_records_of_history_in_a_row_of_two_buffers),
 		cmocka_unit_test(
 			test_the_host_fails_while_several_full_buffers_are_sealed_behind_commands),
+		cmocka_unit_test(test_the_host_fails_while_a_flush_goes_on_beside_commands),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

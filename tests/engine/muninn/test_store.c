@@ -16,6 +16,7 @@
 #include "engine/muninn/index/bloom.h"
 #include "nand/faults.h"
 #include "nand/timing.h"
+#include "tests/engine/flush_now.h"
 #include "tests/engine/muninn/muninn_model.h"
 
 /*
@@ -71,7 +72,7 @@ static void run_model(uint64_t seed, uint64_t transactions, const struct engine_
 		if (dice == 50)
 			model_crash(model);
 		if (dice == 51)
-			assert_int_equal(model->store->operations->flush(model->store), 0);
+			assert_int_equal(flush_now(model->store), 0);
 		if (done % 1000 == 0)
 			model_check_all(model);
 	}

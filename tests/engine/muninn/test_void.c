@@ -20,6 +20,7 @@
 #include "engine/records/records.h"
 #include "nand/private.h"
 #include "nand/rehearsal.h"
+#include "tests/engine/flush_now.h"
 #include "tests/engine/small_flash.h"
 
 enum { OLD_KEYS = 400, BEGINNING = 60, VALUE_MAX = 512 };
@@ -430,7 +431,7 @@ static void test_each_of_many_formats_makes_the_one_before_it_void(void **state)
 		assert_int_equal(put_beginning(store), 0);
 		store->operations->abort(store);
 		assert_true(is_there(store, 1, OLD_KEYS));
-		assert_int_equal(store->operations->flush(store), 0);
+		assert_int_equal(flush_now(store), 0);
 		store->operations->close(store, false);
 		store = open_store(nand, round % 2);
 		assert_true(is_there(store, 1, OLD_KEYS));

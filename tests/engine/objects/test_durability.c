@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "engine/options.h"
+#include "nand/private.h"
 #include "tests/engine/by_address.h"
 #include "tests/engine/small_flash.h"
 
@@ -228,9 +229,9 @@ static void test_flushes_that_come_together_are_one_or_two(void **state)
 	assert_int_equal(engine_flush(device->engine), 0);
 	assert_true(nvram_syncs(device) > before);
 
-	/* The first one waits for the reader, the others for it. */
+	/* The first one waits for the writer, the others for it. */
 	begin_commit(device->engine, FIRST, false);
-	assert_int_equal(engine_begin(device->engine, ENGINE_READ, &txn), 0);
+	assert_int_equal(engine_begin(device->engine, ENGINE_WRITE, &txn), 0);
 	before = nvram_syncs(device);
 	for (int i = 0; i < FLUSHES; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, flush_once, &flusher), 0);
@@ -256,6 +257,118 @@ static void test_a_flush_stores_a_memo_although_nothing_was_committed(void **sta
 	before = nvram_syncs(device);
 	assert_int_equal(engine_flush(device->engine), 0);
 	assert_true(nvram_syncs(device) > before);
+}
+
+/* ---- while the host stores the NVRAM ---- */
+
+/* A host that takes as long as the test wants. */
+static struct {
+	pthread_mutex_t mutex;
+	pthread_cond_t changed;
+	bool holds;
+	unsigned arrived; /* syncs */
+} host = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, 0 };
+
+static int store_when_told(struct nand *nand, uint64_t from, uint64_t to)
+{
+	(void)nand;
+	(void)from;
+	(void)to;
+	pthread_mutex_lock(&host.mutex);
+	host.arrived++;
+	pthread_cond_broadcast(&host.changed);
+	while (host.holds)
+		pthread_cond_wait(&host.changed, &host.mutex);
+	pthread_mutex_unlock(&host.mutex);
+	return 0;
+}
+
+/* Starts a flush, which waits for the host from now on. */
+static void begin_held_flush(struct device *device, struct flusher *flusher, pthread_t *thread)
+{
+	*flusher = (struct flusher){ .engine = device->engine };
+	device->nand->nvram_group.store = store_when_told;
+	host.holds = true;
+	host.arrived = 0;
+	assert_int_equal(pthread_create(thread, NULL, flush_once, flusher), 0);
+	pthread_mutex_lock(&host.mutex);
+	while (!host.arrived)
+		pthread_cond_wait(&host.changed, &host.mutex);
+	pthread_mutex_unlock(&host.mutex);
+	/* What waits for the host would wait for ever. */
+	alarm(60);
+}
+
+static void end_held_flush(pthread_t thread)
+{
+	void *failed;
+
+	pthread_mutex_lock(&host.mutex);
+	host.holds = false;
+	pthread_cond_broadcast(&host.changed);
+	pthread_mutex_unlock(&host.mutex);
+	assert_int_equal(pthread_join(thread, &failed), 0);
+	assert_null(failed);
+	alarm(0);
+}
+
+static void assert_object(struct device *device, uint64_t object, const char *data);
+
+static void test_readers_and_writers_go_on_while_a_flush_waits_for_the_host(void **state)
+{
+	struct device *device = *state;
+	struct flusher flusher;
+	pthread_t thread;
+
+	begin_held_flush(device, &flusher, &thread);
+	for (int n = 0; n < 80; n++)
+		begin_commit(device->engine, FIRST + (uint64_t)(n % THREADS), false);
+	assert_object(device, FIRST, "data");
+	assert_int_equal(host.arrived, 1);
+	end_held_flush(thread);
+}
+
+static void *commit_once(void *argument)
+{
+	struct worker *worker = argument;
+
+	begin_commit(worker->engine, worker->object, true);
+	return NULL;
+}
+
+static uint64_t committed(struct device *device)
+{
+	struct engine_statistics statistics;
+
+	engine_read_statistics(device->engine, &statistics);
+	return statistics.committed_sequence;
+}
+
+static void test_commits_that_come_during_a_flush_share_the_next_one(void **state)
+{
+	struct device *device = *state;
+	struct worker workers[THREADS];
+	struct flusher flusher;
+	pthread_t thread;
+	uint64_t before = nvram_syncs(device), one, number;
+
+	assert_int_equal(engine_flush(device->engine), 0);
+	one = nvram_syncs(device) - before;
+	before = nvram_syncs(device);
+	number = committed(device);
+	begin_held_flush(device, &flusher, &thread);
+	for (int i = 0; i < THREADS; i++) {
+		workers[i] =
+			(struct worker){ .engine = device->engine, .object = FIRST + (uint64_t)i };
+		assert_int_equal(pthread_create(&workers[i].thread, NULL, commit_once, &workers[i]),
+				 0);
+	}
+	while (committed(device) < number + THREADS)
+		usleep(1000);
+	end_held_flush(thread);
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
+	assert_int_equal(nvram_syncs(device) - before, 2 * one);
 }
 
 /* ---- flushes beside a transaction ---- */
@@ -361,6 +474,11 @@ int main(void)
 			test_a_flush_stores_a_memo_although_nothing_was_committed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_threads_commit_stably_side_by_side, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(
+			test_readers_and_writers_go_on_while_a_flush_waits_for_the_host, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			test_commits_that_come_during_a_flush_share_the_next_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			test_a_flush_does_not_wait_for_the_end_of_a_long_command, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_flush_goes_on_beside_readers_and_alone,

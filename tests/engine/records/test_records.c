@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* What every record store must do: transactions, keys, versions, absorption, formats. */
+#include "tests/engine/flush_now.h"
 #include "tests/engine/records/suite.h"
 
 /* ---- transactions ---- */
@@ -414,7 +415,7 @@ static void test_a_clean_close_keeps_everything(void **state)
 
 	for (uint32_t n = 0; n < 100; n++)
 		put_alone(f, key(n), n);
-	assert_int_equal(f->operations->flush(f->store), 0);
+	assert_int_equal(flush_now(f->store), 0);
 	f->operations->statistics(f->store, &statistics);
 	assert_true(statistics.records_put >= 100);
 	assert_int_equal(statistics.committed_sequence, f->sequence);
