@@ -286,13 +286,16 @@ static int muninn_get(void *peer, uint64_t key, void *value, uint32_t capacity, 
 static int muninn_settle(void *peer, struct error_text *error)
 {
 	struct muninn *muninn = peer;
+	struct record_store *records = muninn->records;
 	int result;
 
 	pthread_mutex_lock(&muninn->lock);
 	while (wait_for_sealing(muninn))
 		;
-	result = muninn->failure ? muninn->failure
-				 : muninn->records->operations->flush(muninn->records);
+	result = muninn->failure;
+	if (!result)
+		result = records->operations->flush(records,
+						    records->operations->flush_begin(records));
 	pthread_mutex_unlock(&muninn->lock);
 	return result ? failed(error, "flush", result) : 0;
 }
