@@ -382,6 +382,30 @@ static int complete_key_file(struct lun_config *lun, const char *folder, struct 
 	return result;
 }
 
+/* Whether two units, or two files of one, are to have the same file. */
+static int check_files(const struct lun_config *lun, const struct lun_config *other,
+		       struct error_text *reason)
+{
+	bool self = lun == other;
+
+	if (!self && !strcmp(lun->image, other->image))
+		return error_set(reason, -EINVAL,
+				 "logical units %u and %u have the same image %s; each needs its "
+				 "own",
+				 other->number, lun->number, lun->image);
+	if (!lun->nvram[0])
+		return 0;
+	if (!strcmp(lun->nvram, other->image))
+		return error_set(reason, -EINVAL, "%s can't be both an image and an NVRAM file",
+				 lun->nvram);
+	if (!self && !strcmp(lun->nvram, other->nvram))
+		return error_set(reason, -EINVAL,
+				 "logical units %u and %u have the same NVRAM file %s; each needs "
+				 "its own",
+				 other->number, lun->number, lun->nvram);
+	return 0;
+}
+
 static int complete_luns(struct config *config, struct error_text *reason, int *line)
 {
 	for (unsigned int i = 0; i < config->lun_count; i++) {
@@ -391,15 +415,12 @@ static int complete_luns(struct config *config, struct error_text *reason, int *
 		*line = lun->line;
 		if (!result)
 			result = complete_key_file(lun, config->state_dir, reason);
+		for (unsigned int j = 0; !result && j <= i; j++)
+			result = check_files(lun, &config->luns[j], reason);
+		for (unsigned int j = 0; !result && j < i; j++)
+			result = check_files(&config->luns[j], lun, reason);
 		if (result)
 			return result;
-		for (unsigned int j = 0; j < i; j++)
-			if (!strcmp(lun->image, config->luns[j].image))
-				return error_set(reason, -EINVAL,
-						 "logical units %u and %u have the same image %s; "
-						 "each needs its "
-						 "own",
-						 config->luns[j].number, lun->number, lun->image);
 	}
 	*line = 0;
 	return 0;

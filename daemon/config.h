@@ -32,6 +32,7 @@ struct lun_config {
 	int line; /* of its first key, for messages; 0 = built in */
 	const struct unit_type *type;
 	char image[PATH_MAX];
+	char nvram[PATH_MAX]; /* its NVRAM file; "": IMAGE.nvram, or where that leads */
 	/* For an image to create: bytes of page data, and shape; `blocks` follows from them. */
 	uint64_t size_bytes;
 	struct nand_geometry geometry;

@@ -373,6 +373,7 @@ const struct config_key config_keys[] = {
 
 	{ "lun", "type", parse_type, IN_LUN(type), 0, 0 },
 	{ "lun", "image", parse_path, IN_LUN(image), 0, 0 },
+	{ "lun", "nvram", parse_absolute_path, IN_LUN(nvram), 0, 0 },
 	{ "lun", "size", parse_size, IN_LUN(size_bytes), 0, 0 },
 	{ "lun", "threads", parse_option, 0, 0, 0 },
 	{ "lun", "recover_without_nvram", parse_option, 0, 0, 0 },

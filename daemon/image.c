@@ -3,6 +3,9 @@
  * Makes images. An image is two files, IMAGE and IMAGE.nvram. Both are made and formatted as
  * IMAGE.new, then renamed, NVRAM first. So a file under the name IMAGE is always part of a complete
  * device.
+ *
+ * Where the NVRAM is to be elsewhere, IMAGE.nvram is a symbolic link to it, which everybody
+ * follows. IMAGE.new.nvram is that link first.
  */
 #include "daemon/image.h"
 
@@ -11,6 +14,7 @@
 #include <inttypes.h>
 #include <libgen.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -26,14 +30,18 @@ struct image_names {
 	char nvram[NAME_BYTES];
 	char new_image[NAME_BYTES];
 	char new_nvram[NAME_BYTES];
+	const char *elsewhere; /* where `nvram` is to lead; "": it is the file */
 };
 
-static void name_files(const char *image, struct image_names *names)
+static void name_files(const struct lun_config *lun, struct image_names *names)
 {
+	const char *image = lun->image;
+
 	snprintf(names->image, NAME_BYTES, "%s", image);
 	snprintf(names->nvram, NAME_BYTES, "%s.nvram", image);
 	snprintf(names->new_image, NAME_BYTES, "%s.new", image);
 	snprintf(names->new_nvram, NAME_BYTES, "%s.new.nvram", image);
+	names->elsewhere = strcmp(lun->nvram, names->nvram) != 0 ? lun->nvram : "";
 }
 
 static bool exists(const char *path)
@@ -73,6 +81,33 @@ static int format(const char *path, const struct lun_options *options, struct er
 	return result;
 }
 
+/* A link to a file that is to be made. One that is there belongs to somebody. */
+static int link_elsewhere(const struct image_names *names, const char *link,
+			  struct error_text *error)
+{
+	if (exists(names->elsewhere))
+		return error_set(error, -EEXIST,
+				 "nvram = %s is there already, and not that of %s: remove it if "
+				 "nothing on it is wanted, or choose another name",
+				 names->elsewhere, names->image);
+	if (symlink(names->elsewhere, link))
+		return error_set(error, -errno, "%s: %s", link, strerror(errno));
+	return 0;
+}
+
+/* What an unfinished creation has left, or what a failed one leaves. */
+static void remove_new(const struct image_names *names)
+{
+	char *target = nand_nvram_path(names->new_image);
+
+	/* Where our own link leads; it is made only when nothing is there. */
+	if (target && exists(names->new_nvram))
+		unlink(target);
+	free(target);
+	unlink(names->new_nvram);
+	unlink(names->new_image);
+}
+
 static int make_new(const struct lun_config *lun, const struct image_names *names,
 		    struct error_text *error)
 {
@@ -88,6 +123,8 @@ static int make_new(const struct lun_config *lun, const struct image_names *name
 				 lun->size_bytes, blocks, block_bytes);
 	geometry.blocks = (uint32_t)blocks;
 	result = engine_nvram_bytes(&geometry, &lun->options.engine, &nvram_bytes, error);
+	if (!result && names->elsewhere[0])
+		result = link_elsewhere(names, names->new_nvram, error);
 	if (!result)
 		result = nand_create(names->new_image, &geometry, nvram_bytes, error);
 	if (!result)
@@ -128,37 +165,64 @@ static int create(const struct lun_config *lun, const struct image_names *names,
 			"remove the NVRAM file to have a new, empty device made",
 			names->image, names->nvram);
 	}
-	unlink(names->new_image);
-	unlink(names->new_nvram);
+	remove_new(names);
 	result = make_new(lun, names, error);
 	if (!result)
 		result = rename_new(names, error);
-	if (result) {
-		unlink(names->new_image);
-		unlink(names->new_nvram);
-	}
+	if (result)
+		remove_new(names);
 	return result;
 }
 
-/* An image whose NVRAM file is lost gets an empty one, but only if the administrator wants that. */
-static int check_nvram(const struct lun_config *lun, const struct image_names *names,
-		       struct error_text *error)
+/* Whether `nvram` is where the configuration wants it; `file`: where that is. */
+static int check_place(const struct image_names *names, const char *file, struct error_text *error)
 {
-	int result;
+	struct stat wanted, found;
 
-	if (exists(names->nvram))
+	if (!names->elsewhere[0] || !strcmp(file, names->elsewhere) || !exists(names->nvram))
 		return 0;
+	if (stat(file, &found) == 0 && stat(names->elsewhere, &wanted) == 0 &&
+	    found.st_dev == wanted.st_dev && found.st_ino == wanted.st_ino)
+		return 0;
+	return error_set(error, -EINVAL,
+			 "the NVRAM file of %s is %s, and nvram = %s: while nobody has the device "
+			 "open, move it there and make %s a symbolic link to it, or change nvram",
+			 names->image, file, names->elsewhere, names->nvram);
+}
+
+/* An image whose NVRAM file is lost gets an empty one, but only if the administrator wants that. */
+static int make_lost_nvram(const struct lun_config *lun, const struct image_names *names,
+			   const char *file, struct error_text *error)
+{
+	int result = 0;
+
 	if (!lun->options.engine.records.recover_without_nvram)
 		return error_set(error, -ENOENT,
 				 "%s is missing, without which %s does not open: put it back in "
 				 "its place; if it is lost, recover_without_nvram = yes saves what "
 				 "is on flash",
-				 names->nvram, names->image);
-	result = nand_create_nvram(names->image, error);
+				 file, names->image);
+	if (names->elsewhere[0] && !exists(names->nvram))
+		result = link_elsewhere(names, names->nvram, error);
+	if (!result)
+		result = nand_create_nvram(names->image, error);
 	if (!result)
 		log_line(LOG_LEVEL_WARNING,
 			 "LUN %u: %s was missing: made an empty one, to recover without it",
-			 lun->number, names->nvram);
+			 lun->number, file);
+	return result;
+}
+
+static int check_nvram(const struct lun_config *lun, const struct image_names *names,
+		       struct error_text *error)
+{
+	char *file = nand_nvram_path(names->image);
+	int result = file ? check_place(names, file, error)
+			  : error_set(error, -ENOMEM, "out of memory");
+
+	if (!result && !exists(file))
+		result = make_lost_nvram(lun, names, file, error);
+	free(file);
 	return result;
 }
 
@@ -213,10 +277,10 @@ int image_make_stable(const struct lun_config *lun, struct error_text *error)
 
 int image_prepare(const struct lun_config *lun, bool *created, struct error_text *error)
 {
-	struct image_names names;
+	struct image_names names = { .elsewhere = "" };
 
 	*created = false;
-	name_files(lun->image, &names);
+	name_files(lun, &names);
 	if (exists(names.image)) {
 		int result = check_nvram(lun, &names, error);
 

@@ -22,9 +22,20 @@
 
 char *nand_nvram_path(const char *path)
 {
-	char *nvram_path;
+	char target[PATH_MAX], *link, *followed;
+	ssize_t length;
 
-	return asprintf(&nvram_path, "%s.nvram", path) < 0 ? NULL : nvram_path;
+	if (asprintf(&link, "%s.nvram", path) < 0)
+		return NULL;
+	length = readlink(link, target, sizeof(target));
+	if (length < 0 || length == sizeof(target))
+		return link;
+	if (target[0] == '/')
+		followed = strndup(target, (size_t)length);
+	else if (asprintf(&followed, "%s/%.*s", dirname(link), (int)length, target) < 0)
+		followed = NULL;
+	free(link);
+	return followed;
 }
 
 /*
@@ -133,7 +144,7 @@ static int fill_nvram(struct creation *creation, struct error_text *error)
 	return result < 0 ? failed(error, result, "write", creation->nvram_path) : 0;
 }
 
-/* Makes the names of both files stable. */
+/* Makes the names in the file's folder stable. */
 static int sync_directory(const char *path, struct error_text *error)
 {
 	char *copy = strdup(path);
@@ -174,7 +185,9 @@ static int complete(struct creation *creation, struct error_text *error)
 
 	if (result == 0 && fsync(creation->image_fd) < 0)
 		result = failed(error, -errno, "store", creation->path);
-	return result < 0 ? result : sync_directory(creation->path, error);
+	if (result == 0)
+		result = sync_directory(creation->path, error);
+	return result == 0 ? sync_directory(creation->nvram_path, error) : result;
 }
 
 static int create_files(struct creation *creation, struct error_text *error)

@@ -100,6 +100,13 @@ int nand_create(const char *path, const struct nand_geometry *geometry, uint64_t
 		struct error_text *error);
 
 /*
+ * The path of an image's NVRAM file, to be freed: IMAGE.nvram, or where a symbolic link of that
+ * name leads, whether or not a file is there. NULL: no memory. All functions that create or open
+ * the file follow the link, so it may be on another file system than the image.
+ */
+char *nand_nvram_path(const char *path);
+
+/*
  * Creates IMAGE.nvram, zeroed, for an image whose NVRAM file is lost. -EEXIST: there is one.
  * -EBUSY: somebody has the image open. -EINVAL: it is no complete image. The image stays as it is.
  */

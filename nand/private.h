@@ -140,9 +140,6 @@ void nand_unmap(struct nand_mapping *mapping);
 /* Stores the initial word of `count` blocks, erased and good, at `to`. */
 void nand_table_initialise(uint8_t *to, uint32_t count);
 
-/* PATH.nvram, to be freed. NULL: no memory. */
-char *nand_nvram_path(const char *path);
-
 /*
  * Takes the image's lock: flock(2), which vanishes with the process however it ends. 0, or
  * -EBUSY/-errno with the holder's process number, if the host tells it, in `error`.

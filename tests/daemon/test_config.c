@@ -95,7 +95,7 @@ static void test_every_key_gets_to_its_place(void **state)
 			"2048\n"
 			"fpr_millionths = 7\nfpr_factor_permille = 1020\n"
 			"over_provision_permille = 50\nhot_rows = finalise\n"
-			"[lun 5]\ntype = osd\nimage = /i\nsize = 3M\nthreads = 4\n"
+			"[lun 5]\ntype = osd\nimage = /i\nnvram = /pmem/n\nsize = 3M\nthreads = 4\n"
 			"onode_cache = 11\ndirectory_cache = 12\nversion_cache = 13\nserial = s5\n"
 			"key_file = device.key\n"
 			"durability = host\nmerge = manual\nrecover_without_nvram = "
@@ -136,6 +136,7 @@ static void test_every_key_gets_to_its_place(void **state)
 			 BLOOM_HOT_ROWS_FINALISE);
 	assert_ptr_equal(config.luns[0].type, &unit_types[UNIT_TYPE_OSD]);
 	assert_string_equal(config.luns[0].image, "/i");
+	assert_string_equal(config.luns[0].nvram, "/pmem/n");
 	assert_int_equal(config.luns[0].size_bytes, 3 << 20);
 	assert_int_equal(config.luns[0].options.threads, 4);
 	assert_int_equal(config.luns[0].options.engine.onode_cache_entries, 11);
@@ -240,7 +241,7 @@ static void test_a_key_of_all_units_is_set_once(void **state)
 	assert_refused("[engine]\nbackend = file\n",
 		       ":2: [engine] has no key backend; it belongs to [nand]");
 	assert_refused("[lun 1]\ncolour = blue\n",
-		       ":2: [lun 1] has no key colour; it has type, image, size, threads, "
+		       ":2: [lun 1] has no key colour; it has type, image, nvram, size, threads, "
 		       "recover_without_nvram, layout, serial, key_file, system_id, and all of "
 		       "[nand] and [engine]");
 }
@@ -335,6 +336,15 @@ static void test_what_only_the_whole_shows_is_checked(void **state)
 		": [target] chap_user and chap_secret belong together; chap_secret is missing");
 	assert_refused("[lun 1]\nimage = x\n[lun 2]\n\nimage = x\n",
 		       ":5: logical units 1 and 2 have the same image");
+	assert_refused("[lun 1]\nnvram = /n\n[lun 2]\n\nnvram = /n\n",
+		       ":5: logical units 1 and 2 have the same NVRAM file /n; each needs its own");
+	assert_refused("[lun 1]\nnvram = /i\n[lun 2]\n\nimage = /i\n",
+		       ":5: /i can't be both an image and an NVRAM file");
+	assert_refused("[lun 1]\nimage = /i\n[lun 2]\n\nnvram = /i\n",
+		       ":5: /i can't be both an image and an NVRAM file");
+	assert_refused("[lun 1]\nimage = /i\nnvram = /i\n",
+		       ":2: /i can't be both an image and an NVRAM file");
+	assert_refused("[lun 1]\nnvram = n\n", ":2: nvram: 'n' is not an absolute path");
 	assert_refused("[target]\nname = iqn.2014-06.x:y\n", ": there is no logical unit");
 }
 

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -230,6 +231,84 @@ static void test_a_lost_nvram_file_is_made_anew(void **state)
 	assert_int_equal(nand_close(nand), 0);
 }
 
+/* ---- NVRAM elsewhere ---- */
+
+/* A link to a file in a folder of its own beside the image; `elsewhere`: that file. */
+static void link_nvram(const struct test_directory *directory, bool relative, char elsewhere[256])
+{
+	char folder[200];
+
+	snprintf(folder, sizeof(folder), "%s/fast", directory->directory);
+	assert_true(mkdir(folder, 0700) == 0 || errno == EEXIST);
+	snprintf(elsewhere, 256, "%s/nvram", folder);
+	assert_int_equal(symlink(relative ? "fast/nvram" : elsewhere, directory->nvram), 0);
+}
+
+static void remove_elsewhere(const struct test_directory *directory, const char *elsewhere)
+{
+	char folder[200];
+
+	snprintf(folder, sizeof(folder), "%s/fast", directory->directory);
+	assert_int_equal(unlink(elsewhere), 0);
+	assert_int_equal(rmdir(folder), 0);
+}
+
+static void test_nvram_is_where_a_link_leads(void **state)
+{
+	struct test_directory *directory = *state;
+	uint8_t sevens[TEST_NVRAM_BYTES];
+	char elsewhere[256], *file;
+	struct nand *nand;
+	uint64_t bytes;
+
+	memset(sevens, 7, sizeof(sevens));
+	for (int relative = 0; relative < 2; relative++) {
+		link_nvram(directory, relative, elsewhere);
+		file = nand_nvram_path(directory->image);
+		assert_string_equal(file, elsewhere);
+		free(file);
+		nand = create_image(directory);
+		assert_true(file_exists(elsewhere));
+		memcpy(nand_nvram(nand, &bytes), sevens, sizeof(sevens));
+		assert_int_equal(nand_close(nand), 0);
+		nand = open_image_ok(directory);
+		assert_memory_equal(nand_nvram(nand, &bytes), sevens, sizeof(sevens));
+		assert_int_equal(nand_close(nand), 0);
+		remove_elsewhere(directory, elsewhere);
+		assert_int_equal(unlink(directory->nvram), 0);
+		assert_int_equal(unlink(directory->image), 0);
+	}
+}
+
+static void test_what_is_wrong_where_a_link_leads_is_said_of_that_file(void **state)
+{
+	struct test_directory *directory = *state;
+	struct error_text error;
+	char elsewhere[256], own[256];
+	struct nand *nand;
+
+	link_nvram(directory, false, elsewhere);
+	assert_int_equal(nand_close(create_image(directory)), 0);
+	/* Taken by another image. */
+	snprintf(own, sizeof(own), "%s.own", directory->image);
+	assert_int_equal(rename(directory->image, own), 0);
+	assert_create_fails(directory->image, &small_geometry, 0, -EEXIST,
+			    "fast/nvram exists already");
+	assert_int_equal(rename(own, directory->image), 0);
+	/* Lost. */
+	assert_int_equal(unlink(elsewhere), 0);
+	assert_int_equal(nand_open(directory->image, &nand, &error), -EINVAL);
+	assert_non_null(strstr(error.text, "fast/nvram is missing: it belongs to"));
+	assert_int_equal(nand_create_nvram(directory->image, NULL), 0);
+	assert_true(file_exists(elsewhere));
+	nand = open_image_ok(directory);
+	assert_int_equal(nand_close(nand), 0);
+	remove_elsewhere(directory, elsewhere);
+	/* Nor can its folder be made. */
+	assert_int_equal(nand_create_nvram(directory->image, &error), -ENOENT);
+	assert_non_null(strstr(error.text, "fast/nvram"));
+}
+
 static void test_no_nvram_file_is_made_for_what_is_no_image(void **state)
 {
 	struct test_directory *directory = *state;
@@ -260,6 +339,8 @@ int main(void)
 		IN_DIRECTORY(test_what_is_left_of_a_half_made_image_is_refused),
 		IN_DIRECTORY(test_a_small_file_system_is_warned_of),
 		IN_DIRECTORY(test_a_lost_nvram_file_is_made_anew),
+		IN_DIRECTORY(test_nvram_is_where_a_link_leads),
+		IN_DIRECTORY(test_what_is_wrong_where_a_link_leads_is_said_of_that_file),
 		IN_DIRECTORY(test_no_nvram_file_is_made_for_what_is_no_image),
 	};
 
