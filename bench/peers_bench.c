@@ -18,8 +18,10 @@
 static const char help[] =
 	"muninn-bench peers [OPTION...]: Muninn's record store beside other stores, in turns\n"
 	"\n"
-	"  --store NAME      rocksdb, leveldb or lmdb; may be given again; default: all that "
-	"there are\n"
+	"  --store NAME      a peer: rocksdb, leveldb or lmdb; may be given again; muninn: no "
+	"peer; "
+	"default:\n"
+	"                    all that there are\n"
 	"  --workload NAME   1k, mixed or 4k: pairs of 1 KiB, values of 100 bytes to 4 KiB, values "
 	"of a\n"
 	"                    page; may be given again; default: all\n"
@@ -51,7 +53,8 @@ static const char *const peer_names[] = { "rocksdb", "leveldb", "lmdb" };
 #define PEERS     (sizeof(peer_names) / sizeof(peer_names[0]))
 
 struct peers_options {
-	unsigned stores, workloads; /* a bit each; 0: all */
+	/* A bit each; 0: all. The last store is Muninn, which is there anyway. */
+	unsigned stores, workloads;
 	const char *folder, *libraries;
 	uint64_t data_bytes, lookups, threads, cache_bytes, buffer_bytes, runs, seed;
 	bool limits; /* memory is limited */
@@ -119,12 +122,13 @@ static int set_number(struct peers_options *options, int option, const char *tex
 
 static int add_store(struct peers_options *options, const char *name, struct error_text *error)
 {
-	for (size_t i = 0; i < PEERS; i++)
-		if (strcmp(peer_names[i], name) == 0) {
+	for (size_t i = 0; i <= PEERS; i++)
+		if (strcmp(i < PEERS ? peer_names[i] : peer_muninn.name, name) == 0) {
 			options->stores |= 1U << i;
 			return 0;
 		}
-	return error_set(error, -EINVAL, "--store %s: there are rocksdb, leveldb and lmdb", name);
+	return error_set(error, -EINVAL, "--store %s: there are rocksdb, leveldb, lmdb and muninn",
+			 name);
 }
 
 static int add_workload(struct peers_options *options, const char *name, struct error_text *error)
@@ -244,7 +248,7 @@ static int find_stores(const struct peers_options *options, struct stores *store
 		else
 			fprintf(text, "without %s: %s\n", peer_names[i], dlerror());
 	}
-	if (!result && stores->count == 1)
+	if (!result && stores->count == 1 && !options->stores)
 		result = error_set(error, -ENOENT,
 				   "there is no store to compare with: run scripts/bootstrap "
 				   "bench, then make all");

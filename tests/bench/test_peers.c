@@ -336,7 +336,8 @@ static void test_wrong_use_is_explained(void **state)
 		const char *line, *text;
 		int code;
 	} wrong[] = {
-		{ "--store sqlite", "--store sqlite: there are rocksdb, leveldb and lmdb", 2 },
+		{ "--store sqlite", "--store sqlite: there are rocksdb, leveldb, lmdb and muninn",
+		  2 },
 		{ "--workload 8k", "--workload 8k: there are 1k, mixed and 4k", 2 },
 		{ "--runs 10", "--runs 10: must be a number, 1 to 9", 2 },
 		{ "--data 1K", "--data 1K: must be a number", 2 },
