@@ -24,7 +24,10 @@ enum { NEXUS = 1, NEXUS_BESIDE };
 
 struct hold_options hold_defaults(void)
 {
-	return (struct hold_options){ .mib = 256, .members = 65535, .modifications = 65536 };
+	return (struct hold_options){ .mib = 256,
+				      .members = 65535,
+				      .modifications = 65536,
+				      .records_max = HOLD_RECORDS_MAX };
 }
 
 static double now_s(void)
@@ -131,12 +134,12 @@ static int modify_often(struct hold_scene *scene, struct error_text *error)
 	return result;
 }
 
-/* Objects that are members of both collections. */
+/* Objects that are members of the collection, and so many of them of the other one. */
 static int make_members(struct hold_scene *scene, struct error_text *error)
 {
-	uint32_t left = scene->options->members;
+	uint32_t left = scene->options->members, part = OSD_WHOLE_MEMBERS_MAX;
 	uint64_t next = HOLD_MEMBER;
-	uint8_t collection[8], list[128];
+	uint8_t collection[8], list[256];
 	int result = create(scene, OSD_CREATE, next - 1, error);
 
 	while (result == 0 && left > 0) {
@@ -149,6 +152,10 @@ static int make_members(struct hold_scene *scene, struct error_text *error)
 		osd_list_begin(&writer, OSD_2, OSD_LIST_TO_SET, list, sizeof(list));
 		put_be64(collection, HOLD_COLLECTION);
 		osd_list_add_value(&writer, OSD_USER_OBJECT_COLLECTIONS, 1, collection, 8);
+		put_be64(collection, HOLD_PART);
+		if (part > 0)
+			osd_list_add_value(&writer, OSD_USER_OBJECT_COLLECTIONS, 2, collection, 8);
+		part -= (uint32_t)min_u64(part, count);
 		call.cdb.set_data.length = (uint32_t)writer.length;
 		call.out = malloc(writer.length);
 		memcpy(call.out, list, writer.length);
@@ -188,6 +195,8 @@ static int make_objects(struct hold_scene *scene, struct error_text *error)
 		result = create(scene, OSD_CREATE, objects[n], error);
 	if (result == 0)
 		result = create(scene, OSD_CREATE_COLLECTION, HOLD_COLLECTION, error);
+	if (result == 0)
+		result = create(scene, OSD_CREATE_COLLECTION, HOLD_PART, error);
 	if (result == 0)
 		result = create(scene, OSD_CREATE_USER_TRACKING_COLLECTION, HOLD_TRACKING, error);
 	if (result == 0)
@@ -374,6 +383,7 @@ static int run_commands(struct hold_scene *scene, struct beside beside[2], FILE 
 			struct error_text *error)
 {
 	const struct hold_options *options = scene->options;
+	uint32_t missed = 0;
 	int result = 0;
 
 	fprintf(text, "%-36s %10s %14s %14s %10s\n", "command", "seconds", "longest READ",
@@ -388,12 +398,14 @@ static int run_commands(struct hold_scene *scene, struct beside beside[2], FILE 
 		result = measure(scene, beside, command, &measured, error);
 		if (result == 0)
 			print(command, &measured, json, text);
-		if (result == 0 && options->records_max && measured.records > options->records_max)
-			result = error_set(error, -ERANGE,
-					   "%s holds others up for %llu records, more than %u",
-					   command->name, (unsigned long long)measured.records,
-					   options->records_max);
+		if (result == 0 && measured.records > options->records_max) {
+			fprintf(text, "%s holds others up for more than %u records\n",
+				command->name, options->records_max);
+			missed++;
+		}
 	}
+	if (result == 0 && missed > 0)
+		result = error_set(error, -ERANGE, "commands that missed the goal: %u", missed);
 	return result;
 }
 

@@ -21,15 +21,18 @@ struct hold_options {
 	uint32_t mib;           /* of the large objects */
 	uint32_t members;       /* of the large collection, and objects of a CREATE: up to 65535 */
 	uint32_t modifications; /* of the object that UNDO takes back */
-	uint32_t records_max;   /* a command that holds others up for more fails; 0: none does */
+	uint32_t records_max;   /* a command that holds others up for more misses the goal */
 	const char *only;       /* part of the names of the commands to run; NULL: all */
 };
+
+/* What the target promises of each command (osd/portions.h): some hundredths of a second. */
+#define HOLD_RECORDS_MAX 8448u
 
 struct hold_options hold_defaults(void);
 
 /*
  * Runs every command, a JSON object for each to `json`, a table to `text`. 0; negative with a
- * sentence: it could not run, or a command ended with an error or was longer than `records_max`.
+ * sentence: it could not run, a command ended with an error, or some missed the goal.
  */
 int hold_bench_run(const struct hold_options *options, FILE *json, FILE *text,
 		   struct error_text *error);
@@ -48,6 +51,8 @@ int hold_bench_main(int argc, char **argv, FILE *json, FILE *text);
 #define HOLD_APPENDED   UINT64_C(0x10004)
 #define HOLD_WRITTEN    UINT64_C(0x10005) /* what a third thread writes */
 #define HOLD_COLLECTION UINT64_C(0x10010) /* of all members */
+#define HOLD_PART       UINT64_C(0x10012) /* of as many as one transaction may be about */
+#define HOLD_TRACKED    UINT64_C(0x10013) /* made of HOLD_COLLECTION */
 #define HOLD_TRACKING   UINT64_C(0x10011)
 #define HOLD_FREE       UINT64_C(0x10100) /* there is none of this ID */
 #define HOLD_MEMBER     UINT64_C(0x20000) /* the first member */
@@ -76,7 +81,10 @@ struct hold_call {
 
 struct hold_command {
 	const char *name;
-	/* Makes the command; the scene is as it was before all commands but for those before it. */
+	/*
+	 * Makes the command, as large as it can be; the scene is as it was before all commands but
+	 * for those before it.
+	 */
 	void (*fill)(struct hold_scene *scene, struct hold_call *call);
 };
 

@@ -104,23 +104,24 @@ static void fill_read(struct hold_scene *scene, struct hold_call *call)
 	call->in_length = scene->answer_bytes;
 }
 
-static void write_all(struct hold_scene *scene, struct hold_call *call, uint16_t action,
-		      uint64_t object)
+/* As much as one command may write. */
+static void write_most(struct hold_scene *scene, struct hold_call *call, uint16_t action,
+		       uint64_t object)
 {
-	range(call, action, object, 0, scene->answer_bytes);
+	range(call, action, object, 0, OSD_WRITE_BYTES_MAX);
 	call->data = scene->data;
 }
 
 static void fill_write(struct hold_scene *scene, struct hold_call *call)
 {
-	write_all(scene, call, OSD_WRITE, HOLD_LARGE);
+	write_most(scene, call, OSD_WRITE, HOLD_LARGE);
 }
 
 /* Each page is read too. */
 static void fill_write_between(struct hold_scene *scene, struct hold_call *call)
 {
 	struct osd_piece *pieces;
-	uint32_t count = (uint32_t)min_u64(4093, scene->object_bytes / 4096);
+	uint32_t count = (uint32_t)min_u64(OSD_WRITE_BYTES_MAX, scene->object_bytes) / 4096;
 	size_t bytes;
 
 	hold_call_begin(call, OSD_WRITE, HOLD_LARGE);
@@ -138,17 +139,17 @@ static void fill_write_between(struct hold_scene *scene, struct hold_call *call)
 
 static void fill_append(struct hold_scene *scene, struct hold_call *call)
 {
-	write_all(scene, call, OSD_APPEND, HOLD_APPENDED);
+	write_most(scene, call, OSD_APPEND, HOLD_APPENDED);
 }
 
 static void fill_create_and_write(struct hold_scene *scene, struct hold_call *call)
 {
-	write_all(scene, call, OSD_CREATE_AND_WRITE, HOLD_FREE);
+	write_most(scene, call, OSD_CREATE_AND_WRITE, HOLD_FREE);
 }
 
 static void fill_clear(struct hold_scene *scene, struct hold_call *call)
 {
-	range(call, OSD_CLEAR, HOLD_FREE, 100, scene->answer_bytes - 200);
+	range(call, OSD_CLEAR, HOLD_OLD, 100, scene->object_bytes - 200);
 }
 
 static void fill_copy(struct hold_scene *scene, struct hold_call *call)
@@ -165,7 +166,7 @@ static void fill_copy(struct hold_scene *scene, struct hold_call *call)
 static void fill_punch(struct hold_scene *scene, struct hold_call *call)
 {
 	(void)scene;
-	range(call, OSD_PUNCH, HOLD_LARGE, 100, 4000);
+	range(call, OSD_PUNCH, HOLD_FREE, 100, 4000);
 }
 
 static void fill_remove(struct hold_scene *scene, struct hold_call *call)
@@ -208,7 +209,7 @@ static void fill_check_partition(struct hold_scene *scene, struct hold_call *cal
 static void fill_create(struct hold_scene *scene, struct hold_call *call)
 {
 	hold_call_begin(call, OSD_CREATE, 0);
-	call->cdb.objects = (uint16_t)scene->options->members;
+	call->cdb.objects = (uint16_t)min_u64(scene->options->members, OSD_CREATE_OBJECTS_MAX);
 }
 
 static void fill_set(struct hold_scene *scene, struct hold_call *call)
@@ -250,7 +251,7 @@ static void criterion(struct hold_call *call)
 	uint8_t list[20] = { OSD_QUERY_ALL, 0, 0, 0, 0, 0, 0, 12 };
 
 	put_be32(list + 8, OSD_USER_OBJECT_INFORMATION);
-	put_be32(list + 12, OSD_INFORMATION_USERNAME);
+	put_be32(list + 12, OSD_INFORMATION_LOGICAL_LENGTH);
 	descriptor(call, OSD_CONTINUATION_QUERY_LIST, list, sizeof(list));
 }
 
@@ -271,7 +272,7 @@ static void fill_query_collect(struct hold_scene *scene, struct hold_call *call)
 
 static void fill_get_members(struct hold_scene *scene, struct hold_call *call)
 {
-	hold_call_begin(call, OSD_GET_MEMBER_ATTRIBUTES, HOLD_COLLECTION);
+	hold_call_begin(call, OSD_GET_MEMBER_ATTRIBUTES, HOLD_PART);
 	get_list(call, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_LOGICAL_LENGTH,
 		 scene->answer_bytes);
 }
@@ -279,20 +280,39 @@ static void fill_get_members(struct hold_scene *scene, struct hold_call *call)
 static void fill_set_members(struct hold_scene *scene, struct hold_call *call)
 {
 	(void)scene;
-	hold_call_begin(call, OSD_SET_MEMBER_ATTRIBUTES, HOLD_COLLECTION);
+	hold_call_begin(call, OSD_SET_MEMBER_ATTRIBUTES, HOLD_PART);
 	set_list(call, 1, 8);
+}
+
+static void fill_set_tracked(struct hold_scene *scene, struct hold_call *call)
+{
+	fill_set_members(scene, call);
+	call->cdb.object = HOLD_TRACKING;
+}
+
+static void fill_track(struct hold_scene *scene, struct hold_call *call)
+{
+	(void)scene;
+	hold_call_begin(call, OSD_CREATE_USER_TRACKING_COLLECTION, HOLD_TRACKED);
+	call->cdb.address = HOLD_COLLECTION;
+}
+
+static void fill_remove_tracked(struct hold_scene *scene, struct hold_call *call)
+{
+	(void)scene;
+	hold_call_begin(call, OSD_REMOVE_MEMBER_OBJECTS, HOLD_TRACKED);
 }
 
 static void fill_remove_members(struct hold_scene *scene, struct hold_call *call)
 {
 	(void)scene;
-	hold_call_begin(call, OSD_REMOVE_MEMBER_OBJECTS, HOLD_COLLECTION);
+	hold_call_begin(call, OSD_REMOVE_MEMBER_OBJECTS, HOLD_PART);
 }
 
 static void fill_remove_collection(struct hold_scene *scene, struct hold_call *call)
 {
 	(void)scene;
-	hold_call_begin(call, OSD_REMOVE_COLLECTION, HOLD_TRACKING);
+	hold_call_begin(call, OSD_REMOVE_COLLECTION, HOLD_COLLECTION);
 	call->cdb.command_options = OSD_FORCE_COLLECTION_REMOVAL;
 }
 
@@ -428,6 +448,8 @@ const struct hold_command hold_commands[] = {
 	{ "QUERY, collected", fill_query_collect },
 	{ "GET MEMBER ATTRIBUTES", fill_get_members },
 	{ "SET MEMBER ATTRIBUTES", fill_set_members },
+	{ "SET MEMBER ATTRIBUTES, tracking", fill_set_tracked },
+	{ "CREATE USER TRACKING COLLECTION", fill_track },
 	{ "LOG", fill_log },
 	{ "DIFF", fill_diff },
 	{ "SNAPSHOT", fill_snapshot },
@@ -436,7 +458,7 @@ const struct hold_command hold_commands[] = {
 	{ "UNDO", fill_undo },
 	{ "ROLLBACK, object", fill_rollback_object },
 	{ "WRITE", fill_write },
-	{ "WRITE, 4,093 pieces", fill_write_between },
+	{ "WRITE, pieces", fill_write_between },
 	{ "APPEND", fill_append },
 	{ "CREATE AND WRITE", fill_create_and_write },
 	{ "CLEAR", fill_clear },
@@ -444,6 +466,8 @@ const struct hold_command hold_commands[] = {
 	{ "PUNCH", fill_punch },
 	{ "REMOVE", fill_remove },
 	{ "CREATE", fill_create },
+	{ "REMOVE MEMBER OBJECTS", fill_remove_members },
+	{ "REMOVE MEMBER OBJECTS, tracking", fill_remove_tracked },
 	{ "ROLLBACK, partition", fill_rollback },
 	{ "CREATE CLONE", fill_clone },
 	{ "REFRESH SNAPSHOT OR CLONE", fill_refresh },
@@ -452,7 +476,6 @@ const struct hold_command hold_commands[] = {
 	{ "RESTORE PARTITION FROM SNAPSHOT", fill_restore },
 	{ "REMOVE PARTITION", fill_remove_partition },
 	{ "REMOVE COLLECTION", fill_remove_collection },
-	{ "REMOVE MEMBER OBJECTS", fill_remove_members },
 	{ "DROP", fill_drop },
 	{ "SET RETENTION", fill_set_retention },
 	{ "MERGE", fill_merge },

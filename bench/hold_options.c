@@ -14,10 +14,12 @@ static const char help[] =
 	"memory\n"
 	"  --members N        of the large collection, and objects of a CREATE (default 65535)\n"
 	"  --modifications N  that UNDO takes back (default 65536)\n"
-	"  --records N        end with an error when a command holds others up for more records\n"
+	"  --records N        the goal: no command holds others up for more records (default "
+	"8448)\n"
 	"  --only TEXT        only the commands whose name holds the text\n"
 	"\n"
-	"JSON objects go to stdout, a table to stderr.\n";
+	"JSON objects go to stdout, a table to stderr. The exit code is 1 when the goal is "
+	"missed.\n";
 
 enum option_code {
 	OPTION_HELP = 256,

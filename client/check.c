@@ -38,7 +38,8 @@ static int check_part(const struct checking *checking, struct osd_client_address
 	    (head.continuation != 0 && head.continuation <= *initial))
 		return outcome_set(checking->error, -EPROTO,
 				   "OBJECT STRUCTURE CHECK: the target's report makes no sense");
-	checking->checked->objects += head.objects;
+	/* What goes on counts the addressed object again. */
+	checking->checked->objects += head.objects - (*initial != 0);
 	checking->checked->pages += head.pages;
 	*initial = head.continuation;
 	return 0;
@@ -96,10 +97,15 @@ int osd_client_check(struct osd_client *client, struct osd_client_address addres
 		struct osd_check_entry entry;
 
 		result = check_part(&checking, address, &initial, report, &length);
-		while (result == 0 && osd_check_next(report, length, &position, &entry) == 1)
+		while (result == 0 && osd_check_next(report, length, &position, &entry) == 1) {
+			uint64_t objects = checked->objects;
+
 			result = entry.type == OSD_MAP_ALL
 					 ? check_large(&checking, address_of(&entry))
 					 : each(context, address_of(&entry), entry.type);
+			/* The report that names it has counted it. */
+			checked->objects = objects;
+		}
 	} while (result == 0 && initial != 0);
 	return result;
 }

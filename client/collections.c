@@ -114,22 +114,45 @@ static int wait_for_end(struct osd_client *client, struct osd_client_address col
 	return ended_result(client, collection, error);
 }
 
+static int remove_members(struct osd_client *client, struct osd_client_address collection,
+			  bool tracking, struct osd_client_error *error)
+{
+	struct osd_request request = { .cdb = { .action = OSD_REMOVE_MEMBER_OBJECTS,
+						.immediate_tracking = tracking } };
+	int result;
+
+	osd_request_address(&request, collection);
+	result = run(client, &request, error);
+	return result < 0 || !tracking ? result : wait_for_end(client, collection, error);
+}
+
+/* By a tracking collection that is made for it. */
+static int remove_in_batches(struct osd_client *client, struct osd_client_address collection,
+			     struct osd_client_error *error)
+{
+	struct osd_client_address tracking = { .partition = collection.partition };
+	struct osd_client_error ignored;
+	int result = osd_client_create_tracking_collection(
+		client, collection.partition, 0, collection.object, &tracking.object, error);
+
+	if (result < 0)
+		return result;
+	result = remove_members(client, tracking, true, error);
+	osd_client_remove_collection(client, tracking, true, &ignored);
+	return result;
+}
+
 int osd_client_remove_members(struct osd_client *client, struct osd_client_address collection,
 			      struct osd_client_error *error)
 {
-	struct osd_request request = { .cdb = { .action = OSD_REMOVE_MEMBER_OBJECTS } };
 	uint64_t type = OSD_COLLECTION_LINEAR;
 	int result = osd_client_get_number(client, collection, OSD_COLLECTION_INFORMATION,
 					   OSD_INFORMATION_COLLECTION_TYPE, &type, error);
 
 	if (result < 0 && result != -ENODATA)
 		return result;
-	request.cdb.immediate_tracking = type == OSD_COLLECTION_IS_TRACKING;
-	osd_request_address(&request, collection);
-	result = run(client, &request, error);
-	if (result < 0 || !request.cdb.immediate_tracking)
-		return result;
-	return wait_for_end(client, collection, error);
+	result = remove_members(client, collection, type == OSD_COLLECTION_IS_TRACKING, error);
+	return result == -E2BIG ? remove_in_batches(client, collection, error) : result;
 }
 
 /* ---- memberships ---- */

@@ -43,7 +43,9 @@ int osd_client_leave_collection(struct osd_client *client, struct osd_client_add
 
 /*
  * REMOVE MEMBER OBJECTS: removes the members themselves. On a tracking collection the target works
- * in the background, and this call asks until it has ended, so no command takes long. OSD-2 only.
+ * in the background, and this call asks until it has ended, so no command takes long. A linear one
+ * of more members than the target removes at once lends them to a tracking one of its own. OSD-2
+ * only.
  */
 int osd_client_remove_members(struct osd_client *client, struct osd_client_address collection,
 			      struct osd_client_error *error);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* Commands that the caller waits for. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/client_private.h"
@@ -356,12 +357,6 @@ int osd_client_clear(struct osd_client *client, struct osd_client_address addres
 	return change_range(client, OSD_CLEAR, address, offset, length, error);
 }
 
-int osd_client_punch(struct osd_client *client, struct osd_client_address address, uint64_t offset,
-		     uint64_t length, struct osd_client_error *error)
-{
-	return change_range(client, OSD_PUNCH, address, offset, length, error);
-}
-
 int osd_client_truncate(struct osd_client *client, struct osd_client_address address,
 			uint64_t length, struct osd_client_error *error)
 {
@@ -386,6 +381,55 @@ int osd_client_truncate(struct osd_client *client, struct osd_client_address add
 			  "takes longer ones",
 			  (unsigned long long)length);
 	return result;
+}
+
+/* Bytes that a punch moves at a time where the target does not move them. */
+#define MOVE_BYTES (1U << 20)
+
+static bool is_zero(const uint8_t *bytes, size_t length)
+{
+	return length > 0 && bytes[0] == 0 && memcmp(bytes, bytes + 1, length - 1) == 0;
+}
+
+/* Moves `length` bytes at `from` down to `to`; zeros become a hole. */
+static int move(struct osd_client *client, struct osd_client_address address, uint64_t from,
+		uint64_t to, uint8_t *buffer, size_t length, struct osd_client_error *error)
+{
+	size_t got;
+	int result = osd_client_read(client, address, from, buffer, length, &got, error);
+
+	if (result != 0)
+		return result;
+	if (is_zero(buffer, length))
+		return osd_client_clear(client, address, to, length, error);
+	return osd_client_write(client, address, to, buffer, length, error);
+}
+
+/* The same as PUNCH in many commands, for a range that is followed by more than the target moves.
+ */
+static int punch_by_moving(struct osd_client *client, struct osd_client_address address,
+			   uint64_t offset, uint64_t length, struct osd_client_error *error)
+{
+	uint8_t *buffer = malloc(MOVE_BYTES);
+	uint64_t size = 0;
+	int result = buffer ? osd_client_get_number(client, address, OSD_USER_OBJECT_INFORMATION,
+						    OSD_INFORMATION_LOGICAL_LENGTH, &size, error)
+			    : outcome_set(error, -ENOMEM, "out of memory");
+
+	/* The target has found more than that behind the range. */
+	for (uint64_t at = offset + length; result == 0 && at < size; at += MOVE_BYTES)
+		result = move(client, address, at, at - length, buffer,
+			      (size_t)min_u64(MOVE_BYTES, size - at), error);
+	free(buffer);
+	return result == 0 ? osd_client_truncate(client, address, size - length, error) : result;
+}
+
+int osd_client_punch(struct osd_client *client, struct osd_client_address address, uint64_t offset,
+		     uint64_t length, struct osd_client_error *error)
+{
+	int result = change_range(client, OSD_PUNCH, address, offset, length, error);
+
+	return result == -E2BIG ? punch_by_moving(client, address, offset, length, error) : result;
 }
 
 int osd_client_flush(struct osd_client *client, struct osd_client_address address,

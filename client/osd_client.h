@@ -296,7 +296,10 @@ int osd_client_copy(struct osd_client *client, struct osd_client_address source,
 /* Zeros over the range. */
 int osd_client_clear(struct osd_client *client, struct osd_client_address address, uint64_t offset,
 		     uint64_t length, struct osd_client_error *error);
-/* Takes the range out; what is behind it moves down. */
+/*
+ * Takes the range out; what is behind it moves down. If that is more than the target moves with one
+ * command, this call does it in many: when it fails, some of it has moved.
+ */
 int osd_client_punch(struct osd_client *client, struct osd_client_address address, uint64_t offset,
 		     uint64_t length, struct osd_client_error *error);
 /* Cuts or extends by setting the logical length. */

@@ -293,7 +293,7 @@ static struct meaning of_lock(const struct osd_cdb *cdb)
 	"a minute. Cut off who does that, wait a minute and try again"
 
 #define NOT_PUT_AGAIN                                                                             \
-	"the object has more than 16384 pages, too many to be put again, and hiding what came "   \
+	"the object has more than 4096 pages, too many to be put again, and hiding what came "    \
 	"since is impossible: too many rollbacks are on record (65536, or 4096 of this object "   \
 	"with changes between them), or the partition is a clone that was refreshed since then; " \
 	"roll the whole partition back, or copy the old state (`muninnctl get PID/OID@MOMENT`, "  \
@@ -303,6 +303,18 @@ static struct meaning of_lock(const struct osd_cdb *cdb)
 	"the source is a clone of a clone, and so on, 16 deep, which is the limit; detaching "  \
 	"or removing one of them does not change that. Copy its objects into a new partition (" \
 	"`muninnctl mkpart`, then `cp` each, or `export` and `import` a tree), and clone that"
+
+#define TOO_MUCH_AT_ONCE                                                                        \
+	"that is more than one command of the target does, since all others wait for it: more " \
+	"than 2048 pages of data behind the range to punch, or a command on more than 2048 "    \
+	"members of a linear collection as a whole"
+
+/* Commands that are refused so because they are about too much, and nothing else. */
+static bool is_divisible(uint16_t action)
+{
+	return action == OSD_PUNCH || action == OSD_REMOVE_MEMBER_OBJECTS ||
+	       action == OSD_GET_MEMBER_ATTRIBUTES || action == OSD_SET_MEMBER_ATTRIBUTES;
+}
 
 /* 55/00: something is used up. */
 static struct meaning of_resource(const struct osd_cdb *cdb, const struct osd_sense *sense)
@@ -327,6 +339,8 @@ static struct meaning of_resource(const struct osd_cdb *cdb, const struct osd_se
 		return (struct meaning){ -EFBIG, NOT_PUT_AGAIN };
 	if (cdb->action == OSD_EXECUTE && cdb->address >> 48 == OSD_FUNCTION_ROLLBACK)
 		return (struct meaning){ -ENOSPC, TOO_MANY_ROLLBACKS };
+	if (is_divisible(cdb->action))
+		return (struct meaning){ -E2BIG, TOO_MUCH_AT_ONCE };
 	if (makes_partition(cdb->action))
 		return sense->has_field
 			       ? (struct meaning){ -EMLINK, TOO_DEEP }

@@ -9,7 +9,7 @@
 
 #define TRANSFER_CHUNK_BYTES_DEFAULT (1U << 20)
 #define TRANSFER_CHUNK_BYTES_MIN     512U
-#define TRANSFER_CHUNK_BYTES_MAX     (64U << 20)
+#define TRANSFER_CHUNK_BYTES_MAX     (8U << 20) /* what a target of Muninn takes at once */
 
 struct transfer_options {
 	size_t chunk_bytes; /* of each command; TRANSFER_CHUNK_BYTES_MIN.._MAX */

@@ -16,7 +16,7 @@
  *   -ENOSPC     device full; the transaction can go on or be aborted
  *   -EFBIG      object, attribute set or ID space at its limit
  *   -EMLINK     a clone of a clone, and so on, too deep
- *   -E2BIG      more modifications than are looked for at once
+ *   -E2BIG      more than one transaction does, since all others wait for it
  *   -EROFS      written through an address with a version, or the transaction is a reading one
  *   -EPERM      retention is locked
  *   -EBUSY      something stands on it
@@ -242,7 +242,11 @@ int engine_object_truncate(struct engine_object *object, uint64_t length);
 /* Zeros over the range (a hole where whole pieces are covered); extends like a write. */
 int engine_object_clear(struct engine_object *object, uint64_t offset, uint64_t length);
 
-/* Removes the range and moves the rest down. -EINVAL when it starts behind the end. */
+/*
+ * Removes the range and moves the rest down. -EINVAL when it starts behind the end; -E2BIG when
+ * more than so many pieces with data lie behind it.
+ */
+#define ENGINE_PIECES_MOVED_MAX 2048
 int engine_object_punch(struct engine_object *object, uint64_t offset, uint64_t length);
 
 /* Reads up to the end; `got` = bytes read (0 at or behind the end). Holes are zeros. */
@@ -283,10 +287,12 @@ int engine_object_compare(struct engine_object *first, struct engine_object *sec
 			  uint64_t offset, uint32_t *budget, struct engine_extent *extent);
 
 /*
- * Gives a user object the data of another one: length, bytes and holes. -EBADMSG: some of it is
- * damaged.
+ * Gives a user object the data of another one from *offset on: length, bytes and holes. At offset 0
+ * what it had goes first. Copies *budget pages at most, by which it is lowered. -EAGAIN: that was
+ * not all, and *offset is where to go on. -EBADMSG: some of it is damaged.
  */
-int engine_object_copy_data(struct engine_object *from, struct engine_object *to);
+int engine_object_copy_data(struct engine_object *from, struct engine_object *to, uint64_t *offset,
+			    uint32_t *budget);
 
 /* ---- attributes: plain storage of any object, root and partitions included ---- */
 

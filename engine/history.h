@@ -165,12 +165,30 @@ int engine_rollback_object(struct engine_txn *txn, uint64_t partition, uint64_t 
 /* Looking for a modification is one look-up for each newer one, so a single call counts so many. */
 #define ENGINE_AGO_MAX 65536
 
+/* One transaction looks for so many modifications at most. An address with more `ago`: -E2BIG. */
+#define ENGINE_AGO_AT_ONCE 4096
+
 /*
  * The same to before its newest `modifications` ones. -ENOENT: there are fewer within the kept
- * history. -E2BIG: that is more than ENGINE_AGO_MAX; engine_log_next finds the moment step by step.
+ * history. -E2BIG: that is more than ENGINE_AGO_AT_ONCE.
  */
 int engine_undo(struct engine_txn *txn, uint64_t partition, uint64_t object,
 		uint32_t modifications);
+
+/* How far an undo has come in counting modifications. All zero at the beginning. */
+struct engine_undo {
+	uint64_t newest; /* modification of the object when the count began */
+	uint64_t bound;  /* before those that are counted */
+	uint32_t counted;
+};
+
+/*
+ * The same in several transactions, for up to ENGINE_AGO_MAX modifications. -EAGAIN: this one has
+ * only counted; the next one goes on with `undo`, or begins again if the object was modified in
+ * between.
+ */
+int engine_undo_on(struct engine_txn *txn, uint64_t partition, uint64_t object,
+		   uint32_t modifications, struct engine_undo *undo);
 
 /* Space that a command would have needed, and the moment that must not be given up for it. */
 struct engine_space {
@@ -224,6 +242,8 @@ struct engine_diff_cursor {
 	uint64_t object, offset;
 	uint64_t passed; /* objects left behind, counted at each moment where they are */
 	uint32_t state;
+	/* Work of all calls so far, in sixteenths of a piece or an object looked at. */
+	uint32_t looks;
 };
 
 /*

@@ -95,6 +95,9 @@ int osd_create_user_tracking_collection(struct osd_request *request)
 	if (source != 0 && osd_find_collection(request, source, osd_address_field(request),
 					       OSD_PERMISSION_READ, &from) != 0)
 		return -EINVAL;
+	/* A QUERY fills a collection in steps. */
+	if (source != 0 && from.stat.members > OSD_SOURCE_MEMBERS_MAX)
+		return osd_result(request, -E2BIG, 0);
 	/* The source is about to lose members. */
 	if (source != 0 &&
 	    osd_tracker_active(&request->device->trackers, partition, from.address.object) != 0)

@@ -56,12 +56,13 @@ struct osd_tracking {
 /* How far a QUERY has come that returns its matches. */
 struct osd_search_progress {
 	bool begun;
-	bool whole;     /* in one transaction */
-	uint32_t view;  /* version number of the moment that it shows; 0: what it searches does not
-			   change */
-	uint64_t bound; /* the bound that this number has to stand for */
-	uint64_t partition; /* partition of the number */
-	uint64_t next;      /* the next member to look at */
+	enum {
+		OSD_SEARCHES_WHOLE,   /* in one transaction */
+		OSD_SEARCHES_PAST,    /* what does not change */
+		OSD_SEARCHES_MOMENT,  /* the one that the request holds */
+		OSD_SEARCHES_PRESENT, /* of each transaction */
+	} kind;
+	uint64_t next; /* the next member to look at */
 	uint64_t found;
 };
 
@@ -131,10 +132,5 @@ int osd_check_query(struct osd_request *request);
 int osd_query_each(struct osd_request *request,
 		   int (*use)(void *context, const struct osd_attribute *attribute), void *context);
 int osd_query(struct osd_request *request);
-/*
- * After the last transaction, inside none: if a QUERY failed between its turns, gives the number of
- * its moment back.
- */
-void osd_query_end(struct osd_request *request);
 
 #endif

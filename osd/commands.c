@@ -4,6 +4,7 @@
 
 #include "common/bytes.h"
 #include "osd/execute.h"
+#include "wire/vendor.h"
 
 /* ---- FORMAT OSD ---- */
 
@@ -63,7 +64,8 @@ static int remove_partition(struct osd_request *request)
 static int check_create(struct osd_request *request)
 {
 	/* With several objects the target chooses the IDs. */
-	if (request->cdb.objects > 1 && request->cdb.object != 0)
+	if ((request->cdb.objects > 1 && request->cdb.object != 0) ||
+	    request->cdb.objects > OSD_CREATE_OBJECTS_MAX)
 		return osd_fail_field(request, osd_length_field(request));
 	return 0;
 }

@@ -12,9 +12,6 @@
 #include "common/bytes.h"
 #include "osd/execute.h"
 
-/* Limits of one command. */
-#define PAGES_MAX   65536u
-#define OBJECTS_MAX 65536u
 /* IDs that one call of the engine lists. */
 #define BATCH 64
 
@@ -34,6 +31,12 @@ int osd_check_structure_check(struct osd_request *request)
 	return request->in_data_length >= OSD_CHECK_HEAD_BYTES
 		       ? 0
 		       : osd_fail_field(request, osd_length_field(request));
+}
+
+/* Has the command looked at as many objects as it may? */
+static bool has_looked_enough(const struct check *check)
+{
+	return check->head.objects >= check->request->device->portions.entries;
 }
 
 static void report(struct check *check, struct engine_address address, uint16_t type)
@@ -194,7 +197,7 @@ static int next_member(struct check *check, struct directory directories[2], uin
 /* An object that is too large for one command: it has to be checked by itself. */
 static void leave_out(struct check *check, struct engine_address address)
 {
-	check->budget = PAGES_MAX;
+	check->budget = check->request->device->portions.pages;
 	check->head.objects++;
 	report(check, address, OSD_MAP_ALL);
 }
@@ -230,7 +233,7 @@ static int check_members(struct check *check)
 			leave_out(check, address);
 		else if (result != 0)
 			break;
-		if (check->full || check->head.objects >= OBJECTS_MAX)
+		if (check->full || has_looked_enough(check))
 			break;
 	}
 	if (result < 0)
@@ -259,7 +262,7 @@ static int check_partitions(struct check *check)
 	int result = fill(check, &table);
 
 	while (result == 0 && table.position < table.count && !check->full &&
-	       check->head.objects < OBJECTS_MAX) {
+	       !has_looked_enough(check)) {
 		address.partition = table.ids[table.position];
 		result = damage(check, address, OSD_MAP_DAMAGED_ATTRIBUTES,
 				osd_stat_at(check->request, address, &stat));
@@ -308,7 +311,7 @@ int osd_object_structure_check(struct osd_request *request)
 		.request = request,
 		.head = { .objects = 1 }, /* the subject has been read to get here */
 		.written = OSD_CHECK_HEAD_BYTES,
-		.budget = PAGES_MAX,
+		.budget = request->device->portions.pages,
 	};
 	int result = check_subject(&check);
 

@@ -32,8 +32,8 @@ static uint32_t count_sources(const struct osd_request *request)
 }
 
 /*
- * The command copies byte by byte, and nobody else changes anything meanwhile. So a source need not
- * be frozen, and there is one time of duplication.
+ * The command copies byte by byte, and each source as it is at one moment. So it need not be
+ * frozen, and there is one time of duplication.
  */
 static bool is_method_known(uint8_t method)
 {
@@ -61,8 +61,63 @@ int osd_check_copy(struct osd_request *request)
 	return 0;
 }
 
+/* ---- one source ---- */
+
+static bool is_past(const struct engine_address *address)
+{
+	return address->version != 0 || address->ago != 0;
+}
+
+/*
+ * A copy is of one state of its source: the one that the first turn finds. If somebody modifies the
+ * source between two turns, the copy of it begins again, from a moment that is held. Where none can
+ * be held, because no history is kept, each turn copies what is there.
+ */
+static int begin_turn(struct osd_request *request, struct osd_subject *from)
+{
+	struct osd_copying *copying = &request->copying;
+	struct engine_address address = from->address;
+	uint64_t sequence = from->stat.modified_sequence;
+
+	if (copying->sequence != 0 && copying->sequence != sequence && !copying->restarted) {
+		copying->restarted = true;
+		copying->offset = 0;
+		if (!is_past(&address))
+			osd_moment_hold(request, address.partition);
+	}
+	copying->sequence = sequence;
+	if (request->moment.view != 0 && !osd_moment_is_there(request))
+		osd_moment_release(request);
+	if (request->moment.view == 0 || is_past(&address))
+		return 0;
+	address.version = request->moment.view;
+	osd_close(from);
+	return osd_result(request, osd_open(request, address, from), OSD_FIELD_CONTINUATION);
+}
+
+/* Copies as much as the turn still has pages for; request->more: not all. */
+static int copy_data(struct osd_request *request, struct osd_subject *from,
+		     struct engine_object *to, uint32_t *pages)
+{
+	int result = engine_object_copy_data(from->object, to, &request->copying.offset, pages);
+
+	request->more = result == -EAGAIN;
+	return request->more ? 0 : osd_result(request, result, OSD_FIELD_CONTINUATION);
+}
+
+/* The source is copied. */
+static void next_copy(struct osd_request *request)
+{
+	struct osd_copying *copying = &request->copying;
+
+	osd_moment_release(request);
+	copying->source++;
+	copying->offset = copying->sequence = 0;
+	copying->restarted = false;
+}
+
 static int copy_one(struct osd_request *request, const struct osd_copy_source *source,
-		    struct engine_object *to)
+		    struct engine_object *to, uint32_t *pages)
 {
 	uint16_t permissions = OSD_PERMISSION_READ;
 	struct osd_subject from;
@@ -73,32 +128,115 @@ static int copy_one(struct osd_request *request, const struct osd_copy_source *s
 	if (osd_find_named_object(request, source->partition, source->object, permissions, &from) !=
 	    0)
 		return -EINVAL;
-	result = engine_object_copy_data(from.object, to);
-	if (result == 0)
-		result = engine_object_accessed(from.object, true, source->attributes);
+	result = engine_object_accessed(from.object, true, source->attributes);
 	if (result != 0)
 		return osd_result(request, result, OSD_FIELD_CONTINUATION);
-	if (source->attributes)
+	if (begin_turn(request, &from) != 0 || copy_data(request, &from, to, pages) != 0)
+		return -EINVAL;
+	if (!request->more && source->attributes)
 		result = osd_page_copy_stored(request, &from, to);
 	osd_close(&from);
+	if (!request->more)
+		next_copy(request);
 	return result;
+}
+
+/* ---- all of them ---- */
+
+/* Makes the copies, or finds those that an earlier transaction has made. */
+static int find_copies(struct osd_request *request, uint32_t count)
+{
+	struct osd_copying *copying = &request->copying;
+	struct engine_stat stat;
+	int result;
+
+	if (!copying->begun) {
+		result = osd_create_objects(request, count);
+		copying->first = request->subject.address.object;
+		return result;
+	}
+	request->subject.address.object = copying->first;
+	for (uint32_t i = 0; i < count; i++) {
+		struct osd_subject copy;
+
+		result = osd_open_created(request, i, &copy);
+		stat = copy.stat;
+		osd_close(&copy);
+		if (result == 0 && stat.created_sequence != copying->created)
+			result = -ENOENT;
+		if (result != 0)
+			return osd_result(request, result, OSD_FIELD_OBJECT);
+	}
+	return osd_created(request, ENGINE_USER_OBJECT, count);
+}
+
+/* The turn ends before all is copied: the copies exist from now on. */
+static int end_turn(struct osd_request *request)
+{
+	struct osd_copying *copying = &request->copying;
+	struct osd_subject first;
+	int result = osd_quotas_check(request);
+
+	if (result != 0)
+		return result;
+	result = osd_open_created(request, 0, &first);
+	copying->begun = true;
+	request->leaves_nothing = true;
+	copying->created = first.stat.created_sequence;
+	osd_close(&first);
+	return osd_result(request, result, OSD_FIELD_OBJECT);
 }
 
 int osd_copy_user_objects(struct osd_request *request)
 {
 	struct osd_continuation descriptors = request->descriptors;
+	uint32_t count = count_sources(request), pages = request->device->portions.pages;
 	struct osd_descriptor descriptor;
 	struct osd_copy_source source;
 	struct osd_subject to;
-	uint64_t made = 0;
-	int result = osd_create_objects(request, count_sources(request));
+	int result = find_copies(request, count);
 
-	while (result == 0 && next_source(&descriptors, &descriptor) &&
-	       osd_copy_source_decode(&descriptor, &source) == 0) {
-		result = osd_open_created(request, made++, &to);
+	for (uint32_t i = 0; result == 0 && !request->more && i < count; i++) {
+		if (!next_source(&descriptors, &descriptor) ||
+		    osd_copy_source_decode(&descriptor, &source) != 0)
+			return osd_fail_field(request, OSD_FIELD_CONTINUATION);
+		if (i < request->copying.source)
+			continue;
+		result = osd_open_created(request, i, &to);
 		result = result != 0 ? osd_result(request, result, OSD_FIELD_OBJECT)
-				     : copy_one(request, &source, to.object);
+				     : copy_one(request, &source, to.object, &pages);
 		osd_close(&to);
 	}
-	return result;
+	return result == 0 && request->more ? end_turn(request) : result;
+}
+
+/* Removes a copy if it is still there. */
+static int remove_copy(struct osd_request *request, uint64_t index)
+{
+	struct osd_subject copy;
+	int result = osd_open_created(request, index, &copy);
+
+	if (result == 0 && copy.stat.created_sequence == request->copying.created)
+		result = engine_object_remove(copy.object);
+	osd_close(&copy);
+	return result == -ENOENT ? 0 : result;
+}
+
+void osd_copy_end(struct osd_request *request)
+{
+	uint32_t count = count_sources(request);
+	int result;
+
+	/* If there is no memory for it, they stay, with what was copied so far. */
+	if (!request->failed || !request->copying.begun ||
+	    engine_begin(request->device->engine, ENGINE_FREE, &request->txn) != 0)
+		return;
+	request->subject.address = osd_address(request->cdb.partition, request->copying.first);
+	result = 0;
+	for (uint32_t i = 0; result == 0 && i < count; i++)
+		result = remove_copy(request, i);
+	if (result == 0)
+		engine_commit(request->txn, false);
+	else
+		engine_abort(request->txn);
 }

@@ -53,26 +53,102 @@ static int report_past_end(struct osd_request *request, bool all_beyond, uint64_
 	return 0;
 }
 
-int osd_read(struct osd_request *request)
+/* ---- READ, in as many turns as it takes ---- */
+
+/*
+ * What is read belongs to one state of the object: the one that the first turn finds. If somebody
+ * modifies the object between two turns, the command begins again, with a moment that it holds.
+ * Where none can be held, because no history is kept, each turn reads what is there.
+ */
+static void begin_turn(struct osd_request *request)
+{
+	struct osd_reading *reading = &request->reading;
+	const struct engine_address *address = &request->subject.address;
+	uint64_t sequence = request->subject.stat.modified_sequence;
+
+	if (!reading->begun || (!reading->restarted && reading->sequence != sequence)) {
+		request->command->data_in_length = 0;
+		reading->restarted = reading->begun;
+		if (reading->restarted && address->version == 0 && address->ago == 0)
+			osd_moment_hold(request, address->partition);
+	}
+	reading->begun = true;
+	reading->sequence = sequence;
+}
+
+/* The object to read: the subject, or what it was at the moment that the command holds. */
+static int open_to_read(struct osd_request *request, struct osd_subject *from)
+{
+	struct engine_address address = request->subject.address;
+
+	if (request->moment.view != 0 && !osd_moment_is_there(request))
+		osd_moment_release(request);
+	if (request->moment.view != 0)
+		address.version = request->moment.view;
+	return osd_result(request, osd_open(request, address, from), OSD_FIELD_OBJECT);
+}
+
+/* Reads what of a piece is not in Data-In yet, at most `most` bytes: zeros behind the end. */
+static int read_piece(struct osd_request *request, const struct osd_subject *from,
+		      struct osd_piece piece, uint64_t behind, uint64_t most)
 {
 	struct osd_command *command = request->command;
+	uint64_t length = min_u64(piece.length - behind, most), got;
+	uint8_t *place = command->data_in + command->data_in_length;
+	int result = engine_object_read(from->object, piece.offset + behind, place, length, &got);
+
+	if (result != 0)
+		return range_result(request, result);
+	memset(place + got, 0, length - got);
+	command->data_in_length += length;
+	return 0;
+}
+
+/* Goes on behind what is in Data-In. */
+static int read_on(struct osd_request *request, const struct osd_subject *from)
+{
+	uint64_t done = request->command->data_in_length;
+	uint64_t page_bytes = engine_page_bytes(request->device->engine);
+	uint64_t left = request->device->portions.pages * page_bytes;
+
+	for (size_t i = 0; i < piece_count(request); i++) {
+		struct osd_piece piece = piece_at(request, i);
+		uint64_t behind = min_u64(done, piece.length), before;
+
+		done -= behind;
+		if (behind == piece.length)
+			continue;
+		if (left == 0) {
+			request->more = request->leaves_nothing = true;
+			return 0;
+		}
+		before = request->command->data_in_length;
+		if (read_piece(request, from, piece, behind, left) != 0)
+			return -EINVAL;
+		/* A piece reads a page at least. */
+		left -= min_u64(left,
+				max_u64(request->command->data_in_length - before, page_bytes));
+		request->more = behind + (request->command->data_in_length - before) < piece.length;
+		request->leaves_nothing = request->more;
+		if (request->more)
+			return 0;
+	}
+	return 0;
+}
+
+/* How the READ ended, by the length of what it read. */
+static int end_read(struct osd_request *request, uint64_t length)
+{
 	bool past_end = false, all_beyond = true;
 	uint64_t total = 0;
 
 	for (size_t i = 0; i < piece_count(request); i++) {
 		struct osd_piece piece = piece_at(request, i);
-		uint8_t *place = command->data_in + command->data_in_length;
-		uint64_t got;
-		int result;
+		uint64_t got = piece.offset < length ? min_u64(piece.length, length - piece.offset)
+						     : 0;
 
 		if (piece.length == 0)
 			continue;
-		result = engine_object_read(request->subject.object, piece.offset, place,
-					    piece.length, &got);
-		if (result != 0)
-			return range_result(request, result);
-		memset(place + got, 0, piece.length - got);
-		command->data_in_length += piece.length;
 		total += got;
 		past_end |= got < piece.length;
 		all_beyond &= got == 0;
@@ -80,10 +156,53 @@ int osd_read(struct osd_request *request)
 	return past_end ? report_past_end(request, all_beyond, total) : 0;
 }
 
+int osd_read(struct osd_request *request)
+{
+	struct osd_subject from;
+	uint64_t length;
+	int result;
+
+	begin_turn(request);
+	if (open_to_read(request, &from) != 0)
+		return -EINVAL;
+	length = from.stat.length;
+	result = read_on(request, &from);
+	osd_close(&from);
+	if (result != 0 || request->more)
+		return result;
+	osd_moment_release(request);
+	return end_read(request, length);
+}
+
+/* ---- what changes data ---- */
+
+/* Pages that a range touches. */
+static uint64_t pages_of(const struct osd_request *request, uint64_t offset, uint64_t length)
+{
+	uint64_t page_bytes = engine_page_bytes(request->device->engine);
+
+	return length > 0 ? (offset + length - 1) / page_bytes - offset / page_bytes + 1 : 0;
+}
+
+/* Does a WRITE touch more pages than a command may? */
+static bool writes_too_much(const struct osd_request *request)
+{
+	uint64_t pages = 0;
+
+	for (size_t i = 0; i < piece_count(request); i++) {
+		struct osd_piece piece = piece_at(request, i);
+
+		pages += pages_of(request, piece.offset, piece.length);
+	}
+	return pages > request->device->portions.written;
+}
+
 int osd_write(struct osd_request *request)
 {
 	const uint8_t *data = data_out(request);
 
+	if (writes_too_much(request))
+		return osd_fail_field(request, osd_length_field(request));
 	for (size_t i = 0; i < piece_count(request); i++) {
 		struct osd_piece piece = piece_at(request, i);
 		int result;
@@ -104,6 +223,8 @@ int osd_append(struct osd_request *request)
 	uint64_t offset = request->subject.stat.length;
 	int result = 0;
 
+	if (pages_of(request, offset, request->cdb.length) > request->device->portions.written)
+		return osd_fail_field(request, osd_length_field(request));
 	if (request->cdb.length > 0)
 		result = engine_object_append(request->subject.object, data_out(request),
 					      request->cdb.length, &offset);

@@ -118,6 +118,19 @@ static int add_id(struct listing *listing, uint64_t id)
 	return 0;
 }
 
+/*
+ * Entries with attributes take a look at their object each. Where these are many, the list ends
+ * although there is space, and goes on as one without space does.
+ */
+static bool has_looked_enough(const struct listing *listing)
+{
+	const struct osd_request *request = listing->request;
+
+	return request->cdb.list_attributes &&
+	       (listing->ids >= request->device->portions.entries ||
+		request->attribute_visits >= OSD_ATTRIBUTE_VISITS_PORTION);
+}
+
 /* Fills the buffer; listing->next says where it ended. */
 static int fill(struct listing *listing)
 {
@@ -132,7 +145,7 @@ static int fill(struct listing *listing)
 		if (result != 0)
 			return osd_result(request, result, OSD_FIELD_PARTITION);
 		for (size_t i = 0; i < count; i++) {
-			result = add_id(listing, ids[i]);
+			result = has_looked_enough(listing) ? -ENOSPC : add_id(listing, ids[i]);
 			if (result == -ENOSPC) {
 				listing->next = ids[i];
 				return 0;

@@ -8,8 +8,6 @@
 #include "common/bytes.h"
 #include "osd/execute.h"
 
-/* Pages of data that one command reads. The rest is the last entry of the map. */
-#define PAGES_MAX 65536u
 /* Longest range of an entry, whose length has 32 bits. A longer range becomes several entries. */
 #define RANGE_BYTES_MAX UINT64_C(0x80000000)
 
@@ -140,7 +138,8 @@ static int answer_map(struct map *map)
 		return osd_fail_field(request, osd_address_field(request));
 	if (request->in_data_length == 0)
 		return 0;
-	map->budget = PAGES_MAX;
+	/* The rest is the last entry of the map. */
+	map->budget = request->device->portions.pages;
 	map->written = head;
 	/* An object with damaged attributes is not found in the first place. */
 	if (request->cdb.map_type != OSD_MAP_DAMAGED_ATTRIBUTES && map_ranges(map) != 0)

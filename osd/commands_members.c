@@ -244,17 +244,20 @@ static int loses_members(struct osd_request *request, bool *loses)
 
 static int run_on_members(struct osd_request *request, visit *work)
 {
-	bool tracking, more = false;
+	bool tracking, batches, more = false;
 	int result = loses_members(request, &tracking);
 
 	if (result != 0)
 		return osd_result(request, result, OSD_FIELD_OBJECT);
 	if (request->cdb.immediate_tracking && !tracking)
 		return osd_fail_field(request, OSD_FIELD_COMMAND_OPTIONS);
+	batches = tracking && !tells_of_members(request);
+	if (!batches && request->subject.stat.members > request->device->portions.objects)
+		return osd_result(request, -E2BIG, 0);
 	if (tracking && (begin_tracking(request) != 0 || request->more))
 		return request->failed ? -EINVAL : 0;
 	begin_answer(request);
-	result = visit_members(request, work, tracking && !tells_of_members(request), &more);
+	result = visit_members(request, work, batches, &more);
 	if (result < 0)
 		return result;
 	if (tracking && osd_tracking_store(request, !more) != 0)

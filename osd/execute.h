@@ -24,8 +24,10 @@
 #include "osd/keys.h"
 #include "osd/layout.h"
 #include "osd/listings.h"
+#include "osd/moment.h"
 #include "osd/objects.h"
 #include "osd/osd.h"
+#include "osd/portions.h"
 #include "osd/security.h"
 #include "wire/wire.h"
 
@@ -36,23 +38,6 @@
 
 /* Longest CDB continuation segment, 4093 scatter/gather pieces. Root information attribute 0xA. */
 #define OSD_CONTINUATION_BYTES_MAX 65536u
-/* Attributes that one command may touch, so that no small CDB keeps the device busy for minutes. */
-#define OSD_ATTRIBUTE_VISITS_MAX (1u << 20)
-
-/*
- * How much a command does at a time. Tests make it little, so that few objects are enough for many
- * steps.
- */
-struct osd_portions {
-	uint32_t members; /* that are dealt with in one transaction; at most OSD_MEMBERS_PORTION */
-	uint32_t candidates; /* that QUERY lists at once; at most OSD_CANDIDATES_PORTION */
-	uint32_t turn; /* such portions before other commands get their turn, where matches are
-			  returned */
-	uint64_t search_work; /* of one SEARCH; at most EXPRESSION_WORK_MAX */
-};
-#define OSD_MEMBERS_PORTION    64u
-#define OSD_CANDIDATES_PORTION 256u
-#define OSD_TURN_PORTIONS      8u
 
 struct osd_device {
 	struct engine *engine;
@@ -79,6 +64,23 @@ struct osd_device {
 	void *step_context;
 };
 
+/* How far a READ has come that takes several turns. What it has read is in Data-In. */
+struct osd_reading {
+	bool begun, restarted;
+	uint64_t sequence; /* of the modification that the object was read as */
+};
+
+/* How far COPY USER OBJECTS has come, which takes several turns where there is much to copy. */
+struct osd_copying {
+	bool begun;
+	uint64_t first;    /* of the copies */
+	uint64_t created;  /* the sequence number that made them */
+	uint32_t source;   /* the one that is copied, from 0 */
+	uint64_t offset;   /* in it */
+	uint64_t sequence; /* of the modification that it is read as; 0: none is yet */
+	bool restarted;
+};
+
 /* How far a command has come; decides the function bits of the sense data. */
 enum osd_phase {
 	OSD_PHASE_VALIDATION,
@@ -101,6 +103,7 @@ struct osd_request {
 	/* The addressed object before the command, or what a CREATE made (of several the first). */
 	struct osd_subject subject;
 	enum osd_layout layout; /* of the addressed partition */
+	bool has_page;          /* the page of a packed ID is in the CDB's address */
 	uint64_t object;        /* the CDB's object or requested ID, as the engine's; 0: none */
 	struct engine_stat
 		before;   /* the subject before the command's work; all zero for new objects */
@@ -122,10 +125,17 @@ struct osd_request {
 	struct osd_tracking tracking;
 	struct osd_member_answer answer;
 	struct osd_search_progress search; /* QUERY */
+	/* Of commands that take several turns. */
+	struct osd_moment moment;
+	struct osd_reading reading;
+	struct osd_copying copying;
+	struct engine_undo undo;
+	uint32_t turns; /* that an undo has had */
 
 	bool attempt; /* it must not wait: see osd_execute_at_once */
 	bool timestamps_bypassed;
-	bool more; /* the command wants another transaction behind this one */
+	bool more;           /* the command wants another transaction behind this one */
+	bool leaves_nothing; /* then: of this one nothing stays if a later one fails */
 	struct engine_space space_wanted; /* before one more try; bytes 0: none */
 	bool space_made;                  /* making it was tried */
 	bool partly_done; /* an earlier transaction has changed something, which stays */
@@ -433,6 +443,9 @@ int osd_read_map(struct osd_request *request);
 int osd_read_maps_and_compare(struct osd_request *request);
 int osd_check_copy(struct osd_request *request);
 int osd_copy_user_objects(struct osd_request *request);
+/* Behind the last transaction, inside none: if the copy failed between two, takes its objects away.
+ */
+void osd_copy_end(struct osd_request *request);
 int osd_check_structure_check(struct osd_request *request);
 int osd_object_structure_check(struct osd_request *request);
 int osd_check_swap(struct osd_request *request);

@@ -14,7 +14,7 @@
 
 enum {
 	BUFFER_BYTES = 64 << 10,
-	CHECKSUM_BYTES_MAX = 64 << 20, /* digested by one command */
+	CHECKSUM_BYTES_MAX = 8 << 20, /* digested by one command */
 };
 
 /*

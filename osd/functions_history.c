@@ -8,11 +8,13 @@
 #include "osd/functions.h"
 
 /*
- * The limit of one DIFF command, so that writers wait for it some hundredths of a second at most. A
- * call of engine_diff_next that finds something counts 1, one that finds nothing more.
+ * The limit of one DIFF command, as the engine counts its work; 2,048 pieces take four records
+ * each. A call takes some records by itself.
  */
-#define DIFF_WORK_MAX     256
-#define DIFF_WORK_IN_VAIN 64
+#define DIFF_LOOKS_MAX  (16u * 2048)
+#define DIFF_LOOKS_CALL 64u
+/* The records that VERSIONS reads for each version. */
+#define VERSION_RECORDS 4u
 
 static uint64_t partition_of(const struct osd_request *request)
 {
@@ -138,6 +140,7 @@ int osd_function_versions(struct osd_request *request)
 	struct engine_history history;
 	uint8_t continuation[PLACE_BYTES];
 	uint64_t from, told;
+	uint32_t looked_at = 0;
 	int result = check_present(request);
 
 	if (result != 0 || load_place(request, 0, &from, &told) != 0)
@@ -152,7 +155,8 @@ int osd_function_versions(struct osd_request *request)
 		result = size_version(request, &version);
 		if (result != 0)
 			return osd_result(request, result, 0);
-		if (!add_version(&writer, &version))
+		if (looked_at++ == request->device->portions.entries / VERSION_RECORDS ||
+		    !add_version(&writer, &version))
 			break;
 		from++;
 		told++;
@@ -296,8 +300,13 @@ int osd_function_undo(struct osd_request *request)
 		request->sense.code = SENSE_PARAMETER_VALUE_INVALID;
 		return -EINVAL;
 	}
-	result = engine_undo(request->txn, partition_of(request), request->object,
-			     (uint32_t)modifications);
+	result = engine_undo_on(request->txn, partition_of(request), request->object,
+				(uint32_t)modifications, &request->undo);
+	/* Each time that somebody else modifies the object, the count begins again. */
+	if (result == -EAGAIN) {
+		request->more = request->leaves_nothing = request->turns++ < OSD_TURNS_MAX;
+		return request->more ? 0 : osd_result(request, -EBUSY, 0);
+	}
 	return result == -ENOENT ? osd_fail_parameter(request, OSD_ITEM_MODIFICATIONS)
 				 : object_result(request, result, 0);
 }
@@ -327,6 +336,7 @@ int osd_function_log(struct osd_request *request)
 	struct osd_item_writer writer;
 	uint8_t continuation[PLACE_BYTES];
 	uint64_t below, newest;
+	uint32_t looked_at = 0;
 	int result = check_present(request);
 
 	if (result != 0 || newest_to_log(request, &below) != 0 ||
@@ -342,6 +352,8 @@ int osd_function_log(struct osd_request *request)
 		uint64_t kind = (modification.created ? OSD_LOGGED_CREATED : 0) |
 				(modification.removed ? OSD_LOGGED_REMOVED : 0);
 
+		if (looked_at++ == request->device->portions.entries)
+			break;
 		osd_item_open(&writer, OSD_ITEM_ENTRY);
 		osd_item_add_number(&writer, OSD_ITEM_SEQUENCE, modification.sequence);
 		osd_item_add_number(&writer, OSD_ITEM_TIME, modification.time_ms);
@@ -434,7 +446,7 @@ int osd_function_diff(struct osd_request *request)
 	struct osd_item_writer writer;
 	uint8_t continuation[DIFF_CURSOR_BYTES];
 	uint64_t done = 0, total = 1;
-	unsigned work = 0;
+	uint32_t calls = 0;
 	bool given, more;
 	int result = check_present(request);
 
@@ -452,8 +464,8 @@ int osd_function_diff(struct osd_request *request)
 			cursor = before;
 			break;
 		}
-		work += result == 0 ? 1 : DIFF_WORK_IN_VAIN;
-	} while ((result == 0 || result == -EAGAIN) && work < DIFF_WORK_MAX);
+	} while ((result == 0 || result == -EAGAIN) &&
+		 cursor.looks + ++calls * DIFF_LOOKS_CALL < DIFF_LOOKS_MAX);
 	if (result != 0 && result != -EAGAIN && result != -ENOENT)
 		return osd_result(request, result, 0);
 	more = result != -ENOENT;

@@ -13,7 +13,12 @@
 #include "engine/engine.h"
 
 /* SCSI status codes that a command ends with. */
-enum { SCSI_STATUS_GOOD = 0x00, SCSI_STATUS_CHECK_CONDITION = 0x02, SCSI_STATUS_BUSY = 0x08 };
+enum {
+	SCSI_STATUS_GOOD = 0x00,
+	SCSI_STATUS_CHECK_CONDITION = 0x02,
+	SCSI_STATUS_BUSY = 0x08,
+	SCSI_STATUS_TASK_ABORTED = 0x40,
+};
 
 #define OSD_SENSE_BYTES_MAX 250
 
@@ -91,6 +96,13 @@ struct osd_command {
 	 * partition. NULL: not known.
 	 */
 	const char *initiator;
+
+	/*
+	 * Has its initiator aborted the command? Asked between two turns of a long one, on the
+	 * thread that executes it: then it ends there, with TASK ABORTED. NULL: it is not asked.
+	 */
+	bool (*is_aborted)(void *context);
+	void *abort_context;
 
 	/* Results. */
 	uint8_t status;

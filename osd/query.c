@@ -317,76 +317,45 @@ static bool is_in_history(const struct criterion *criterion)
 		 criterion->number == OSD_INFORMATION_PARTITION_ID);
 }
 
-/*
- * Can the moment still be seen? Its number may stand for another one now, or history may have been
- * given up.
- */
-static bool is_reachable(const struct osd_request *request)
-{
-	const struct osd_search_progress *progress = &request->search;
-	struct engine_moment moment = { ENGINE_AT_VERSION, progress->view };
-	uint64_t bound;
-
-	return progress->whole || progress->view == 0 ||
-	       (engine_moment_resolve(request->txn, progress->partition, moment, &bound) == 0 &&
-		bound == progress->bound);
-}
-
-/* The command no longer needs its moment, or can no longer see it. */
-static void end_view(struct osd_request *request)
-{
-	struct osd_search_progress *progress = &request->search;
-
-	if (progress->view != 0)
-		engine_view_release(request->txn, progress->partition, progress->view,
-				    progress->bound);
-	progress->view = 0;
-}
-
-void osd_query_end(struct osd_request *request)
-{
-	/* If there is no memory for it, the number ends as all do that nobody uses. */
-	if (request->search.view == 0 ||
-	    engine_begin(request->device->engine, ENGINE_READ, &request->txn) != 0)
-		return;
-	end_view(request);
-	engine_abort(request->txn);
-}
-
-/* Chooses one transaction, or several that look at one moment. */
+/* How a search can be done in turns, if it has to be. */
 static void begin_search(struct search *search)
 {
 	struct osd_request *request = search->request;
 	struct osd_search_progress *progress = &request->search;
 	const struct osd_subject *subject = &request->subject;
+	bool in_history = true;
 
 	progress->begun = true;
-	/* With sets it is one transaction, like every command that changes something. */
-	progress->whole = subject->stat.members <= (uint64_t)request->device->portions.turn *
-							   request->device->portions.candidates ||
-			  request->mode != ENGINE_READ;
-	for (size_t i = 0; i < search->query.count; i++)
-		progress->whole |= !is_in_history(&search->query.criteria[i]);
-	/* The past does not change. */
-	if (progress->whole || subject->address.version != 0 || subject->address.ago != 0)
+	progress->kind = OSD_SEARCHES_WHOLE;
+	if (subject->stat.members <=
+	    (uint64_t)request->device->portions.turn * request->device->portions.candidates)
 		return;
-	progress->partition = subject->address.partition;
-	if (!osd_has(request->device, ENGINE_HAS_VERSIONS) ||
-	    engine_view_hold(request->txn, progress->partition, &progress->view,
-			     &progress->bound) != 0)
-		progress->view = 0;
-	/* Where no history is kept, one transaction has to do. */
-	progress->whole = progress->view == 0 || !is_reachable(request);
-	if (progress->whole)
-		end_view(request);
+	for (size_t i = 0; i < search->query.count; i++)
+		in_history &= is_in_history(&search->query.criteria[i]);
+	if (subject->address.version != 0 || subject->address.ago != 0)
+		progress->kind = OSD_SEARCHES_PAST;
+	else if (in_history && osd_moment_hold(request, subject->address.partition))
+		progress->kind = OSD_SEARCHES_MOMENT;
+	else if (subject->stat.members > request->device->portions.objects)
+		progress->kind = OSD_SEARCHES_PRESENT;
 }
 
-/* Begins again, in a transaction of its own. */
-static void search_whole(struct osd_request *request)
+/* Begins again, without the moment that can't be seen any more. */
+static void search_again(struct osd_request *request)
 {
-	end_view(request);
-	request->search = (struct osd_search_progress){ .begun = true, .whole = true };
+	struct osd_search_progress *progress = &request->search;
+	bool few = request->subject.stat.members <= request->device->portions.objects;
+
+	osd_moment_release(request);
+	*progress = (struct osd_search_progress){ .begun = true,
+						  .kind = few ? OSD_SEARCHES_WHOLE
+							      : OSD_SEARCHES_PRESENT };
 	request->command->data_in_length = 0;
+}
+
+static bool has_lost_its_moment(const struct osd_request *request)
+{
+	return request->search.kind == OSD_SEARCHES_MOMENT && !osd_moment_is_there(request);
 }
 
 /* A turn of the search; request->more: there is another one. */
@@ -397,14 +366,16 @@ static int search_on(struct search *search)
 	int result;
 
 	search->from = request->subject.address;
-	if (!progress->whole && progress->view != 0)
-		search->from.version = progress->view;
+	if (progress->kind == OSD_SEARCHES_MOMENT)
+		search->from.version = request->moment.view;
 	search->found = progress->found;
-	result = look_at_members(search,
-				 progress->whole ? UINT64_MAX : request->device->portions.turn,
-				 &progress->next);
+	result = look_at_members(
+		search,
+		progress->kind == OSD_SEARCHES_WHOLE ? UINT64_MAX : request->device->portions.turn,
+		&progress->next);
 	progress->found = search->found;
 	request->more = result == 0 && progress->next != 0;
+	request->leaves_nothing = request->more;
 	return result;
 }
 
@@ -414,19 +385,19 @@ static int return_matches(struct search *search)
 
 	if (!request->search.begun)
 		begin_search(search);
-	if (!is_reachable(request))
-		search_whole(request);
+	if (has_lost_its_moment(request))
+		search_again(request);
 	if (search_on(search) != 0) {
-		end_view(request);
+		osd_moment_release(request);
 		return -EINVAL;
 	}
-	if (!is_reachable(request)) {
-		search_whole(request);
+	if (has_lost_its_moment(request)) {
+		search_again(request);
 		if (search_on(search) != 0)
 			return -EINVAL;
 	}
 	if (!request->more) {
-		end_view(request);
+		osd_moment_release(request);
 		finish_answer(search);
 	}
 	return 0;

@@ -179,7 +179,7 @@ void osd_finish(struct osd_request *request)
 
 	if (request->failed)
 		command->data_in_length = 0;
-	if (command->status == SCSI_STATUS_BUSY)
+	if (command->status == SCSI_STATUS_BUSY || command->status == SCSI_STATUS_TASK_ABORTED)
 		return;
 	if (sense->key == SENSE_NO_SENSE) {
 		command->status = SCSI_STATUS_GOOD;

@@ -45,7 +45,11 @@ int osd_device_create(struct engine *engine, const uint8_t uuid[16],
 	created->portions = (struct osd_portions){ .members = OSD_MEMBERS_PORTION,
 						   .candidates = OSD_CANDIDATES_PORTION,
 						   .turn = OSD_TURN_PORTIONS,
-						   .search_work = EXPRESSION_WORK_MAX };
+						   .search_work = EXPRESSION_WORK_MAX,
+						   .pages = OSD_PAGES_PORTION,
+						   .entries = OSD_ENTRIES_PORTION,
+						   .objects = OSD_WHOLE_MEMBERS_MAX,
+						   .written = OSD_WRITTEN_MAX };
 	osd_trackers_init(&created->trackers);
 	osd_listings_init(&created->listings);
 	osd_background_init(&created->background);
@@ -363,7 +367,7 @@ static bool is_to_be_stable(const struct osd_request *request)
 /* Has an earlier transaction done some of the command's work? */
 static bool is_begun(const struct osd_request *request)
 {
-	return request->tracking.partition != 0 || request->search.begun;
+	return request->tracking.partition != 0 || request->search.begun || request->copying.begun;
 }
 
 /*
@@ -388,7 +392,7 @@ bool osd_run_once(struct osd_request *request)
 	int result;
 
 	do {
-		request->more = false;
+		request->more = request->leaves_nothing = false;
 		request->attribute_visits = 0;
 		request->phase = is_begun(request) ? OSD_PHASE_COMMAND : OSD_PHASE_VALIDATION;
 		if (begin(request, request->mode) != 0)
@@ -410,9 +414,21 @@ bool osd_run_once(struct osd_request *request)
 		request->phase = consists_of_sets(request) ? OSD_PHASE_SETS : OSD_PHASE_COMMAND;
 		osd_result(request, result, 0);
 	}
-	if (result == 0 && request->more && mode != ENGINE_READ)
+	if (result == 0 && request->more && mode != ENGINE_READ && !request->leaves_nothing)
 		request->partly_done = true;
 	return result == 0;
+}
+
+/* Between two turns. What earlier ones have done to a tracking collection stays. */
+static bool is_aborted(struct osd_request *request)
+{
+	struct osd_command *command = request->command;
+
+	if (!command->is_aborted || !command->is_aborted(command->abort_context))
+		return false;
+	request->failed = true;
+	command->status = SCSI_STATUS_TASK_ABORTED;
+	return true;
 }
 
 static void run(struct osd_request *request)
@@ -422,9 +438,11 @@ static void run(struct osd_request *request)
 	read_statistics(request);
 	request->mode = osd_transaction_mode(request);
 	osd_security_sum_ahead(request);
-	while (osd_run_once(request) && request->more && !osd_background_take(request))
+	while (osd_run_once(request) && request->more && !osd_background_take(request) &&
+	       !is_aborted(request))
 		;
-	osd_query_end(request);
+	osd_moment_end(request);
+	osd_copy_end(request);
 }
 
 /* ---- unit attentions ---- */
@@ -526,7 +544,7 @@ static void answer(struct osd_request *request)
 		osd_security_sign_data(request);
 	}
 	osd_finish(request);
-	if (command->status != SCSI_STATUS_BUSY) {
+	if (command->status != SCSI_STATUS_BUSY && command->status != SCSI_STATUS_TASK_ABORTED) {
 		osd_damage_settle(request);
 		osd_security_sign_sense(request);
 	}

@@ -370,7 +370,8 @@ static int read_object_id(struct osd_request *request, struct engine_address *ad
 		address->version = id.version;
 		address->ago = id.ago;
 	}
-	if (id.page == 0)
+	/* An earlier transaction of the command may have done what follows. */
+	if (id.page == 0 || request->has_page)
 		return 0;
 	/* A first page is part of an address, so only commands that have one take it. */
 	first = (uint64_t)id.page * engine_page_bytes(request->device->engine);
@@ -382,6 +383,7 @@ static int read_object_id(struct osd_request *request, struct engine_address *ad
 	    !pieces_fit(request, cdb->address + first))
 		return osd_fail_field(request, osd_address_field(request));
 	cdb->address += first;
+	request->has_page = true;
 	return 0;
 }
 

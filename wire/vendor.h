@@ -126,6 +126,16 @@ enum { OSD_LOGGED_CREATED = 1, OSD_LOGGED_REMOVED = 2 };
 #define OSD_VERSION_NAME_MAX            63
 #define OSD_MODIFICATIONS_MAX           65536 /* of UNDO */
 
+/*
+ * What one command may be about, since all others wait for it: more is refused. Bytes that a WRITE
+ * may have wherever it begins, objects that a CREATE makes, members that a command changes or asks
+ * as a whole.
+ */
+#define OSD_WRITE_BYTES_MAX    (8u << 20)
+#define OSD_CREATE_OBJECTS_MAX 2048u
+#define OSD_WHOLE_MEMBERS_MAX  2048u
+#define OSD_SOURCE_MEMBERS_MAX 131072u /* of a source of CREATE USER TRACKING COLLECTION */
+
 /* Head of a result: bytes behind it 4, reserved 4. The items follow. */
 #define OSD_RESULT_HEAD_BYTES 8
 

@@ -4,14 +4,35 @@
 #include <stdio.h>
 
 #include "client/ctl/ctl.h"
+#include "wire/vendor.h"
+
+/* Creates `count` objects with one command, and prints them or adds them to `created`. */
+static int create_some(struct ctl *ctl, struct osd_client_address address, uint32_t count,
+		       json_t *created)
+{
+	struct osd_client_error error;
+	char text[OSD_CLIENT_ADDRESS_TEXT];
+	uint64_t first, step;
+
+	if (osd_client_create(ctl->client, address.partition, address.object, (uint16_t)count,
+			      &first, &step, &error) < 0)
+		return ctl_fail_command(ctl, &error);
+	for (uint32_t i = 0; i < count; i++) {
+		address.object = first + i * step;
+		osd_client_format_address(address, text);
+		if (created)
+			json_array_append_new(created, json_pack("{s:s,s:o}", "address", text, "id",
+								 ctl_json_id(address.object)));
+		else
+			puts(text);
+	}
+	return CTL_OK;
+}
 
 int verb_create(struct ctl *ctl)
 {
 	struct osd_client_address address;
-	struct osd_client_error error;
-	char text[OSD_CLIENT_ADDRESS_TEXT];
 	json_t *created;
-	uint64_t first, step;
 	int code = ctl_address(ctl, 0, &address);
 
 	code = ctl_present(ctl, code, address);
@@ -28,18 +49,15 @@ int verb_create(struct ctl *ctl)
 	code = ctl_connect(ctl);
 	if (code != CTL_OK)
 		return code;
-	if (osd_client_create(ctl->client, address.partition, address.object,
-			      (uint16_t)ctl->options->count, &first, &step, &error) < 0)
-		return ctl_fail_command(ctl, &error);
 	created = ctl->options->json ? json_array() : NULL;
-	for (uint32_t i = 0; i < ctl->options->count; i++) {
-		address.object = first + i * step;
-		osd_client_format_address(address, text);
-		if (created)
-			json_array_append_new(created, json_pack("{s:s,s:o}", "address", text, "id",
-								 ctl_json_id(address.object)));
-		else
-			puts(text);
+	for (uint32_t left = ctl->options->count, count; code == CTL_OK && left > 0;
+	     left -= count) {
+		count = left < OSD_CREATE_OBJECTS_MAX ? left : OSD_CREATE_OBJECTS_MAX;
+		code = create_some(ctl, address, count, created);
+	}
+	if (code != CTL_OK) {
+		json_decref(created);
+		return code;
 	}
 	return created ? ctl_print_json(stdout, created) : ctl_end_output(ctl);
 }

@@ -107,6 +107,11 @@ static bool is_aborted(struct scsi_cmd *cmd)
 	return __atomic_load_n(&cmd->mreq, __ATOMIC_ACQUIRE) != NULL;
 }
 
+bool io_threads_is_aborted(struct scsi_cmd *cmd)
+{
+	return is_aborted(cmd);
+}
+
 static void end_aborted(struct scsi_cmd *cmd)
 {
 	scsi_set_in_resid_by_actual(cmd, 0);

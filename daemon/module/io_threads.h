@@ -77,6 +77,9 @@ struct task_choice {
 	uint64_t tag;     /* iSCSI's Initiator Task Tag */
 };
 
+/* Has an initiator aborted a command that has begun? On the thread that executes it. */
+bool io_threads_is_aborted(struct scsi_cmd *cmd);
+
 /* Called with the session of each command that was found. */
 typedef void task_found(void *context, uint64_t nexus);
 

@@ -36,6 +36,11 @@ static void arrives(struct unit *unit, const struct scsi_cmd *cmd, bool is_first
 		osd_forget_sessions(unit->state, is_logged_in, cmd->dev->tgt);
 }
 
+static bool is_aborted(void *cmd)
+{
+	return io_threads_is_aborted(cmd);
+}
+
 /* tgtd's command as the OSD layer's. Leaves the results as they are, which are long. */
 static void take_command(struct scsi_cmd *cmd, struct osd_command *command)
 {
@@ -46,6 +51,8 @@ static void take_command(struct scsi_cmd *cmd, struct osd_command *command)
 	command->cdb_length = (size_t)cmd->scb_len;
 	command->nexus = nexus_of(cmd);
 	command->initiator = nexus_initiator(cmd);
+	command->is_aborted = is_aborted;
+	command->abort_context = cmd;
 	command->data_out = writes ? scsi_get_out_buffer(cmd) : NULL;
 	command->data_out_length = writes ? scsi_get_out_length(cmd) : 0;
 	command->data_in = reads ? scsi_get_in_buffer(cmd) : NULL;

@@ -443,6 +443,7 @@ int engine_diff_next(struct engine_txn *txn, uint64_t partition, struct engine_m
 	}
 	close_side(&diff.from);
 	close_side(&diff.to);
+	cursor->looks += LOOKS_MAX - diff.looks;
 	if (result == -ENOENT)
 		cursor->state = ENGINE_DIFF_DONE;
 	return result > 0 ? 0 : result == 0 ? -EAGAIN : result;

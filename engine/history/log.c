@@ -3,6 +3,8 @@
  * The modifications of one object, newest first. Each left an onode (or a tombstone), so going from
  * one to the one before is one look-up, whatever else was done meanwhile.
  */
+#include <errno.h>
+
 #include "common/bytes.h"
 #include "engine/history/moments.h"
 #include "engine/history/times.h"
@@ -122,10 +124,42 @@ int engine_log_next(struct engine_txn *txn, uint64_t partition, uint64_t object,
 	return result;
 }
 
-int moment_ago(struct engine_txn *txn, uint64_t partition, uint64_t object, uint32_t modifications,
-	       uint64_t *bound)
+/* Where `undo` was when the object has not been modified since, otherwise at the beginning. */
+static int resume(const struct walk *walk, struct engine_undo *undo)
 {
-	struct engine_modification modification;
+	struct engine_modification newest;
+	int result = find(walk, &newest);
+
+	if (result || (undo->counted && newest.sequence == undo->newest))
+		return result;
+	*undo = (struct engine_undo){ .newest = newest.sequence, .bound = RECORD_NEWEST };
+	return 0;
+}
+
+/* Counts from undo->bound on. */
+static int count_back(struct walk *walk, uint32_t modifications, struct engine_undo *undo)
+{
+	int result = 0;
+
+	walk->bound = undo->bound;
+	for (uint32_t done = 0; !result && undo->counted < modifications; done++) {
+		struct engine_modification modification;
+
+		if (done == ENGINE_AGO_AT_ONCE)
+			return -EAGAIN;
+		result = find(walk, &modification);
+		if (result)
+			break;
+		undo->bound = walk->bound = modification.sequence - 1;
+		undo->counted++;
+		result = reaches(walk);
+	}
+	return result;
+}
+
+int moment_count_back(struct engine_txn *txn, uint64_t partition, uint64_t object,
+		      uint32_t modifications, struct engine_undo *undo)
+{
 	struct walk walk;
 	int result;
 
@@ -134,14 +168,21 @@ int moment_ago(struct engine_txn *txn, uint64_t partition, uint64_t object, uint
 	result = begin(&walk, txn, partition, object);
 	if (result)
 		return result;
-	for (uint32_t done = 0; !result && done < modifications; done++) {
-		result = find(&walk, &modification);
-		if (result)
-			break;
-		walk.bound = modification.sequence - 1;
-		result = reaches(&walk);
-	}
-	*bound = walk.bound;
+	result = resume(&walk, undo);
+	if (!result)
+		result = count_back(&walk, modifications, undo);
 	end(&walk);
+	return result;
+}
+
+int moment_ago(struct engine_txn *txn, uint64_t partition, uint64_t object, uint32_t modifications,
+	       uint64_t *bound)
+{
+	struct engine_undo undo = { 0 };
+	int result = modifications > ENGINE_AGO_AT_ONCE
+			     ? -E2BIG
+			     : moment_count_back(txn, partition, object, modifications, &undo);
+
+	*bound = undo.bound;
 	return result;
 }

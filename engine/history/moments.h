@@ -25,9 +25,13 @@ int moment_of_view(struct engine_txn *txn, uint64_t id, uint32_t version, uint64
 
 /*
  * The bound before the newest `modifications` ones of an object (log.c). -ENOENT: there are fewer
- * to be reached; -E2BIG.
+ * to be reached; -E2BIG: that is more than ENGINE_AGO_AT_ONCE.
  */
 int moment_ago(struct engine_txn *txn, uint64_t partition, uint64_t object, uint32_t modifications,
 	       uint64_t *bound);
+
+/* The same as far as one transaction counts, from what `undo` has on; -EAGAIN: not to the end. */
+int moment_count_back(struct engine_txn *txn, uint64_t partition, uint64_t object,
+		      uint32_t modifications, struct engine_undo *undo);
 
 #endif

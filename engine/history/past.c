@@ -15,8 +15,8 @@
  * it: worth it for so little that it takes no time.
  */
 #define PIECES_PUT_AGAIN 64
-/* 64 MiB in pages of 4 KiB, which takes about a second: everybody waits for it. */
-#define PIECES_PUT_MAX 16384
+/* Everybody waits for it: four records for each piece that was there then. */
+#define PIECES_PUT_MAX 4096
 
 /* From here on opening warns that sequence numbers come to an end. */
 #define SEQUENCES_WARNED_AT (RECORD_NEWEST / 10 * 9)

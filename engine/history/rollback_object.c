@@ -382,12 +382,21 @@ int engine_rollback_object(struct engine_txn *txn, uint64_t id, uint64_t object,
 
 int engine_undo(struct engine_txn *txn, uint64_t id, uint64_t object, uint32_t modifications)
 {
+	struct engine_undo undo = { 0 };
+
+	return modifications > ENGINE_AGO_AT_ONCE
+		       ? -E2BIG
+		       : engine_undo_on(txn, id, object, modifications, &undo);
+}
+
+int engine_undo_on(struct engine_txn *txn, uint64_t id, uint64_t object, uint32_t modifications,
+		   struct engine_undo *undo)
+{
 	struct engine_address address = { .partition = id, .object = object };
-	uint64_t bound = 0;
 	int result = check_writable(txn, id);
 
 	if (!result)
-		result = modifications ? moment_ago(txn, id, object, modifications, &bound)
+		result = modifications ? moment_count_back(txn, id, object, modifications, undo)
 				       : -EINVAL;
-	return result ? result : restore(txn, address, bound);
+	return result ? result : restore(txn, address, undo->bound);
 }

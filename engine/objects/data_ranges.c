@@ -82,14 +82,13 @@ static int clear_range(struct target *target, uint64_t offset, uint64_t end)
 	}
 	if (from && first == last)
 		return zero_part(target, (uint32_t)first, from, to);
-	if (from) {
+	/* First, since pieces that are put on both sides of it would make it look at all between.
+	 */
+	result = data_void(target, first + (from != 0), last);
+	if (!result && from)
 		result = zero_part(target, (uint32_t)first, from, (uint32_t)page_bytes);
-		first++;
-	}
 	if (!result && to)
 		result = zero_part(target, (uint32_t)last, 0, to);
-	if (!result)
-		result = data_void(target, first, last);
 	return result ? result : data_limit_extents(target);
 }
 
@@ -203,6 +202,17 @@ static uint64_t next_concerned(const struct punch *punch, uint64_t piece)
 	return next;
 }
 
+/* Whether what is behind the hole is more than one transaction moves. */
+static bool is_too_much(const struct punch *punch)
+{
+	const struct extents *extents = &punch->target->onode->extents;
+	uint64_t page_bytes = punch->target->txn->engine->page_bytes;
+	uint64_t first = (punch->offset + punch->distance) / page_bytes;
+	uint64_t live = extents_count_from(extents, first);
+
+	return punch->offset + punch->distance < punch->size && live > ENGINE_PIECES_MOVED_MAX;
+}
+
 /*
  * Moves what is behind the hole down, piece by piece; each is made of old pieces that are not
  * behind it.
@@ -237,6 +247,8 @@ int engine_object_punch(struct engine_object *object, uint64_t offset, uint64_t 
 	punch.distance = min_u64(length, punch.size - offset);
 	if (punch.distance == 0)
 		return 0;
+	if (is_too_much(&punch))
+		return -E2BIG;
 	result = data_change(punch.target);
 	if (result)
 		return result;

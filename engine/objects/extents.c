@@ -131,6 +131,18 @@ uint32_t extents_next_piece(const struct extents *extents, uint64_t piece)
 	return (uint32_t)max_u64(extents->list[index].first, piece);
 }
 
+uint64_t extents_count_from(const struct extents *extents, uint64_t piece)
+{
+	uint64_t count = 0;
+
+	for (uint32_t index = position(extents, piece); index < extents->count; index++) {
+		const struct extent *extent = &extents->list[index];
+
+		count += end_of(extent) - max_u64(extent->first, piece);
+	}
+	return count;
+}
+
 void extents_add(struct extents *extents, uint32_t piece, uint64_t void_sequence)
 {
 	uint32_t index = position(extents, piece);

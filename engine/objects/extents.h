@@ -58,6 +58,9 @@ const struct extent *extents_find(const struct extents *extents, uint32_t piece)
 /* The first piece >= `piece` in an extent, or EXTENTS_NO_PIECE. */
 uint32_t extents_next_piece(const struct extents *extents, uint64_t piece);
 
+/* How many pieces >= `piece` are in extents. */
+uint64_t extents_count_from(const struct extents *extents, uint64_t piece);
+
 /*
  * Notes that `piece` was put by transaction `now` (> void_sequence). Needs space for one extent.
  * Extents that touch become one where the rules above allow it.

@@ -207,44 +207,49 @@ int engine_object_compare(struct engine_object *first, struct engine_object *sec
 
 /* ---- copies ---- */
 
+/* Copies the run from *offset on. */
 static int copy_run(struct engine_object *from, struct engine_object *to,
-		    const struct engine_extent *run)
+		    const struct engine_extent *run, uint64_t *offset, uint32_t *budget)
 {
 	struct engine_txn *txn = from->txn;
 	uint32_t page_bytes = txn->engine->page_bytes;
-	uint64_t offset = run->offset, end = run->offset + run->length, got;
+	uint64_t end = run->offset + run->length, got;
 	int result = 0;
 
-	while (!result && offset < end) {
+	while (!result && *offset < end) {
 		/* Not used by reads and writes of whole pages, and of the last one. */
 		uint8_t *page = txn_page(txn, TXN_OTHER_PIECE);
 
-		result = engine_object_read(from, offset, page, min_u64(page_bytes, end - offset),
+		if (!spend(budget))
+			return -EAGAIN;
+		result = engine_object_read(from, *offset, page, min_u64(page_bytes, end - *offset),
 					    &got);
 		if (!result)
-			result = engine_object_write(to, offset, page, got);
-		offset += page_bytes;
+			result = engine_object_write(to, *offset, page, got);
+		if (!result)
+			*offset += got;
 	}
 	return result;
 }
 
-int engine_object_copy_data(struct engine_object *from, struct engine_object *to)
+int engine_object_copy_data(struct engine_object *from, struct engine_object *to, uint64_t *offset,
+			    uint32_t *budget)
 {
-	struct engine_extent run = { ENGINE_EXTENT_HOLE, 0, 0 };
 	struct engine_stat stat;
 	int result = engine_object_stat(from, &stat);
 
-	if (result)
-		return result;
-	result = engine_object_truncate(to, 0);
+	if (!result && *offset == 0)
+		result = engine_object_truncate(to, 0);
 	while (!result) {
-		uint32_t budget = UINT32_MAX;
+		struct engine_extent run;
 
-		result = engine_object_map(from, run.offset + run.length, false, &budget, &run);
+		result = engine_object_map(from, *offset, false, budget, &run);
 		if (!result && run.kind == ENGINE_EXTENT_DATA)
-			result = copy_run(from, to, &run);
+			result = copy_run(from, to, &run, offset, budget);
 		else if (!result && run.kind == ENGINE_EXTENT_DAMAGED)
 			result = -EBADMSG;
+		else if (!result)
+			*offset = run.offset + run.length;
 	}
 	return result == -ENOENT ? engine_object_truncate(to, stat.length) : result;
 }

@@ -15,7 +15,8 @@
 #include "tests/client/local_target.h"
 
 #define PARTITION UINT64_C(0x10000)
-enum { OBJECTS = 6000 };
+/* Made by several commands. */
+enum { OBJECTS = 6000, PARTS = 3 };
 
 struct fixture {
 	struct local_target target;
@@ -30,8 +31,15 @@ static int setup(void **state)
 	local_target_serve(&f->target, 64 << 20);
 	f->client = f->target.client;
 	assert_int_equal(osd_client_create_partition(f->client, PARTITION, -1, NULL, NULL), 0);
-	assert_int_equal(osd_client_create(f->client, PARTITION, 0, OBJECTS, &f->first, NULL, NULL),
-			 0);
+	for (unsigned part = 0; part < PARTS; part++) {
+		uint64_t first;
+
+		assert_int_equal(osd_client_create(f->client, PARTITION, 0, OBJECTS / PARTS, &first,
+						   NULL, NULL),
+				 0);
+		if (part == 0)
+			f->first = first;
+	}
 	*state = f;
 	return 0;
 }
@@ -133,7 +141,7 @@ static uint64_t collect_all(struct fixture *f)
 	uint8_t value[8];
 	struct osd_client_value set = { OSD_USER_OBJECT_COLLECTIONS, 1, value, 8 };
 	struct osd_request request = {
-		.cdb = { .action = OSD_CREATE, .partition = PARTITION, .objects = OBJECTS },
+		.cdb = { .action = OSD_CREATE, .partition = PARTITION, .objects = OBJECTS / PARTS },
 		.sets = &set,
 		.set_count = 1
 	};
@@ -141,7 +149,8 @@ static uint64_t collect_all(struct fixture *f)
 	assert_int_equal(osd_client_create_collection(f->client, PARTITION, 0, &collection, NULL),
 			 0);
 	put_be64(value, collection);
-	assert_int_equal(osd_client_run(f->client, &request), 0);
+	for (unsigned part = 0; part < PARTS; part++)
+		assert_int_equal(osd_client_run(f->client, &request), 0);
 	first = collection + 1;
 	assert_int_equal(list(f, collection).first, first);
 	return collection;
@@ -188,6 +197,17 @@ static void test_members_are_removed_through_a_tracking_collection(void **state)
 	assert_int_equal(list(f, collection).count, 0);
 }
 
+/* More than the target removes with one command. */
+static void test_members_of_a_large_collection_are_removed(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t collection = collect_all(f);
+
+	assert_int_equal(osd_client_remove_members(f->client, at(collection), NULL), 0);
+	assert_int_equal(list(f, collection).count, 0);
+	assert_int_equal(list(f, 0).count, 1);
+}
+
 static void test_criteria_that_do_not_fit_are_told(void **state)
 {
 	struct fixture *f = *state;
@@ -226,6 +246,8 @@ int main(void)
 			test_queries_return_more_matches_than_they_have_room_for, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			test_members_are_removed_through_a_tracking_collection, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_members_of_a_large_collection_are_removed,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(test_criteria_that_do_not_fit_are_told, setup,
 						teardown),
 	};

@@ -19,7 +19,7 @@
 
 #define PARTITION 0x10000
 #define OBJECT    0x10000
-#define LENGTH    (UINT64_C(65) << 20) /* a command digests 64 MiB at most */
+#define LENGTH    (UINT64_C(9) << 20) /* a command digests 8 MiB at most */
 
 struct scene {
 	struct local_target target;

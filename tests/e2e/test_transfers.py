@@ -76,7 +76,7 @@ class Bursts(OneDaemonTest):
 
     def test_unsolicited_data_where_the_target_allows_it(self):
         """muninnd leaves InitialR2T to tgtd, whose value is Yes; an administrator may change it."""
-        daemon = self.daemon(size="64M").start()
+        daemon = self.daemon(size="8M").start()
         daemon.tgtadm("--mode", "target", "--op", "update", "--tid", "1", "--name", "InitialR2T", "--value", "No")
         self.shared, shared = daemon, self.shared
         try:

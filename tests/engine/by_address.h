@@ -193,12 +193,14 @@ static inline int engine_copy_data(struct engine_txn *txn, struct engine_address
 				   struct engine_address to)
 {
 	struct engine_object *source, *copy = NULL;
+	uint64_t offset = 0;
+	uint32_t budget = UINT32_MAX;
 	int result = engine_open_object(txn, from, &source);
 
 	if (!result)
 		result = engine_open_object(txn, to, &copy);
 	if (!result)
-		result = engine_object_copy_data(source, copy);
+		result = engine_object_copy_data(source, copy, &offset, &budget);
 	engine_close_object(source);
 	engine_close_object(copy);
 	return result;

@@ -166,6 +166,10 @@ IN_FRONT(ENGINE_HAS_ROLLBACK | at(to), int, engine_rollback_object,
 IN_FRONT(ENGINE_HAS_ROLLBACK, int, engine_undo,
 	 (struct engine_txn *txn, uint64_t partition, uint64_t object, uint32_t modifications),
 	 (txn, partition, object, modifications))
+IN_FRONT(ENGINE_HAS_ROLLBACK, int, engine_undo_on,
+	 (struct engine_txn *txn, uint64_t partition, uint64_t object, uint32_t modifications,
+	  struct engine_undo *undo),
+	 (txn, partition, object, modifications, undo))
 IN_FRONT(ENGINE_HAS_ROLLBACK, bool, engine_space_wanted,
 	 (const struct engine_txn *txn, struct engine_space *wanted), (txn, wanted))
 IN_FRONT(ENGINE_HAS_ROLLBACK, int, engine_make_space,

@@ -13,6 +13,7 @@
 #include "common/bytes.h"
 #include "common/log.h"
 #include "nand/faults.h"
+#include "osd/execute.h"
 #include "tests/osd/unit.h"
 
 #define PAGE 4096
@@ -383,6 +384,8 @@ static void make_damaged_objects(struct unit *unit)
 	struct nand_faults faults = nand_faults_default();
 	struct error_text error = { "" };
 
+	/* One command checks all. */
+	unit->device->portions.pages = 1 << 16;
 	log_configure(no_log, LOG_LEVEL_ERROR);
 	for (uint64_t i = 0; i < 24; i++) {
 		if (i > 0)

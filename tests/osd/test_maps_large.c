@@ -15,11 +15,14 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "osd/portions.h"
 #include "tests/osd/unit.h"
 
 #define PAGE      1024u
-#define LIMIT     65536u /* pages that one command reads */
+#define LIMIT     OSD_PAGES_PORTION /* that one command reads */
 #define BIG_PAGES (LIMIT + 700u)
+/* More than one command checks. */
+#define OBJECTS   (OSD_ENTRIES_PORTION + 100u)
 #define BIG_BYTES ((uint64_t)BIG_PAGES * PAGE)
 /* A hole in the big object, which costs no reading. */
 #define HOLE_PAGE  1000u
@@ -29,7 +32,7 @@
 
 static void write_range(struct unit *unit, uint64_t object, uint64_t first, uint64_t count)
 {
-	const uint64_t batch = 4096;
+	const uint64_t batch = 1024;
 	uint8_t *data = malloc(batch * PAGE);
 
 	memset(data, 'm', batch * PAGE);
@@ -112,7 +115,7 @@ static void test_a_map_ends_where_the_command_has_read_enough_and_goes_on_there(
 	struct osd_map_entry entries[8];
 
 	call_run(unit, &call);
-	shows_good(unit, READ_MAP, "more than 65,536 pages: the rest is a range of type 0000");
+	shows_good(unit, READ_MAP, "more than 2,048 pages: the rest is a range of type 0000");
 	assert_int_equal(entries_of(unit, entries, 8), 4);
 	expect_entry(&entries[0], OSD_MAP_DATA, 0, HOLE_PAGE * PAGE);
 	expect_entry(&entries[1], OSD_MAP_HOLE, HOLE_PAGE * PAGE, (HOLE_PAGE + HOLE_PAGES) * PAGE);
@@ -227,7 +230,7 @@ static void test_a_check_of_an_object_goes_on_at_a_byte_address(void **state)
 	struct osd_check_head head = check(unit, O, 0);
 
 	shows_good(unit, OBJECT_STRUCTURE_CHECK,
-		   "an object of more than 65,536 pages: where to go on in it");
+		   "an object of more than 2,048 pages: where to go on in it");
 	assert_int_equal(head.pages, LIMIT);
 	assert_int_equal(head.continuation, REACHED);
 	head = check(unit, O, head.continuation);
@@ -284,7 +287,7 @@ static void test_a_check_of_a_partition_leaves_large_objects_out_by_name(void **
 	}
 	assert_int_equal(check_partition(unit, left, &left_count), 7);
 	shows_good(unit, OBJECT_STRUCTURE_CHECK,
-		   "an object of more than 65,536 pages in a partition is named, type 0000");
+		   "an object of more than 2,048 pages in a partition is named, type 0000");
 	assert_int_equal(left_count, 1);
 	assert_int_equal(left[0], O);
 }
@@ -297,10 +300,10 @@ static void test_a_check_of_a_partition_stops_before_an_object_it_can_t_finish(v
 	size_t left_count;
 
 	/* Three that together are more than a command reads. */
-	truncate_object(unit, O, (uint64_t)30000 * PAGE);
+	truncate_object(unit, O, (uint64_t)(LIMIT * 9 / 20) * PAGE);
 	for (uint64_t i = 1; i <= 2; i++) {
 		unit_create(unit, P, O + i);
-		write_range(unit, O + i, 0, 30000);
+		write_range(unit, O + i, 0, LIMIT * 9 / 20);
 	}
 	head = check(unit, 0, 0);
 	assert_int_equal(head.continuation, O + 2);
@@ -318,18 +321,18 @@ static void test_a_check_of_a_partition_looks_at_so_many_objects(void **state)
 	truncate_object(unit, O, 0);
 	for (unsigned i = 0; i < 2; i++) {
 		call = call_of(OSD_CREATE, P, 0);
-		call.cdb.objects = 33000;
+		call.cdb.objects = OBJECTS / 2;
 		call_run(unit, &call);
 		expect_good(unit);
 	}
 	head = check(unit, 0, 0);
 	shows_good(unit, OBJECT_STRUCTURE_CHECK,
-		   "a partition of more than 65,536 objects: where to go on");
-	assert_int_equal(head.objects, 65536);
+		   "a partition of more than 2,048 objects: where to go on");
+	assert_int_equal(head.objects, OSD_ENTRIES_PORTION);
 	assert_int_not_equal(head.continuation, 0);
 	head = check(unit, 0, head.continuation);
-	/* 66,001 and the partition, which both commands count. */
-	assert_int_equal(head.objects, 66001 + 2 - 65536);
+	/* One more, and the partition, which both commands count. */
+	assert_int_equal(head.objects, OBJECTS + 1 + 2 - OSD_ENTRIES_PORTION);
 	assert_int_equal(head.continuation, 0);
 }
 

@@ -14,6 +14,7 @@
 
 #include "common/bytes.h"
 #include "osd/execute.h"
+#include "wire/vendor.h"
 
 void withdraw_key(struct unit *unit, uint8_t version)
 {
@@ -118,10 +119,14 @@ void members_fill(struct unit *unit, uint64_t partition, uint16_t count)
 	struct call create = call_of(OSD_CREATE, partition, 0);
 
 	create_collection(unit, partition, OSD_CREATE_COLLECTION, LINEAR, 0);
-	create.cdb.objects = count;
 	call_set_number(&create, OSD_USER_OBJECT_COLLECTIONS, 1, LINEAR);
-	call_run(unit, &create);
-	expect_good(unit);
+	while (count > 0) {
+		create.cdb.objects = count < OSD_CREATE_OBJECTS_MAX ? count
+								    : OSD_CREATE_OBJECTS_MAX;
+		count -= create.cdb.objects;
+		call_run(unit, &create);
+		expect_good(unit);
+	}
 	create_collection(unit, partition, OSD_CREATE_USER_TRACKING_COLLECTION, TRACKING, LINEAR);
 	create_collection(unit, partition, OSD_CREATE_USER_TRACKING_COLLECTION, MATCHES, 0);
 }

@@ -153,7 +153,7 @@ static void test_checksum_tells_how_far_it_is(void **state)
 	unit_set(unit, P, O, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_LOGICAL_LENGTH, length,
 		 8);
 	function_of(&call, OSD_FUNCTION_CHECKSUM, P, O);
-	assert_int_equal(follow(unit, &call), 2);
+	assert_int_equal(follow(unit, &call), 10);
 	/* Little, and nothing. */
 	for (uint64_t some = 0; some < 3; some++) {
 		function_of(&call, OSD_FUNCTION_CHECKSUM, P, O);
