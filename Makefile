@@ -274,8 +274,9 @@ help:
 	@echo 'make lint       formatting, clang-tidy, cppcheck, and a build by clang'
 	@echo 'make sanitize   the tests under ASan + UBSan, the threaded ones under TSan'
 	@echo 'make soak       the record store against its model, ten million operations: ten minutes; SOAK=operations SEED=first;'
-	@echo '                and soak-history and soak-power'
+	@echo '                and soak-history, soak-power and soak-attack'
 	@echo 'make soak-history the engine against the model of full history: SEEDS=20 SEED=first STEPS=30000 (of each of eight tests)'
+	@echo 'make soak-attack an intruder against locked history: SEEDS=20 SEED=first STEPS=30000 (of each of four devices)'
 	@echo 'make soak-power the engine against its model while the power fails: SEEDS=20 SEED=first STEPS=30000 (of each of three tests)'
 	@echo 'make coverage   line coverage of nand/, engine/ and osd/ by their unit tests'
 	@echo 'make coverage-fuzz line coverage of osd/ by the sequences of commands that the fuzzer keeps'
@@ -422,7 +423,7 @@ bench-history: bootstrap
 	@$(BIN)/muninn-bench history $(BENCH_HISTORY) >$(BUILD)/bench/muninn-history.json
 
 .PHONY: soak
-soak: bootstrap soak-history soak-power
+soak: bootstrap soak-history soak-power soak-attack
 	+@$(SUBMAKE) $(BUILD)/tests/release/engine/muninn/test_merge
 	@MUNINN_SOAK=$(or $(SOAK),10000000) MUNINN_SEED=$(or $(SEED),1000) \
 		$(BUILD)/tests/release/engine/muninn/test_merge
@@ -440,6 +441,11 @@ soak-history: bootstrap
 soak-power: bootstrap
 	+@$(SUBMAKE) $(TESTBIN)/engine/model/test_model_power
 	@scripts/soak-model $(TESTBIN)/engine/model/test_model_power $(or $(SEED),1000) $(SEEDS) $(STEPS)
+
+.PHONY: soak-attack
+soak-attack: bootstrap
+	+@$(SUBMAKE) $(TESTBIN)/osd/history/test_attack
+	@scripts/soak-model $(TESTBIN)/osd/history/test_attack $(or $(SEED),1000) $(SEEDS) $(STEPS)
 
 # How long each command holds up the others. BENCH_HOLD: its options.
 .PHONY: bench-hold

@@ -27,6 +27,13 @@ static uint64_t read_clock(void *context)
 	return unit->now_ms;
 }
 
+static uint64_t read_running_clock(void *context)
+{
+	const struct unit *unit = context;
+
+	return unit->now_ms - unit->jumped_ms;
+}
+
 static void must(int result, const struct error_text *error, const char *what)
 {
 	if (result != 0)
@@ -40,11 +47,28 @@ void unit_open(struct unit *unit, uint64_t bytes)
 	unit_open_on(unit, &geometry);
 }
 
+static struct engine_options options_of(struct unit *unit)
+{
+	return (struct engine_options){ .clock_ms = read_clock,
+					.running_ms = read_running_clock,
+					.clock_context = unit };
+}
+
+static void start(struct unit *unit)
+{
+	static const uint8_t uuid[16] = { 0x10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
+	const struct engine_options options = options_of(unit);
+	struct error_text error = { "" };
+
+	must(engine_open(unit->nand, &options, &unit->engine, &error), &error, "engine_open");
+	must(osd_device_create(unit->engine, uuid, NULL, &unit->device), &error,
+	     "osd_device_create");
+}
+
 void unit_open_on(struct unit *unit, const struct nand_geometry *geometry)
 {
-	struct engine_options options = { .clock_ms = read_clock, .clock_context = unit };
+	const struct engine_options options = options_of(unit);
 	struct error_text error = { "" };
-	static const uint8_t uuid[16] = { 0x10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
 	uint64_t nvram_bytes;
 
 	memset(unit, 0, sizeof(*unit));
@@ -54,9 +78,14 @@ void unit_open_on(struct unit *unit, const struct nand_geometry *geometry)
 	must(nand_open_memory(geometry, nvram_bytes, &unit->nand, &error), &error,
 	     "nand_open_memory");
 	must(engine_format(unit->nand, &options, &error), &error, "engine_format");
-	must(engine_open(unit->nand, &options, &unit->engine, &error), &error, "engine_open");
-	must(osd_device_create(unit->engine, uuid, NULL, &unit->device), &error,
-	     "osd_device_create");
+	start(unit);
+}
+
+void unit_crash(struct unit *unit)
+{
+	osd_device_destroy(unit->device);
+	engine_abandon(unit->engine);
+	start(unit);
 }
 
 void unit_close(struct unit *unit)

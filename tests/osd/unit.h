@@ -29,6 +29,7 @@ struct unit {
 	struct engine *engine;
 	struct osd_device *device;
 	uint64_t now_ms;            /* the device's clock */
+	uint64_t jumped_ms;         /* by how much it was set while no time passed */
 	struct osd_command command; /* the last one, with its results */
 	uint8_t *data_in;
 	uint8_t garbage;
@@ -43,6 +44,8 @@ void unit_open(struct unit *unit, uint64_t bytes);
 /* An empty device of that geometry, for tests of many pages. */
 void unit_open_on(struct unit *unit, const struct nand_geometry *geometry);
 void unit_close(struct unit *unit);
+/* The service ends as by a crash, and starts again. Sessions are new. */
+void unit_crash(struct unit *unit);
 
 /*
  * cmocka set-up and tear-down: a unit of 64 MiB in *state; the second with partition P and object

@@ -4,6 +4,7 @@
  * to what they are for. A partition whose history is locked can be gone back to from each of these
  * states.
  */
+#include "engine/history/slow_lane.h"
 #include "engine/objects/objects.h"
 #include "tests/engine/fixture.h"
 
@@ -196,6 +197,57 @@ static void test_going_back_elsewhere_leaves_room_to_go_back_in_what_is_locked(v
 	expect_the_way_out(*state);
 }
 
+static int try_back(struct fixture *f)
+{
+	return try_rollback(f, ENGINE_HISTORY, PARTITION, at_time(GOOD));
+}
+
+/*
+ * Somebody who may go back in what is locked does so as fast as it goes, and looks at each present,
+ * so that each takes an end of a slot; with all other rooms used up, until only the slow lane is
+ * left. Then the owner is alone.
+ */
+static void test_going_back_in_what_is_locked_leaves_room_for_its_owner(void **state)
+{
+	const struct engine_moment now = { .kind = ENGINE_NOW };
+	struct fixture *f = *state;
+	uint32_t version = version_of_others(f), slowed = 0, written = 0;
+	uint64_t sequence;
+
+	fill(f);
+	use_up_removing(f);
+	use_up_other_ways_back(f, version);
+	f->engine->options.merge_manual = false;
+	for (uint32_t n = 0; slowed < 1000; n++) {
+		int result;
+
+		f->now += 2;
+		begin(f, ENGINE_READ);
+		assert_int_equal(engine_moment_resolve(f->txn, 0, now, &sequence), 0);
+		commit(f);
+		result = try_back(f);
+		assert_true(n < OFTEN && (result == 0 || result == -ETIME));
+		slowed += result != 0;
+	}
+	for (int n = 0; n < 50; n++) {
+		f->now += SLOW_LANE_OF_ONE_MS;
+		assert_int_equal(try_back(f), 0);
+		check_page(f, 0, 0, 'a');
+	}
+	crash(f);
+	f->engine->options.merge_manual = false;
+	f->now += SLOW_LANE_OF_ONE_MS;
+	assert_int_equal(try_back(f), 0);
+	check_page(f, 0, 0, 'a');
+	/* And there is a way out. Space is made bit by bit, so some writes are refused. */
+	assert_int_equal(set_kind_full(f, PARTITION, ENGINE_RETAIN_NONE, 0, true), 0);
+	for (int n = 0; written < 50; n++) {
+		assert_true(n < OFTEN);
+		written += try_write(f, OTHERS, 16 * PAGE) == 0;
+		f->now += SECOND;
+	}
+}
+
 /* What is noted of the times while there is no room takes none, however often it is. */
 static void test_waiting_takes_no_room(void **state)
 {
@@ -241,6 +293,7 @@ int main(void)
 		FLASH_TEST(test_removing_leaves_room_to_go_back),
 		FLASH_TEST(test_snapshots_leave_room_to_go_back),
 		FLASH_TEST(test_going_back_elsewhere_leaves_room_to_go_back_in_what_is_locked),
+		FLASH_TEST(test_going_back_in_what_is_locked_leaves_room_for_its_owner),
 		FLASH_TEST(test_waiting_takes_no_room),
 		FLASH_TEST(test_a_crash_leaves_the_rooms_as_they_were),
 	};

@@ -111,7 +111,7 @@ static void test_going_back_waits_a_second_at_most(void **state)
 	}
 }
 
-enum { TEXTS = 40, TEXT_BYTES = 16 };
+enum { TEXTS = 40, TEXT_BYTES = 24 };
 
 /* OBJECT as of a view. */
 static void read_at(struct fixture *f, uint32_t view, char text[TEXT_BYTES])
