@@ -295,6 +295,71 @@ static void test_so_does_a_lock_that_ends(void **state)
 	check_page(f, 0, 0, 'b');
 }
 
+/* ---- what others use up ---- */
+
+static void expect_the_way_back(struct fixture *f, uint64_t partition, uint64_t ms)
+{
+	assert_int_equal(try_rollback(f, ENGINE_HISTORY, partition, at_time(ms)), 0);
+	check_text(f, object(OBJECT), "one");
+	assert_int_not_equal(try_view_of(f, partition, at_time(ms)), 0);
+}
+
+/* Nobody can drop them before the lock ends, but each moment is there without a number. */
+static void test_versions_that_others_make_leave_the_way_back(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t made = 0;
+	int result;
+
+	put_text_at(f, 10, "unused");
+	f->now = 12 * SECOND;
+	lock(f, PARTITION, f->now + LOCKED);
+	do {
+		begin(f, ENGINE_HISTORY);
+		result = end(f, engine_snapshot(f->txn, PARTITION, NULL, NULL));
+	} while (result == 0 && ++made);
+	assert_int_equal(result, -EFBIG);
+	assert_int_equal(made, ENGINE_PARTITION_VERSION_LAST);
+	put_text_at(f, 20, "encrypted");
+	expect_the_way_back(f, PARTITION, 5 * SECOND);
+}
+
+/* As many partitions as there may be: no clone can be made, and all else is as before. */
+static void test_partitions_that_others_make_leave_the_way_back(void **state)
+{
+	const struct engine_moment now = { .kind = ENGINE_NOW };
+	struct fixture *f = *state;
+	uint64_t made = 0;
+	int result;
+
+	lock(f, 0, f->now + LOCKED);
+	put_text_at(f, 20, "encrypted");
+	do {
+		begin(f, ENGINE_WRITE);
+		result = end(f, engine_partition_create(f->txn, CLONE + made, NULL));
+		f->now += 1;
+	} while (result == 0 && ++made);
+	assert_int_equal(result, -EFBIG);
+	assert_true(made > 65000);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(end(f, engine_clone(f->txn, PARTITION, now, 0, true, NULL)), -EFBIG);
+	expect_the_way_back(f, PARTITION, 5 * SECOND);
+}
+
+static int setup_with_text(void **state)
+{
+	struct fixture *f;
+
+	setup_on_memory(state);
+	f = *state;
+	f->now = 2 * SECOND;
+	make_text_object(f);
+	f->now = 8 * SECOND;
+	return 0;
+}
+
+#define TEXT_TEST(name) cmocka_unit_test_setup_teardown(name, setup_with_text, teardown)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -308,6 +373,8 @@ int main(void)
 		FLASH_TEST(test_unlock_keeps_the_past_until_room_is_needed),
 		FLASH_TEST(test_unlock_of_one_partition_keeps_what_others_have_given_up),
 		FLASH_TEST(test_so_does_a_lock_that_ends),
+		TEXT_TEST(test_versions_that_others_make_leave_the_way_back),
+		TEXT_TEST(test_partitions_that_others_make_leave_the_way_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
