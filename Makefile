@@ -274,7 +274,7 @@ help:
 	@echo 'make lint       formatting, clang-tidy, cppcheck, and a build by clang'
 	@echo 'make sanitize   the tests under ASan + UBSan, the threaded ones under TSan'
 	@echo 'make soak       the record store against its model, ten million operations: ten minutes; SOAK=operations SEED=first;'
-	@echo '                and soak-history, soak-power and soak-attack'
+	@echo '                devices with a damaged NVRAM; and soak-history, soak-power and soak-attack'
 	@echo 'make soak-history the engine against the model of full history: SEEDS=20 SEED=first STEPS=30000 (of each of eight tests)'
 	@echo 'make soak-attack an intruder against locked history: SEEDS=20 SEED=first STEPS=30000 (of each of four devices)'
 	@echo 'make soak-power the engine against its model while the power fails: SEEDS=20 SEED=first STEPS=30000 (of each of three tests)'
@@ -427,6 +427,9 @@ soak: bootstrap soak-history soak-power soak-attack
 	+@$(SUBMAKE) $(BUILD)/tests/release/engine/muninn/test_merge
 	@MUNINN_SOAK=$(or $(SOAK),10000000) MUNINN_SEED=$(or $(SEED),1000) \
 		$(BUILD)/tests/release/engine/muninn/test_merge
+	+@$(SUBMAKE) $(BUILD)/tests/release/engine/muninn/test_damage
+	@MUNINN_DAMAGED=20000 MUNINN_SEED=$(or $(SEED),1000) \
+		$(BUILD)/tests/release/engine/muninn/test_damage
 
 # Random runs against the model of full history, one seed after the other: 4.8 million steps, with
 # power cuts 1.8 million.

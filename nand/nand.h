@@ -353,6 +353,8 @@ int nand_sync(struct nand *nand, uint32_t first, uint32_t count);
  * again. Callers at the same time share syncs of the host. A device in memory has nothing to sync,
  * and answers 0.
  */
+#define NAND_NVRAM_FILE_AT 4096 /* where the region begins in IMAGE.nvram */
+
 void *nand_nvram(struct nand *nand, uint64_t *bytes);
 int nand_nvram_sync(struct nand *nand, uint64_t offset, uint64_t length);
 

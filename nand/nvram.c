@@ -2,6 +2,7 @@
 /* Makes the NVRAM stable with one sync for several callers. */
 #include "nand/nvram.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -10,6 +11,8 @@
 #include "common/bytes.h"
 #include "common/log.h"
 #include "nand/lab.h"
+
+static_assert(NAND_NVRAM_FILE_AT == NAND_HEADER_BYTES, "the region follows the file's header");
 
 static int store_mapped(struct nand *nand, uint64_t from, uint64_t to)
 {

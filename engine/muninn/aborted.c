@@ -25,11 +25,54 @@ static uint64_t range_last(const struct muninn_store *store, uint64_t n)
 	return get_le64(range_at(store, n) + 8);
 }
 
+/* Word 0 or 1 of range n. */
+static uint64_t sum_range_word(uint64_t n, uint32_t word, uint64_t value)
+{
+	return sum_word(2 * n + word, value);
+}
+
+static uint64_t sum_until(const struct muninn_store *store, uint64_t count)
+{
+	uint64_t sum = 0;
+
+	for (uint64_t n = 0; n < count; n++)
+		sum ^= sum_range_word(n, 0, range_first(store, n)) ^
+		       sum_range_word(n, 1, range_last(store, n));
+	return sum;
+}
+
+uint64_t aborted_sum(const struct muninn_store *store)
+{
+	return sum_until(store,
+			 min_u64(state_read(store, STATE_ABORTED_COUNT_AT), MUNINN_ABORTED_MAX));
+}
+
+static void set_word(struct muninn_store *store, uint64_t n, uint32_t word, uint64_t value)
+{
+	uint8_t *pair = store_sum(store, SUM_ABORTED), *at = range_at(store, n) + 8 * word;
+	bool counts = n < state_read(store, STATE_ABORTED_COUNT_AT);
+
+	sum_begin(pair,
+		  counts ? sum_range_word(n, word, get_le64(at)) ^ sum_range_word(n, word, value)
+			 : 0);
+	nvram_store64(at, value);
+	sum_end(pair);
+}
+
 static void set_range(struct muninn_store *store, uint64_t n, uint64_t first, uint64_t last)
 {
 	/* Between the two stores the range holds nothing. */
-	nvram_store64(range_at(store, n), first);
-	nvram_store64(range_at(store, n) + 8, last);
+	set_word(store, n, 0, first);
+	set_word(store, n, 1, last);
+}
+
+static void set_count(struct muninn_store *store, uint64_t count)
+{
+	uint8_t *pair = store_sum(store, SUM_ABORTED);
+
+	sum_begin_whole(pair, sum_until(store, count));
+	state_write(store, STATE_ABORTED_COUNT_AT, count);
+	sum_end(pair);
 }
 
 bool aborted_has_room(const struct muninn_store *store, enum record_room room)
@@ -56,13 +99,13 @@ void aborted_skip_to(struct muninn_store *store, uint64_t last)
 	if (count && range_last(store, count - 1) >= store->committed) {
 		/* Nothing has been committed since the last one: it grows. */
 		if (range_last(store, count - 1) < last)
-			nvram_store64(range_at(store, count - 1) + 8, last);
+			set_word(store, count - 1, 1, last);
 	} else {
 		assert(count < MUNINN_ABORTED_MAX);
 		set_range(store, count, first, last);
-		nvram_store64(store->nvram + STATE_ABORTED_COUNT_AT, count + 1);
+		set_count(store, count + 1);
 	}
-	nvram_store64(store->nvram + STATE_COMMITTED_AT, last);
+	state_write(store, STATE_COMMITTED_AT, last);
 	store->committed = last;
 	store->root_outdated = true;
 }
@@ -79,8 +122,8 @@ void aborted_take_back(struct muninn_store *store, uint64_t last)
 	 * An outage that another one interrupted has made this range longer: it ended with `last`.
 	 */
 	if (kept && range_last(store, kept - 1) > last)
-		nvram_store64(range_at(store, kept - 1) + 8, last);
-	nvram_store64(store->nvram + STATE_ABORTED_COUNT_AT, kept);
+		set_word(store, kept - 1, 1, last);
+	set_count(store, kept);
 }
 
 /* Whether a sealed segment may hold records with numbers of a range. */
@@ -119,6 +162,6 @@ int aborted_prune(struct muninn_store *store)
 		kept++;
 	}
 	if (!result)
-		nvram_store64(store->nvram + STATE_ABORTED_COUNT_AT, kept);
+		set_count(store, kept);
 	return result;
 }

@@ -21,6 +21,9 @@ void aborted_skip_to(struct muninn_store *store, uint64_t last);
 /* Ends the list with what was in it at the commit of `last`. */
 void aborted_take_back(struct muninn_store *store, uint64_t last);
 
+/* The sum of the ranges that count. */
+uint64_t aborted_sum(const struct muninn_store *store);
+
 /* Takes ranges off the list that no sealed segment needs any more. */
 int aborted_prune(struct muninn_store *store);
 

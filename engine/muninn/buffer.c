@@ -32,21 +32,30 @@ static uint32_t page_slot(const struct buffer *buffer, uint32_t page)
 	return get_le16(map_entry(buffer, page));
 }
 
-/* The slot's state word; 0 when its contents are of an earlier segment. */
-static uint32_t slot_state(const struct buffer *buffer, uint32_t slot)
+/* The slot's state word; 0 when its contents are of an earlier segment than `serial`. */
+static uint64_t slot_word_of(const struct buffer *buffer, uint32_t slot, uint64_t serial)
 {
 	const uint8_t *header = slot_header(buffer, slot);
 
-	return get_le64(header + SLOT_SERIAL_AT) == buffer->serial
-		       ? get_le32(header + SLOT_STATE_AT)
-		       : 0;
+	return get_le64(header + SLOT_SERIAL_AT) == serial ? get_le64(header + SLOT_STATE_AT) : 0;
+}
+
+static uint64_t slot_word(const struct buffer *buffer, uint32_t slot)
+{
+	return slot_word_of(buffer, slot, buffer->serial);
+}
+
+/* Its low half. */
+static uint32_t slot_state(const struct buffer *buffer, uint32_t slot)
+{
+	return (uint32_t)slot_word(buffer, slot);
 }
 
 static void slot_claim(struct buffer *buffer, uint32_t slot)
 {
 	uint8_t *header = slot_header(buffer, slot);
 
-	nvram_store32(header + SLOT_STATE_AT, 0);
+	nvram_store64(header + SLOT_STATE_AT, 0);
 	nvram_store64(header + SLOT_SERIAL_AT, buffer->serial);
 }
 
@@ -67,6 +76,65 @@ static struct page_view slot_view(const struct buffer *buffer, uint32_t slot)
 struct page_view buffer_page(const struct buffer *buffer, uint32_t page)
 {
 	return slot_view(buffer, page_slot(buffer, page));
+}
+
+/* ---- its sum ---- */
+
+/* Words of the sum behind those of pages. */
+enum { SUM_SERIAL = 1 << 30, SUM_ROW };
+
+/* Of a buffer without records. */
+static uint64_t sum_empty(uint64_t serial, uint32_t stored_row)
+{
+	return sum_word(SUM_SERIAL, serial) ^ sum_word(SUM_ROW, stored_row);
+}
+
+/* What a page adds: nothing while it has no records. So a new serial takes out all of them. */
+static uint64_t sum_page(uint32_t page, uint32_t slot, uint64_t word)
+{
+	static_assert(MUNINN_SEGMENT_PAGES_MAX < 1 << 14, "a slot's number fits below the page's");
+
+	return word ? sum_word((uint64_t)page << 14 | slot, word) : 0;
+}
+
+static uint32_t stored_row(const struct buffer *buffer)
+{
+	return get_le32(buffer->area + BUFFER_ROW_AT);
+}
+
+uint64_t buffer_sum(const struct buffer *buffer)
+{
+	uint64_t serial = buffer_stored_serial(buffer);
+	uint64_t sum = sum_empty(serial, stored_row(buffer));
+
+	if (!stored_row(buffer))
+		return sum;
+	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++) {
+		uint32_t slot = page_slot(buffer, page);
+
+		if (slot < buffer_slots(buffer->geometry))
+			sum ^= sum_page(page, slot, slot_word_of(buffer, slot, serial));
+	}
+	return sum;
+}
+
+/* Changes the state word of the slot that a page has. */
+static void slot_store(struct buffer *buffer, uint32_t page, uint32_t slot, uint64_t word)
+{
+	sum_begin(buffer->sum,
+		  sum_page(page, slot, slot_word(buffer, slot)) ^ sum_page(page, slot, word));
+	nvram_store64(slot_header(buffer, slot) + SLOT_STATE_AT, word);
+	sum_end(buffer->sum);
+}
+
+static uint64_t state_word(uint32_t state, uint32_t fold)
+{
+	return (uint64_t)fold << 32 | state;
+}
+
+static uint32_t record_crc_of(const uint8_t *header)
+{
+	return get_le32(header + RECORD_HEADER_BYTES - 4);
 }
 
 /* ---- compaction ---- */
@@ -129,7 +197,8 @@ static uint32_t compact_page(struct buffer *buffer, uint32_t page, uint64_t comm
 	struct page_view view = slot_view(buffer, slot);
 	uint8_t *to = slot_data(buffer, buffer->spare_slot);
 	struct page_record record;
-	uint32_t offset = 0, used = 0;
+	uint32_t offset = 0, used = 0, fold = 0;
+	uint64_t word;
 
 	if (view.large_header)
 		return 0;
@@ -146,16 +215,21 @@ static uint32_t compact_page(struct buffer *buffer, uint32_t page, uint64_t comm
 			continue;
 		memcpy(to + used, record.header, bytes);
 		used += bytes;
+		fold = slot_fold(fold, record_crc_of(record.header));
 	}
 	if (used == view.used) {
 		buffer->absorbable[page] = false; /* until the next such record comes */
 		return 0;
 	}
 	memset(to + used, 0, buffer->geometry->page_bytes - used);
-	nvram_store32(slot_header(buffer, buffer->spare_slot) + SLOT_STATE_AT, used);
+	word = state_word(used, fold);
+	nvram_store64(slot_header(buffer, buffer->spare_slot) + SLOT_STATE_AT, word);
 	if (void_before && sync_slot(buffer, buffer->spare_slot))
 		return 0;
+	sum_begin(buffer->sum, sum_page(page, slot, slot_word(buffer, slot)) ^
+				       sum_page(page, buffer->spare_slot, word));
 	nvram_store16(map_entry(buffer, page), buffer->spare_slot);
+	sum_end(buffer->sum);
 	/*
 	 * Only now may the old slot be written again: no map on stable storage names it any more.
 	 * Of pages that nothing was promised of it may name any.
@@ -189,7 +263,8 @@ static bool page_has_space(const struct buffer *buffer, uint32_t page, uint32_t 
 static void append_to_page(struct buffer *buffer, uint32_t page, const struct new_record *record)
 {
 	uint32_t slot = page_slot(buffer, page);
-	uint32_t state = slot_state(buffer, slot);
+	uint64_t word = slot_word(buffer, slot);
+	uint32_t state = (uint32_t)word, fold = (uint32_t)(word >> 32);
 	uint32_t length = record->header.length;
 	uint8_t *header, *value;
 
@@ -207,7 +282,7 @@ static void append_to_page(struct buffer *buffer, uint32_t page, const struct ne
 	record_header_encode(&record->header, buffer->serial, record->value, header);
 	if (length)
 		memcpy(value, record->value, length);
-	nvram_store32(slot_header(buffer, slot) + SLOT_STATE_AT, state);
+	slot_store(buffer, page, slot, state_word(state, slot_fold(fold, record_crc_of(header))));
 	if (record->header.flags & RECORD_ABSORB)
 		buffer->absorbable[page] = true;
 }
@@ -264,13 +339,17 @@ bool buffer_next_page(const struct buffer *buffer, const struct key_hash *hash, 
 /* ---- beginning, cutting, recovering ---- */
 
 int buffer_create(struct buffer *buffer, const struct muninn_geometry *geometry, struct nand *nand,
-		  uint64_t area_at)
+		  uint32_t number)
 {
+	uint64_t area_at = geometry->buffers_at + number * geometry->buffer_bytes;
+	uint8_t *nvram = nand_nvram(nand, NULL);
+
 	*buffer = (struct buffer){
 		.geometry = geometry,
 		.nand = nand,
-		.area = (uint8_t *)nand_nvram(nand, NULL) + area_at,
+		.area = nvram + area_at,
 		.area_at = area_at,
+		.sum = nvram + buffer_sum_pair_at(geometry, number),
 	};
 	buffer->index = segment_index_create(geometry);
 	buffer->absorbable = calloc(geometry->segment_pages, sizeof(*buffer->absorbable));
@@ -308,24 +387,34 @@ void buffer_start(struct buffer *buffer, uint64_t serial, const struct row_index
 {
 	assert(serial > buffer->serial);
 	buffer->serial = serial;
+	sum_begin_whole(buffer->sum, sum_empty(serial, stored_row(buffer)));
 	nvram_store64(buffer->area + BUFFER_SERIAL_AT, serial);
+	sum_end(buffer->sum);
 	forget_index(buffer, row, ahead);
 	buffer->promised = 0;
 }
 
 uint32_t buffer_row(const struct buffer *buffer)
 {
-	return get_le32(buffer->area + BUFFER_ROW_AT) - 1;
+	return stored_row(buffer) - 1;
+}
+
+/* It is empty, or what it holds does not count from then on. */
+static void store_row(struct buffer *buffer, uint32_t row)
+{
+	sum_begin_whole(buffer->sum, sum_empty(buffer_stored_serial(buffer), row));
+	nvram_store32(buffer->area + BUFFER_ROW_AT, row);
+	sum_end(buffer->sum);
 }
 
 void buffer_give(struct buffer *buffer, uint32_t row)
 {
-	nvram_store32(buffer->area + BUFFER_ROW_AT, row + 1);
+	store_row(buffer, row + 1);
 }
 
 void buffer_take_back(struct buffer *buffer)
 {
-	nvram_store32(buffer->area + BUFFER_ROW_AT, 0);
+	store_row(buffer, 0);
 	buffer->promised = 0;
 }
 
@@ -357,31 +446,42 @@ static uint32_t page_end_at(const struct page_view *page, uint64_t last, bool ch
 	return end;
 }
 
+/* What slot_fold makes of the records that end at or before `end`. */
+static uint32_t fold_until(const struct page_view *page, uint32_t end)
+{
+	struct page_record record;
+	uint32_t offset = 0, fold = 0;
+
+	while (page_next(page, &offset, &record) && offset <= end)
+		fold = slot_fold(fold, record_crc_of(record.header));
+	return fold;
+}
+
 /*
- * Ends a slot at `end`, and leaves nothing behind it. Otherwise a failure of the host could bring
+ * Ends a page at `end`, and leaves nothing behind it. Otherwise a failure of the host could bring
  * back the slot's header with records that were put there later, but not their bytes. What was cut
  * off would be taken for these records, though its numbers may be lower than those that a flush
  * promised.
  */
-static void end_slot(struct buffer *buffer, uint32_t slot, uint32_t end)
+static void end_page(struct buffer *buffer, uint32_t page, uint32_t end)
 {
-	uint32_t state = slot_state(buffer, slot);
+	uint32_t slot = page_slot(buffer, page), state = slot_state(buffer, slot);
+	struct page_view view = slot_view(buffer, slot);
 
-	nvram_store32(slot_header(buffer, slot) + SLOT_STATE_AT, end);
+	slot_store(buffer, page, slot, state_word(end, end ? fold_until(&view, end) : 0));
 	if (!(state & SLOT_LARGE) && end < state)
 		memset(slot_data(buffer, slot) + end, 0, state - end);
 }
 
 static bool cut_page(struct buffer *buffer, uint32_t page, uint64_t last, bool check)
 {
-	uint32_t slot = page_slot(buffer, page);
-	struct page_view view = slot_view(buffer, slot);
+	struct page_view view = buffer_page(buffer, page);
 	bool damaged = false;
 	uint32_t end = page_end_at(&view, last, check, &damaged);
 
 	/* A large record ends at 0 or at `used`: once it is cut the page is simply empty. */
 	if (end != view.used)
-		end_slot(buffer, slot, end);
+		end_page(buffer, page, end);
 	return damaged;
 }
 
@@ -418,7 +518,7 @@ void buffer_drop_void(struct buffer *buffer, uint64_t before)
 		if (others)
 			compact_page(buffer, page, 0, before);
 		else
-			end_slot(buffer, page_slot(buffer, page), 0);
+			end_page(buffer, page, 0);
 	}
 }
 
@@ -449,6 +549,45 @@ void buffer_clear_rest(struct buffer *buffer)
 		if (!is_zero(rest, length))
 			memset(rest, 0, length);
 	}
+}
+
+/* Whether the records of a page are those that its slot's state word speaks of. */
+static bool page_is_whole(const struct page_view *page, uint32_t fold)
+{
+	struct page_record record;
+	uint32_t offset = 0;
+
+	while (page_next(page, &offset, &record)) {
+		if (!record_is_intact(record.header, page->serial, record.value))
+			return false;
+	}
+	return offset == page->used && fold_until(page, page->used) == fold;
+}
+
+bool buffer_is_whole(const struct buffer *buffer, struct buffer_damage *damage)
+{
+	struct buffer stored = *buffer;
+
+	stored.serial = buffer_stored_serial(buffer);
+	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++) {
+		uint32_t slot = page_slot(&stored, page);
+
+		/* An entry of an empty page that names no slot is buffer_recover's. */
+		if (slot >= buffer_slots(stored.geometry) || !slot_state(&stored, slot))
+			continue;
+		struct page_view view = slot_view(&stored, slot);
+
+		*damage = (struct buffer_damage){
+			.at = stored.area_at + (uint64_t)(view.data - stored.area),
+			.bytes = view.used,
+			.header_at = stored.area_at +
+				     (uint64_t)(slot_header(&stored, slot) - stored.area),
+		};
+		if (view.used > stored.geometry->page_bytes ||
+		    !page_is_whole(&view, (uint32_t)(slot_word(&stored, slot) >> 32)))
+			return false;
+	}
+	return true;
 }
 
 /*
@@ -536,7 +675,7 @@ int buffer_recover(struct buffer *buffer, const struct row_index *row, uint32_t 
 		 * together, so no flush had promised it.
 		 */
 		if (indexed != view.used) {
-			end_slot(buffer, page_slot(buffer, page), indexed);
+			end_page(buffer, page, indexed);
 			damaged++;
 		}
 		/* A flush may have promised it. */

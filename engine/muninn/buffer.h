@@ -7,6 +7,7 @@
  *   - A slot counts only for the serial in its header, so one store of the row's serial empties the
  * buffer.
  *   - A page is compacted into the spare slot; one store of the page map makes it the page.
+ *   - The sum of the buffer is changed around each of these stores (nvram.h).
  * Records of the running command are always at the ends of their pages, so undoing them is cutting
  * pages shorter.
  */
@@ -20,6 +21,7 @@ struct buffer {
 	struct nand *nand;
 	uint8_t *area;    /* buffer area in NVRAM; NULL: there is no such buffer */
 	uint64_t area_at; /* its offset there */
+	uint8_t *sum;     /* its pair of sums in NVRAM */
 	struct segment_index *index;
 	uint64_t serial;
 	uint64_t promised; /* its records up to this number a flush made stable, or is about to */
@@ -33,9 +35,9 @@ struct new_record {
 	const void *value;
 };
 
-/* -ENOMEM. */
+/* Number 0..buffers - 1 of the device. -ENOMEM. */
 int buffer_create(struct buffer *buffer, const struct muninn_geometry *geometry, struct nand *nand,
-		  uint64_t area_at);
+		  uint32_t number);
 void buffer_destroy(struct buffer *buffer);
 
 /* First use of a buffer area: an identity page map. */
@@ -60,6 +62,20 @@ int buffer_rest(struct buffer *buffer);
  */
 void buffer_start(struct buffer *buffer, uint64_t serial, const struct row_index *row,
 		  uint32_t ahead);
+
+/*
+ * The sum of what NVRAM says of it: serial and row, and if a row has it, which slot each page with
+ * records has and what that slot's state word says.
+ */
+uint64_t buffer_sum(const struct buffer *buffer);
+
+/* Where in NVRAM records are that are not what they should be; where that is said. */
+struct buffer_damage {
+	uint64_t at, bytes, header_at;
+};
+
+/* Whether all records of a buffer that a row has are as they were put; if not, the first page. */
+bool buffer_is_whole(const struct buffer *buffer, struct buffer_damage *damage);
 
 /*
  * Takes up what is in NVRAM: cuts records with sequence numbers above `committed` and builds

@@ -56,6 +56,43 @@ static bool entry_in_use(const uint8_t *entry)
 	return get_le64(entry + DIRECTORY_LIVE_AT) != 0;
 }
 
+/* ---- the sum ---- */
+
+/* What an entry adds: nothing when it is not in use. */
+static uint64_t sum_entry(const struct muninn_store *store, const uint8_t *entry, uint64_t live)
+{
+	uint64_t place = (uint64_t)(entry - store->nvram);
+	uint32_t rest = store->geometry.directory_entry_bytes - DIRECTORY_SEGMENTS_AT;
+	uint64_t crc = crc32c(0, entry, DIRECTORY_LIVE_AT);
+
+	crc = crc << 32 | crc32c(0, entry + DIRECTORY_SEGMENTS_AT, rest);
+	return live ? sum_word(place, live) ^ sum_word(place + DIRECTORY_LIVE_AT, crc) : 0;
+}
+
+uint64_t directory_sum(const struct muninn_store *store)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t n = 0; n < store->geometry.directory_entries; n++)
+		sum ^= sum_entry(store, entry_at(store, n),
+				 get_le64(entry_at(store, n) + DIRECTORY_LIVE_AT));
+	return sum;
+}
+
+static void begin_live(struct muninn_store *store, const uint8_t *entry, uint64_t live)
+{
+	sum_begin(store_sum(store, SUM_DIRECTORY),
+		  sum_entry(store, entry, get_le64(entry + DIRECTORY_LIVE_AT)) ^
+			  sum_entry(store, entry, live));
+}
+
+void directory_set_live(struct muninn_store *store, uint8_t *entry, uint64_t live)
+{
+	begin_live(store, entry, live);
+	nvram_store64(entry + DIRECTORY_LIVE_AT, live);
+	sum_end(store_sum(store, SUM_DIRECTORY));
+}
+
 uint8_t *directory_free_entry(const struct muninn_store *store)
 {
 	for (uint32_t entry = 0; entry < store->geometry.directory_entries; entry++)
@@ -83,7 +120,15 @@ void directory_refer_to_segments(struct muninn_store *store, const uint8_t *entr
 void directory_take_out(struct muninn_store *store, uint32_t number,
 			const struct sealed_segment *segment)
 {
-	row_index_take_out(store->rows[number].index, segment);
+	struct row_index *index = store->rows[number].index;
+	uint8_t *live = row_index_live_word(index, segment);
+
+	if (live)
+		begin_live(store, live - DIRECTORY_LIVE_AT,
+			   get_le64(live) & ~(UINT64_C(1) << segment->member));
+	row_index_take_out(index, segment);
+	if (live)
+		sum_end(store_sum(store, SUM_DIRECTORY));
 	store->segment_rows[segment->segment] = NO_ROW;
 	merge_run_forget(store, segment->segment);
 	store->counters.sealed_records -= segment->records;
@@ -263,10 +308,12 @@ void directory_restore(struct muninn_store *store, const uint8_t *from, uint32_t
 	memcpy(entry_at(store, 0), from, (uint64_t)count * bytes);
 	for (uint32_t n = count; n < store->geometry.directory_entries; n++)
 		nvram_store64(entry_at(store, n) + DIRECTORY_LIVE_AT, 0);
+	sum_set(store_sum(store, SUM_DIRECTORY), directory_sum(store));
 }
 
 void directory_clear(struct muninn_store *store)
 {
 	for (uint32_t entry = 0; entry < store->geometry.directory_entries; entry++)
 		nvram_store64(entry_at(store, entry) + DIRECTORY_LIVE_AT, 0);
+	sum_set(store_sum(store, SUM_DIRECTORY), 0);
 }

@@ -36,6 +36,12 @@ void directory_take_out(struct muninn_store *store, uint32_t row,
 /* Ends the complete groups of a row that have no segment left, and frees their images. */
 void directory_drop_empty(struct muninn_store *store, uint32_t row);
 
+/* Makes an entry count, or ends it: stores its live word. */
+void directory_set_live(struct muninn_store *store, uint8_t *entry, uint64_t live);
+
+/* The sum of the entries in use. */
+uint64_t directory_sum(const struct muninn_store *store);
+
 /* Entries of the directory that are in use. */
 uint32_t directory_used(const struct muninn_store *store);
 

@@ -9,7 +9,7 @@
  * area group image  what the index says of up to 64 sealed segments; its bytes are the index's own
  *   root         what NVRAM says of the flash, kept on flash for the case that NVRAM is lost
  *   NVRAM        static header, state words, aborted sequence numbers, directory of group images,
- *                buffer areas, growing groups
+ *                sums of all of these, buffer areas, growing groups
  */
 #ifndef MUNINN_ENGINE_MUNINN_FORMAT_H
 #define MUNINN_ENGINE_MUNINN_FORMAT_H
@@ -22,7 +22,7 @@
 #include "engine/records/records.h"
 #include "nand/nand.h"
 
-#define MUNINN_FORMAT_VERSION 6
+#define MUNINN_FORMAT_VERSION 7
 
 /* Sealed segments of a row that its index puts together: a bit each of a 64-bit word. */
 #define GROUP_SEGMENTS 64
@@ -257,12 +257,19 @@ enum {
 };
 
 /*
+ * 8: NVRAM_CLEAN: the store was closed, and all is stable. Nothing changes before it is taken away.
+ * It is here and among the sums; one of both is enough.
+ */
+#define NVRAM_CLEAN_AT 208
+#define NVRAM_CLEAN    UINT64_C(0x4e41454c434e554d) /* "MUNCLEAN" */
+
+/*
  * 8: what the layers above keep beside the records. One aligned store changes it. Formats of the
  * store leave it as it is.
  */
 #define NVRAM_MEMO_AT 256
 
-static_assert(NVRAM_MEMO_AT >= STATE_KILLS_AHEAD_AT + 8 && NVRAM_MEMO_AT + 8 <= NVRAM_PAGE,
+static_assert(NVRAM_CLEAN_AT >= STATE_KILLS_AHEAD_AT + 8 && NVRAM_MEMO_AT + 8 <= NVRAM_PAGE,
 	      "it reaches storage together with the state words");
 
 /*
@@ -291,6 +298,27 @@ enum {
 };
 
 /*
+ * Sums: in pages of their own, what every other structure should hold, so that a page that is
+ * damaged, or is an older one, contradicts another page (sums.h). First a few words that are here
+ * once more or only here, then a pair of sums for each structure.
+ */
+enum {
+	SUMS_BOOT_AT = 0,   /* 16: the boot ID once more */
+	SUMS_CLEAN_AT = 16, /* 8: and NVRAM_CLEAN_AT */
+	SUMS_PAIRS_AT = 64,
+	SUM_PAIR_BYTES = 16, /* the sum; what it becomes with the change that is under way */
+};
+
+/* Which pair. Those of the rows' growing groups come first, then those of the buffers. */
+enum nvram_sum {
+	SUM_STATE, /* the state words, but for the two that change without the turn */
+	SUM_MEMO,
+	SUM_ABORTED,   /* the ranges that count */
+	SUM_DIRECTORY, /* the entries in use */
+	SUM_ROWS,
+};
+
+/*
  * Buffer area: header, map of logical page to slot, slot headers, slots; each part NVRAM_PAGE
  * aligned. A row has one, history's up to two; which ones is in the areas themselves. The growing
  * groups of the rows follow.
@@ -302,12 +330,22 @@ enum {
 	BUFFER_MAP_AT = 64, /* 2 a page: slot that holds the page */
 };
 
-/* Slot header: a state word (bytes used, SLOT_LARGE) and the header of a large record. */
+/*
+ * Slot header: a state word and the header of a large record. One store changes the state word: in
+ * its low half the bytes used, and SLOT_LARGE; in its high half what slot_fold makes of the CRCs of
+ * the records, one after the other.
+ */
 #define SLOT_HEADER_BYTES    64
 #define SLOT_STATE_AT        0
 #define SLOT_SERIAL_AT       8 /* 8: the slot's contents count only for this serial of the row */
 #define SLOT_LARGE_HEADER_AT 16
 #define SLOT_LARGE           UINT32_C(0x80000000)
+
+/* Begins with 0. The order of the records counts, too. */
+static inline uint32_t slot_fold(uint32_t fold, uint32_t crc)
+{
+	return fold * UINT32_C(0x9e3779b1) + crc;
+}
 
 static_assert(SLOT_LARGE_HEADER_AT + RECORD_HEADER_BYTES <= SLOT_HEADER_BYTES,
 	      "slot header too small");

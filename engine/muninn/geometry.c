@@ -85,7 +85,9 @@ static void place_in_nvram(struct muninn_geometry *geometry)
 	uint64_t directory_bytes;
 
 	directory_bytes = (uint64_t)geometry->directory_entry_bytes * geometry->directory_entries;
-	geometry->buffers_at = align_up(NVRAM_DIRECTORY_AT + directory_bytes, NVRAM_PAGE);
+	geometry->sums_at = align_up(NVRAM_DIRECTORY_AT + directory_bytes, NVRAM_PAGE);
+	geometry->buffers_at =
+		align_up(buffer_sum_pair_at(geometry, geometry->buffers), NVRAM_PAGE);
 	geometry->slot_headers_at =
 		align_up(BUFFER_MAP_AT + 2 * geometry->segment_pages, NVRAM_PAGE);
 	geometry->slots_at = align_up(

@@ -47,6 +47,7 @@ struct muninn_geometry {
 	uint32_t directory_entries;
 	uint32_t buffers; /* that there is NVRAM for: one a row, and those for full rows */
 	/* NVRAM places. */
+	uint64_t sums_at;                   /* the sums of all structures */
 	uint64_t buffers_at;                /* first buffer area */
 	uint64_t buffer_bytes;              /* size of a buffer area */
 	uint64_t slot_headers_at, slots_at; /* within a buffer area */
@@ -76,6 +77,22 @@ static inline uint64_t segment_page(const struct muninn_geometry *geometry, uint
 static inline uint32_t history_row(const struct muninn_geometry *geometry)
 {
 	return geometry->hashed_rows;
+}
+
+/* Where the pair of a sum is in NVRAM; of a row's growing group; of a buffer. */
+static inline uint64_t sum_pair_at(const struct muninn_geometry *geometry, uint32_t sum)
+{
+	return geometry->sums_at + SUMS_PAIRS_AT + (uint64_t)sum * SUM_PAIR_BYTES;
+}
+
+static inline uint64_t row_sum_pair_at(const struct muninn_geometry *geometry, uint32_t row)
+{
+	return sum_pair_at(geometry, SUM_ROWS + row);
+}
+
+static inline uint64_t buffer_sum_pair_at(const struct muninn_geometry *geometry, uint32_t buffer)
+{
+	return sum_pair_at(geometry, SUM_ROWS + geometry->rows + buffer);
 }
 
 /* Slots of a buffer: a page each, and one spare for compaction. */

@@ -220,7 +220,7 @@ bool image_count(struct muninn_store *store)
 	uint64_t live = row_index_live(store->rows[writing->row].index);
 
 	if (live) {
-		nvram_store64(writing->entry + DIRECTORY_LIVE_AT, live);
+		directory_set_live(store, writing->entry, live);
 		return true;
 	}
 	image_skip(store, writing->row);
@@ -243,7 +243,7 @@ int image_replace(struct muninn_store *store)
 				       writing->image.group, &writing->image);
 
 	if (result) {
-		nvram_store64(writing->entry + DIRECTORY_LIVE_AT, 0);
+		directory_set_live(store, writing->entry, 0);
 		image_sync_entry(store);
 		image_give_up(store);
 		return result;

@@ -20,6 +20,7 @@
 #include "engine/muninn/roots.h"
 #include "engine/muninn/row.h"
 #include "engine/muninn/settle.h"
+#include "engine/muninn/sums.h"
 #include "engine/muninn/void.h"
 
 static const struct muninn_options defaults;
@@ -61,7 +62,7 @@ static void begin_numbers(struct muninn_store *store)
 		root_serial = found.serial_most + 1;
 	}
 	root_found_free(&found);
-	nvram_store64(store->nvram + STATE_NEXT_SERIAL_AT, serial);
+	state_write(store, STATE_NEXT_SERIAL_AT, serial);
 	roots_format(store, root_serial);
 }
 
@@ -85,6 +86,7 @@ static int format(struct nand *nand, const struct record_options *records, const
 		result = nand_nvram_sync(nand, 0, NVRAM_PAGE);
 		begin_numbers(store);
 		begin_rows(store);
+		sums_set(store);
 		if (!result)
 			result = flush_all(store);
 		header_write(store->nvram, &store->geometry, nand_uuid(nand));
@@ -121,19 +123,33 @@ static int step_index(struct muninn_store *store, struct error_text *error)
 
 static int step_outage(struct muninn_store *store, struct error_text *error)
 {
-	(void)error;
+	int result;
+
 	outage_look(store, store->records);
+	result = store->host_failed ? 0 : sums_check(store, error);
+	if (result)
+		return result;
+	outage_begin(store);
 	store->committed = state_read(store, STATE_COMMITTED_AT);
 	return 0;
 }
 
 static int step_growing_groups(struct muninn_store *store, struct error_text *error)
 {
-	for (uint32_t number = 0; number < store->geometry.rows; number++)
-		if (!row_index_attach(store->rows[number].index))
+	int result = 0;
+
+	for (uint32_t number = 0; !result && number < store->geometry.rows; number++) {
+		struct row_index *index = store->rows[number].index;
+
+		if (!row_index_attach(index))
 			return error_set(error, -EINVAL,
 					 "the growing group of row %u in NVRAM is corrupt", number);
-	return 0;
+		result = store->host_failed ? 0 : sums_check_group(store, number, error);
+		/* It may have been about to begin. */
+		if (!result && !row_index_members(index))
+			row_index_begin(index, row_index_growing(index));
+	}
+	return result;
 }
 
 /* The growing group of a row is newer than its complete ones. */
@@ -278,8 +294,8 @@ static const struct {
 	{ "read the header", step_header },
 	{ "allocate memory", store_allocate },
 	{ "prepare the index", step_index },
-	{ "look at the last root", roots_check },
 	{ "look for a failure of the host", step_outage },
+	{ "look at the last root", roots_check },
 	{ "attach growing groups", step_growing_groups },
 	{ "load complete groups", step_complete_groups },
 	{ "recover row buffers", step_buffers },

@@ -12,6 +12,7 @@
 #include "engine/muninn/memory.h"
 #include "engine/muninn/merge.h"
 #include "engine/muninn/nvram.h"
+#include "engine/muninn/outage.h"
 #include "engine/muninn/place.h"
 #include "engine/muninn/roots.h"
 #include "engine/muninn/row.h"
@@ -54,7 +55,7 @@ static void muninn_commit(struct record_store *base)
 	bool formats = store->void_before == store->sequence;
 
 	assert(store->sequence > store->committed);
-	nvram_store64(store->nvram + STATE_COMMITTED_AT, store->sequence);
+	state_write(store, STATE_COMMITTED_AT, store->sequence);
 	store->committed = store->sequence;
 	end_transaction(store);
 	if (formats)
@@ -226,7 +227,12 @@ static uint64_t muninn_memo(struct record_store *base)
 
 static void muninn_set_memo(struct record_store *base, uint64_t memo)
 {
-	nvram_store64(store_of(base)->nvram + NVRAM_MEMO_AT, memo);
+	struct muninn_store *store = store_of(base);
+	uint8_t *pair = store_sum(store, SUM_MEMO);
+
+	sum_begin_whole(pair, sum_word(0, memo));
+	nvram_store64(store->nvram + NVRAM_MEMO_AT, memo);
+	sum_end(pair);
 }
 
 static int muninn_sync_memo(struct record_store *base)
@@ -325,6 +331,8 @@ static int muninn_close(struct record_store *base, bool stable)
 		roots_finish(store);
 	if (stable && !result && store->root_outdated)
 		roots_write(store);
+	if (stable && !result)
+		outage_note_clean(store);
 	store_free(store);
 	return result;
 }

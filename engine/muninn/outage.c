@@ -6,7 +6,8 @@
  * store falls back to the committed number of that flush. It cuts everything newer off the buffers,
  * and aborts it in sealed segments, as one range.
  *
- * The boot ID shows that the host has failed: it differs from the one at the last opening.
+ * The boot ID shows that the host has failed: it differs from the one at the last opening, and the
+ * store was not closed since. It is in two pages, so that damage to one is not taken for a failure.
  */
 #include "engine/muninn/outage.h"
 
@@ -18,6 +19,7 @@
 #include "engine/muninn/aborted.h"
 #include "engine/muninn/flush.h"
 #include "engine/muninn/nvram.h"
+#include "engine/muninn/sums.h"
 
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
 
@@ -55,6 +57,17 @@ static void read_boot_id(uint8_t id[NVRAM_BOOT_BYTES])
 				      "noticed");
 }
 
+static uint8_t *sums(const struct muninn_store *store)
+{
+	return store->nvram + store->geometry.sums_at;
+}
+
+static bool is_clean(const struct muninn_store *store)
+{
+	return get_le64(sums(store) + SUMS_CLEAN_AT) == NVRAM_CLEAN ||
+	       state_read(store, NVRAM_CLEAN_AT) == NVRAM_CLEAN;
+}
+
 void outage_look(struct muninn_store *store, const struct record_options *records)
 {
 	if (records->boot_id)
@@ -62,12 +75,59 @@ void outage_look(struct muninn_store *store, const struct record_options *record
 	else
 		read_boot_id(store->boot_id);
 	store->host_failed =
-		memcmp(store->nvram + NVRAM_BOOT_AT, store->boot_id, NVRAM_BOOT_BYTES) != 0;
+		!is_clean(store) &&
+		memcmp(store->nvram + NVRAM_BOOT_AT, store->boot_id, NVRAM_BOOT_BYTES) != 0 &&
+		memcmp(sums(store) + SUMS_BOOT_AT, store->boot_id, NVRAM_BOOT_BYTES) != 0;
 }
 
 void outage_note_boot(struct muninn_store *store)
 {
+	memcpy(sums(store) + SUMS_BOOT_AT, store->boot_id, NVRAM_BOOT_BYTES);
 	memcpy(store->nvram + NVRAM_BOOT_AT, store->boot_id, NVRAM_BOOT_BYTES);
+}
+
+/* The two pages that have the boot ID, and that the store was closed. */
+static int sync_boot(struct muninn_store *store)
+{
+	int result = nand_nvram_sync(store->nand, 0, NVRAM_PAGE);
+
+	return result ? result : nand_nvram_sync(store->nand, store->geometry.sums_at, NVRAM_PAGE);
+}
+
+void outage_begin(struct muninn_store *store)
+{
+	int result;
+
+	/* After a failure of the host the boot ID waits for what depends on it (outage_finish). */
+	if (store->host_failed)
+		return;
+	outage_note_boot(store);
+	if (!is_clean(store))
+		return;
+	/* The new boot ID first: without it the next opening would find a failure. */
+	result = sync_boot(store);
+	sums_set_clean(store, 0);
+	if (!result)
+		result = sync_boot(store);
+	if (result)
+		log_line(LOG_LEVEL_ERROR,
+			 "%s: NVRAM can't be made stable (error %d); should this host fail, the "
+			 "unit may not open again",
+			 nand_path(store->nand), -result);
+}
+
+void outage_note_clean(struct muninn_store *store)
+{
+	const struct muninn_geometry *geometry = &store->geometry;
+	int result = nand_nvram_sync(store->nand, 0, NVRAM_PAGE);
+
+	if (!result)
+		result = nand_nvram_sync(store->nand, geometry->sums_at,
+					 geometry->buffers_at - geometry->sums_at);
+	if (result)
+		return;
+	sums_set_clean(store, NVRAM_CLEAN);
+	sync_boot(store);
 }
 
 /* The highest sequence number and serial in sealed segments. */
@@ -94,7 +154,7 @@ void outage_fall_back(struct muninn_store *store)
 	find_highest(store, &sequence, &serial);
 	for (uint32_t n = 0; n < store->free_buffer_count; n++)
 		serial = max_u64(serial, buffer_stored_serial(&store->free_buffers[n]));
-	nvram_store64(store->nvram + STATE_NEXT_SERIAL_AT, serial + SERIALS_LEFT_OUT);
+	state_write(store, STATE_NEXT_SERIAL_AT, serial + SERIALS_LEFT_OUT);
 	store->committed = flushed;
 	store->fallen_from = sequence;
 	aborted_take_back(store, flushed);
@@ -116,10 +176,11 @@ int outage_finish(struct muninn_store *store, struct error_text *error)
 			 nand_path(store->nand),
 			 (unsigned long long)(store->fallen_from - flushed));
 	}
+	sums_set(store);
 	result = flush_all(store);
 	if (!result) {
 		outage_note_boot(store);
-		result = nand_nvram_sync(store->nand, 0, NVRAM_PAGE);
+		result = sync_boot(store);
 	}
 	return result ? error_set(error, result, "NVRAM can't be made stable (error %d)", -result)
 		      : 0;

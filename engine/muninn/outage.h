@@ -6,12 +6,20 @@
 #include "engine/muninn/store.h"
 
 /*
- * Whether this boot of the host is another one than when the store was last opened: `host_failed`.
+ * Whether the host has failed since the store was last open, `host_failed`: this boot of it is
+ * another one than then, and the store was not closed.
  */
 void outage_look(struct muninn_store *store, const struct record_options *records);
 
 /* Notes this boot in NVRAM. */
 void outage_note_boot(struct muninn_store *store);
+
+/*
+ * From now on the store is not closed any more, if the host has not failed. Before anything in
+ * NVRAM changes. The opposite: everything is stable, and nothing follows.
+ */
+void outage_begin(struct muninn_store *store);
+void outage_note_clean(struct muninn_store *store);
 
 /* Sets `committed` back to the last flush. Between loading the index and recovering the buffers. */
 void outage_fall_back(struct muninn_store *store);

@@ -21,6 +21,7 @@
 #include "engine/muninn/roots.h"
 #include "engine/muninn/row.h"
 #include "engine/muninn/store.h"
+#include "engine/muninn/sums.h"
 
 /* A segment that was sealed after the root was written. */
 struct sealed {
@@ -353,6 +354,7 @@ static int step_begin(struct rebuild *rebuild, struct error_text *error)
 	rows_release_buffers(store);
 	for (uint32_t number = 0; number < store->geometry.rows; number++)
 		row_start_buffer(store, number);
+	sums_set(store);
 	header_write(store->nvram, &store->geometry, nand_uuid(store->nand));
 	outage_look(store, store->records);
 	outage_note_boot(store);

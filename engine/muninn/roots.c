@@ -260,7 +260,7 @@ int roots_begin(struct muninn_store *store)
 	/* Ends the root before this one first: the ring has space for two. */
 	roots_finish(store);
 	serial = state_read(store, STATE_ROOT_SERIAL_AT);
-	nvram_store64(store->nvram + STATE_ROOT_SERIAL_AT, serial + 1);
+	state_write(store, STATE_ROOT_SERIAL_AT, serial + 1);
 	result = make_root(store, serial);
 	if (!result)
 		result = begin_append(store, store->root, true, &store->root_writing);
@@ -323,13 +323,13 @@ int roots_write(struct muninn_store *store)
 	if (!result)
 		result = roots_finish(store);
 	if (!result)
-		nvram_store64(store->nvram + STATE_KILLS_AHEAD_AT, 0);
+		state_write(store, STATE_KILLS_AHEAD_AT, 0);
 	return result;
 }
 
 void roots_expect_kills(struct muninn_store *store)
 {
-	nvram_store64(store->nvram + STATE_KILLS_AHEAD_AT, 1);
+	state_write(store, STATE_KILLS_AHEAD_AT, 1);
 }
 
 bool roots_lack_kills(const struct muninn_store *store)
@@ -359,13 +359,13 @@ int roots_write_kills(struct muninn_store *store, const struct root_kill *kills,
 	root_header_encode(&header, store->kills);
 	root_seal(store->kills, header.bytes);
 	/* Merging syncs NVRAM before and after: no need to wait for that here. */
-	nvram_store64(store->nvram + STATE_ROOT_SERIAL_AT, serial + 1);
+	state_write(store, STATE_ROOT_SERIAL_AT, serial + 1);
 	result = begin_append(store, store->kills, false, &writing);
 	if (!result)
 		result = append_some(store, store->kills, &writing, &all);
 	if (result)
 		return roots_write(store);
-	nvram_store64(store->nvram + STATE_KILLS_AHEAD_AT, 0);
+	state_write(store, STATE_KILLS_AHEAD_AT, 0);
 	return 0;
 }
 
@@ -376,39 +376,68 @@ void roots_format(struct muninn_store *store, uint64_t serial)
 	for (uint32_t segment = 0; segment < store->geometry.root_segments; segment++)
 		segment_erase(store->nand, store->geometry.segment_blocks, NAND_CAUSE_METADATA,
 			      segment, &erasures);
-	nvram_store64(store->nvram + STATE_ROOT_SERIAL_AT, serial);
+	state_write(store, STATE_ROOT_SERIAL_AT, serial);
 	nvram_store64(store->nvram + STATE_ROOT_SEGMENT_AT, 0);
+}
+
+/* The serial of the last page of a root or list in a segment of the ring; 0: there is none. */
+static uint64_t last_serial(struct muninn_store *store, uint32_t segment)
+{
+	struct page_spare spare;
+	uint32_t end;
+
+	if (segment_end(store->nand, store->geometry.segment_blocks, segment, &end))
+		return 0;
+	/* What can't be read was torn when the power failed, or is damaged. */
+	while (end--) {
+		struct nand_page_io io = { .page = segment_page(&store->geometry, segment) + end,
+					   .spare = store->spare };
+
+		if (nand_read(store->nand, NAND_CAUSE_RECOVERY, &io, 1) == 0 &&
+		    page_spare_decode(store->spare, store->geometry.page_bytes, &spare) &&
+		    spare.kind == PAGE_KIND_ROOT)
+			return spare.serial;
+	}
+	return 0;
+}
+
+/*
+ * The serial of the last root or list. Where it is follows from the flash, too: without the one
+ * before `next` in the segment that NVRAM says, all of the ring is looked at. So a word that is
+ * wrong never makes the ring go on elsewhere, over the last root.
+ */
+static uint64_t find_last(struct muninn_store *store, uint64_t next)
+{
+	uint32_t count = store->geometry.root_segments;
+	uint32_t said = (uint32_t)min_u64(state_read(store, STATE_ROOT_SEGMENT_AT), count);
+	uint64_t last = said < count ? last_serial(store, said) : 0;
+	uint32_t best = said;
+
+	for (uint32_t n = 0; last + 1 != next && n < count; n++) {
+		uint64_t serial = n == said ? 0 : last_serial(store, n);
+
+		best = serial > last ? n : best;
+		last = max_u64(last, serial);
+	}
+	if (best != said || said == count)
+		nvram_store64(store->nvram + STATE_ROOT_SEGMENT_AT, best < count ? best : 0);
+	return last;
 }
 
 int roots_check(struct muninn_store *store, struct error_text *error)
 {
 	uint64_t serial = state_read(store, STATE_ROOT_SERIAL_AT);
-	struct nand_page_io io = { .spare = store->spare };
-	struct page_spare spare;
-	uint32_t end;
+	uint64_t last = find_last(store, serial);
 
-	if (state_read(store, STATE_ROOT_SEGMENT_AT) >= store->geometry.root_segments)
-		return error_set(error, -EINVAL,
-				 "the place of the root in NVRAM is not one of the ring");
-	if (segment_end(store->nand, store->geometry.segment_blocks, ring_segment(store), &end) ||
-	    end == 0)
+	if (last < serial)
 		return 0;
-	io.page = segment_page(&store->geometry, ring_segment(store)) + end - 1;
-	/*
-	 * What can't be read was torn when the power failed, or is damaged; NVRAM does not need it.
-	 */
-	if (nand_read(store->nand, NAND_CAUSE_RECOVERY, &io, 1) ||
-	    !page_spare_decode(store->spare, store->geometry.page_bytes, &spare) ||
-	    spare.kind != PAGE_KIND_ROOT || spare.serial < serial)
-		return 0;
-	if (spare.serial ==
-	    serial) { /* a list of kills that the host's storage has and NVRAM has not */
-		nvram_store64(store->nvram + STATE_ROOT_SERIAL_AT, serial + 1);
+	if (last == serial) { /* a list of kills that the host's storage has and NVRAM has not */
+		state_write(store, STATE_ROOT_SERIAL_AT, serial + 1);
 		return 0;
 	}
 	return error_set(error, -EINVAL,
 			 "the NVRAM is older than the flash (root %llu is there, %llu would be "
 			 "the next); give back the right NVRAM, or open with "
 			 "recover_without_nvram to go on without what it held",
-			 (unsigned long long)spare.serial, (unsigned long long)serial);
+			 (unsigned long long)last, (unsigned long long)serial);
 }

@@ -18,6 +18,7 @@
 #include "engine/muninn/row.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "common/log.h"
 #include "engine/muninn/nvram.h"
@@ -26,7 +27,7 @@ static uint64_t next_serial(struct muninn_store *store)
 {
 	uint64_t serial = state_read(store, STATE_NEXT_SERIAL_AT);
 
-	nvram_store64(store->nvram + STATE_NEXT_SERIAL_AT, serial + 1);
+	state_write(store, STATE_NEXT_SERIAL_AT, serial + 1);
 	return serial;
 }
 
@@ -225,21 +226,37 @@ static int distribute_buffers(struct muninn_store *store, struct error_text *err
 					 "row %u has three buffers in NVRAM; the NVRAM is corrupt",
 					 number);
 		}
-		if (buffer_rest(&buffer))
-			return error_set(error, -ENOMEM, "out of memory");
 		if (number < store->geometry.rows)
 			buffer_take_back(&buffer);
+		if (buffer_rest(&buffer))
+			return error_set(error, -ENOMEM, "out of memory");
 		store->free_buffers[store->free_buffer_count++] = buffer;
 	}
 	return 0;
+}
+
+/* Nothing that was put there may be missing when no failure of the host can have taken it. */
+static int check_records(const struct muninn_store *store, uint32_t number,
+			 const struct buffer *buffer, struct error_text *error)
+{
+	struct buffer_damage damage;
+	char what[64];
+
+	if (buffer_is_whole(buffer, &damage))
+		return 0;
+	snprintf(what, sizeof(what), "records of row %u", number);
+	return store_refuse_nvram(store, what, damage.at, damage.bytes, damage.header_at, error);
 }
 
 /* Cuts a buffer to what is committed and builds its index again. */
 static int recover_buffer(struct muninn_store *store, uint32_t number, struct buffer *buffer,
 			  uint32_t ahead, struct error_text *error)
 {
-	int result = buffer_recover(buffer, store->rows[number].index, ahead, store->committed);
+	int result = store->host_failed ? 0 : check_records(store, number, buffer, error);
 
+	if (result)
+		return result;
+	result = buffer_recover(buffer, store->rows[number].index, ahead, store->committed);
 	if (result < 0)
 		return error_set(error, result, "the buffer of row %u in NVRAM is corrupt", number);
 	if (result > 0)

@@ -226,7 +226,7 @@ static int end_program(struct muninn_store *store, uint32_t number, int result)
 	 * Before the segment counts, so that recovery knows of records that were never committed.
 	 */
 	if (sealing->facts.last_sequence > state_read(store, STATE_SEALED_AT))
-		nvram_store64(store->nvram + STATE_SEALED_AT, sealing->facts.last_sequence);
+		state_write(store, STATE_SEALED_AT, sealing->facts.last_sequence);
 	sealing->facts.segment = sealing->segment;
 	row_index_write(row->index, row->buffer.index, &sealing->facts);
 	sealing->stage = SEAL_COLUMN;

@@ -63,8 +63,8 @@ static int settle(struct muninn_store *store)
 	free(freed);
 	if (result)
 		return result;
-	nvram_store64(store->nvram + STATE_VOID_AT, store->void_before);
-	nvram_store64(store->nvram + STATE_VOID_NEXT_AT, 0);
+	state_write(store, STATE_VOID_AT, store->void_before);
+	state_write(store, STATE_VOID_NEXT_AT, 0);
 	/* The two words say the same before that and after it, so it need not be stable. */
 	return 0;
 }

@@ -69,12 +69,25 @@ int store_allocate(struct muninn_store *store, struct error_text *error)
 	/* The last is taken first: a new store gives row n buffer n. */
 	for (uint32_t number = geometry->buffers; number-- > 0; store->free_buffer_count++)
 		if (buffer_create(&store->free_buffers[store->free_buffer_count], geometry,
-				  store->nand,
-				  geometry->buffers_at + number * geometry->buffer_bytes))
+				  store->nand, number))
 			return error_set(error, -ENOMEM,
 					 "out of memory for the index of %u buffers",
 					 geometry->buffers);
 	return 0;
+}
+
+int store_refuse_nvram(const struct muninn_store *store, const char *what, uint64_t at,
+		       uint64_t bytes, uint64_t other, struct error_text *error)
+{
+	uint64_t first = NAND_NVRAM_FILE_AT + at;
+
+	return error_set(
+		error, -EINVAL,
+		"%s.nvram: bytes %llu to %llu, which hold %s, contradict byte %llu: one of "
+		"both is damaged, or older than the rest; put the right file back",
+		nand_path(store->nand), (unsigned long long)first,
+		(unsigned long long)(first + bytes - 1), what,
+		(unsigned long long)(NAND_NVRAM_FILE_AT + other));
 }
 
 struct visibility store_visibility(const struct muninn_store *store, uint64_t bound)

@@ -10,6 +10,7 @@
 #include "engine/muninn/buffer.h"
 #include "engine/muninn/index/index.h"
 #include "engine/muninn/muninn.h"
+#include "engine/muninn/nvram.h"
 #include "engine/records/space.h"
 
 #define NO_ROW  UINT16_MAX
@@ -145,7 +146,7 @@ struct muninn_store {
 	const struct record_options *records;
 	const struct muninn_options *options;
 	uint8_t boot_id[NVRAM_BOOT_BYTES];
-	bool host_failed;     /* since the store was last open */
+	bool host_failed;     /* since the store was last open, and that had no clean end */
 	uint64_t fallen_from; /* then: the highest sequence number that there was */
 	uint8_t *root;        /* space for a root */
 	struct root_writing root_writing;
@@ -168,6 +169,28 @@ static inline uint64_t state_read(const struct muninn_store *store, uint32_t at)
 {
 	return get_le64(store->nvram + at);
 }
+
+static inline uint8_t *store_sum(const struct muninn_store *store, enum nvram_sum sum)
+{
+	return store->nvram + sum_pair_at(&store->geometry, sum);
+}
+
+/* Changes a state word that has a sum: all but two, see sums.c. */
+static inline void state_write(struct muninn_store *store, uint32_t at, uint64_t value)
+{
+	uint8_t *pair = store_sum(store, SUM_STATE);
+
+	sum_begin(pair, sum_word(at, state_read(store, at)) ^ sum_word(at, value));
+	nvram_store64(store->nvram + at, value);
+	sum_end(pair);
+}
+
+/*
+ * Says that `bytes` bytes of NVRAM from `at` on, which hold `what`, contradict what is at `other`.
+ * Returns -EINVAL.
+ */
+int store_refuse_nvram(const struct muninn_store *store, const char *what, uint64_t at,
+		       uint64_t bytes, uint64_t other, struct error_text *error);
 
 /* Which records count up to `bound`, for readers. */
 struct visibility store_visibility(const struct muninn_store *store, uint64_t bound);

@@ -27,7 +27,7 @@ bool void_is_unsettled(const struct muninn_store *store)
 
 void void_begin(struct muninn_store *store, uint64_t sequence)
 {
-	nvram_store64(store->nvram + STATE_VOID_NEXT_AT, sequence);
+	state_write(store, STATE_VOID_NEXT_AT, sequence);
 	store->void_before = sequence;
 }
 
@@ -35,7 +35,7 @@ void void_take_back(struct muninn_store *store)
 {
 	/* Before its number can be taken for a committed one. */
 	if (!void_is_unsettled(store))
-		nvram_store64(store->nvram + STATE_VOID_NEXT_AT, 0);
+		state_write(store, STATE_VOID_NEXT_AT, 0);
 	store->void_before = void_in_effect(store);
 }
 

@@ -46,6 +46,7 @@ struct index *index_create(const struct muninn_geometry *geometry, uint8_t *nvra
 			.index = index,
 			.number = number,
 			.nvram = nvram + geometry->groups_at + number * geometry->group_bytes,
+			.growing.sum = nvram + row_sum_pair_at(geometry, number),
 		};
 	return index;
 }
@@ -128,6 +129,11 @@ bool row_index_attach(struct row_index *row)
 	return table_attach(&row->growing, row->index->geometry, row->nvram, row->number);
 }
 
+uint64_t row_index_sum(const struct row_index *row)
+{
+	return table_sum(&row->growing);
+}
+
 uint32_t row_index_growing(const struct row_index *row)
 {
 	return table_index(&row->growing);
@@ -196,7 +202,7 @@ int row_index_check_image(const struct row_index *row, const struct index_image 
 			  struct error_text *error)
 {
 	uint64_t kept = index_image_kept(row->index, image->length);
-	struct table table;
+	struct table table = { .sum = NULL };
 
 	if (image->length < table_bits_offset() ||
 	    !table_attach(&table, row->index->geometry, image->bytes, row->number) ||
@@ -245,7 +251,7 @@ static uint32_t tables_below(const struct row_index *row, uint32_t number)
  */
 static struct table make_complete(const struct row_index *row, const struct index_image *image)
 {
-	struct table table;
+	struct table table = { .sum = NULL };
 	uint8_t *head;
 
 	/* Only what this device has written, or row_index_check_image has looked at, comes here. */
@@ -360,6 +366,13 @@ void row_index_find(const struct row_index *row, uint32_t number, struct sealed_
 			return;
 	assert(!"a sealed segment is in a group of its row");
 	abort();
+}
+
+uint8_t *row_index_live_word(const struct row_index *row, const struct sealed_segment *segment)
+{
+	uint32_t n = tables_below(row, segment->group);
+
+	return n < row->complete_count ? row->complete[n].live_word : NULL;
 }
 
 void row_index_take_out(struct row_index *row, const struct sealed_segment *segment)

@@ -37,11 +37,108 @@ static void set_shape(struct table *table, const struct muninn_geometry *geometr
 	assert(table->image_bytes <= geometry->image_bytes_max);
 }
 
+/* ---- its sum ---- */
+
+/* Words of the sum; those of columns follow, each column's in a part of its own. */
+enum { SUM_NUMBER, SUM_LIVE, SUM_FACTS = 1 << 24, SUM_OVERFLOW = 1 << 25 };
+
+static uint64_t sum_place(uint32_t column, uint32_t word)
+{
+	return (uint64_t)(column + 1) << 32 | word;
+}
+
+/* Without the columns themselves. */
+static uint64_t sum_header(uint32_t index, uint32_t columns, uint64_t live)
+{
+	return sum_word(SUM_NUMBER, (uint64_t)index << 32 | columns) ^
+	       (columns ? sum_word(SUM_LIVE, live) : 0);
+}
+
+/* What the columns' facts and overflow entries add. */
+static uint64_t sum_facts(const struct table *table, uint32_t column)
+{
+	const uint8_t *at = column_at(table, column), *overflow = overflow_at(table, column);
+	uint32_t count = get_le32(at + COLUMN_OVERFLOW_COUNT_AT);
+	uint64_t sum = 0;
+
+	for (uint32_t n = 0; n < COLUMN_BYTES / 8; n++)
+		sum ^= sum_word(sum_place(column, SUM_FACTS + n), get_le64(at + 8 * n));
+	for (uint32_t n = 0; n < count && n < table->overflow_entries; n++)
+		sum ^= sum_word(sum_place(column, SUM_OVERFLOW + n),
+				get_le48(overflow + (uint64_t)n * OVERFLOW_ENTRY_BYTES));
+	return sum;
+}
+
+/* Turns a square of 64 words: bit c of word p becomes bit p of word c (Hacker's Delight, 7-3). */
+static void turn(uint64_t words[64])
+{
+	uint64_t mask = UINT64_C(0x00000000ffffffff);
+
+	for (uint32_t width = 32; width; width /= 2, mask ^= mask << width)
+		for (uint32_t n = 0; n < 64; n = ((n | width) + 1) & ~width) {
+			uint64_t other = (words[n] >> width ^ words[n | width]) & mask;
+
+			words[n] ^= other << width;
+			words[n | width] ^= other;
+		}
+}
+
+/* What the filters of all columns add. */
+static uint64_t sum_filters(const struct table *table, uint32_t columns)
+{
+	const uint8_t *at = words_at(table);
+	uint64_t sum = 0;
+
+	for (uint32_t first = 0; first < table->filters.bits_total; first += 64) {
+		uint64_t words[64] = { 0 };
+
+		for (uint32_t n = 0; n < 64 && first + n < table->filters.bits_total; n++)
+			words[n] = get_le64(at + (uint64_t)(first + n) * 8);
+		turn(words);
+		for (uint32_t column = 0; column < columns; column++)
+			sum ^= sum_word(sum_place(column, first / 64), words[column]);
+	}
+	return sum;
+}
+
+uint64_t table_sum(const struct table *table)
+{
+	uint32_t columns = table_columns(table);
+	uint64_t sum = sum_header(table_index(table), columns, table_live(table));
+
+	for (uint32_t column = 0; column < columns; column++)
+		sum ^= sum_facts(table, column);
+	return sum ^ sum_filters(table, columns);
+}
+
+/* What a column adds that has just been written. */
+static uint64_t sum_column(const struct table *table, uint32_t column,
+			   const struct segment_index *index)
+{
+	uint64_t sum = sum_facts(table, column);
+
+	for (uint32_t n = 0; n * 64 < index->filters.bits_total; n++)
+		sum ^= sum_word(sum_place(column, n), index->bits[n]);
+	return sum;
+}
+
+/* Stores one word of the header; then the sum is another one. */
+static void store_header(struct table *table, uint32_t at, uint32_t value, uint64_t sum)
+{
+	if (table->sum)
+		sum_begin_whole(table->sum, sum);
+	nvram_store32(table->image + at, value);
+	if (table->sum)
+		sum_end(table->sum);
+}
+
+/* ---- beginning and growing ---- */
+
 void table_begin(struct table *table, const struct muninn_geometry *geometry, uint8_t *image,
 		 uint32_t row, uint32_t index)
 {
 	set_shape(table, geometry, image, index);
-	nvram_store32(image + TABLE_COLUMNS_AT, 0);
+	store_header(table, TABLE_COLUMNS_AT, 0, sum_header(table_index(table), 0, 0));
 	put_le32(image + TABLE_MAGIC_AT, TABLE_MAGIC);
 	put_le32(image + TABLE_VERSION_AT, MUNINN_FORMAT_VERSION);
 	put_le32(image + TABLE_ROW_AT, row);
@@ -49,7 +146,7 @@ void table_begin(struct table *table, const struct muninn_geometry *geometry, ui
 	put_le32(image + TABLE_OVERFLOW_AT, table->overflow_entries);
 	put_le32(image + TABLE_CRC_AT, 0);
 	memset(image + TABLE_CRC_AT + 4, 0, TABLE_HEADER_BYTES - TABLE_CRC_AT - 4);
-	nvram_store32(image + TABLE_INDEX_AT, index);
+	store_header(table, TABLE_INDEX_AT, index, sum_header(index, 0, 0));
 }
 
 bool table_attach(struct table *table, const struct muninn_geometry *geometry, uint8_t *image,
@@ -59,7 +156,8 @@ bool table_attach(struct table *table, const struct muninn_geometry *geometry, u
 	return get_le32(image + TABLE_MAGIC_AT) == TABLE_MAGIC &&
 	       get_le32(image + TABLE_VERSION_AT) == MUNINN_FORMAT_VERSION &&
 	       get_le32(image + TABLE_ROW_AT) == row &&
-	       get_le32(image + TABLE_BITS_AT) == table->filters.bits_total &&
+	       (get_le32(image + TABLE_BITS_AT) == table->filters.bits_total ||
+		get_le32(image + TABLE_COLUMNS_AT) == 0) &&
 	       get_le32(image + TABLE_OVERFLOW_AT) == table->overflow_entries &&
 	       get_le32(image + TABLE_COLUMNS_AT) <= GROUP_SEGMENTS;
 }
@@ -87,7 +185,13 @@ void table_kill_column(struct table *table, uint32_t column)
 	uint64_t bit = UINT64_C(1) << column;
 
 	assert(table_live(table) & bit);
+	/* Of a complete table this word is in the directory, which has a sum of its own. */
+	if (table->sum)
+		sum_begin(table->sum, sum_word(SUM_LIVE, table_live(table)) ^
+					      sum_word(SUM_LIVE, table_live(table) & ~bit));
 	nvram_store64(table->live_word, get_le64(table->live_word) & ~bit);
+	if (table->sum)
+		sum_end(table->sum);
 }
 
 void table_read_column(const struct table *table, uint32_t column, struct sealed_segment *facts)
@@ -140,15 +244,20 @@ void table_write_column(struct table *table, const struct segment_index *index,
 	for (uint32_t i = 0; i < index->overflow_count; i++, overflow += OVERFLOW_ENTRY_BYTES)
 		put_le48(overflow, (uint64_t)index->overflow[i].hash << OVERFLOW_PLACES_MAX |
 					   index->overflow[i].places);
+	table->column_sum = sum_column(table, column, index);
 }
 
 void table_commit_column(struct table *table)
 {
-	uint32_t column = table_columns(table);
+	uint32_t column = table_columns(table), index = table_index(table);
+	uint64_t live = table_live(table);
+	uint64_t change = table->column_sum ^ sum_header(index, column, live);
 
+	live |= UINT64_C(1) << column;
 	/* The bit counts only when the column does. */
-	nvram_store64(table->live_word, get_le64(table->live_word) | UINT64_C(1) << column);
-	nvram_store32(table->image + TABLE_COLUMNS_AT, column + 1);
+	nvram_store64(table->live_word, live);
+	change ^= sum_header(index, column + 1, live);
+	store_header(table, TABLE_COLUMNS_AT, column + 1, get_le64(table->sum) ^ change);
 }
 
 uint64_t table_memory_bytes(const struct table *table)

@@ -33,7 +33,9 @@ struct table_source {
 struct table {
 	uint8_t *image; /* with a source, of a complete table only the header and the columns */
 	const struct table_source *source; /* NULL: all of the image is in memory */
-	uint8_t *live_word; /* in NVRAM: a bit for each column that has not been merged */
+	uint8_t *sum;        /* the pair of sums of a growing table; NULL: it has none */
+	uint64_t column_sum; /* what the column adds that has been written and not committed */
+	uint8_t *live_word;  /* in NVRAM: a bit for each column that has not been merged */
 	struct filter_geometry filters;
 	uint32_t paged_filters;
 	uint32_t overflow_entries;
@@ -44,20 +46,23 @@ struct table {
 
 /*
  * Begins table `index` of `row` in NVRAM: no columns. Crash-safe: the store of the index comes
- * last.
+ * last. table->sum has been set, here and before table_attach.
  */
 void table_begin(struct table *table, const struct muninn_geometry *geometry, uint8_t *image,
 		 uint32_t row, uint32_t index);
 
 /*
  * Takes up an image in NVRAM or memory. False when its header does not name a table of `row` with
- * this geometry.
+ * this geometry. One without columns may have been about to begin; it has to begin again.
  */
 bool table_attach(struct table *table, const struct muninn_geometry *geometry, uint8_t *image,
 		  uint32_t row);
 
 /* The columns that are in use: added and not merged. */
 uint64_t table_live(const struct table *table);
+
+/* The sum of a table in NVRAM: of its number and columns. */
+uint64_t table_sum(const struct table *table);
 
 /* Takes a column out of the table, by one store. */
 void table_kill_column(struct table *table, uint32_t column);

@@ -143,8 +143,14 @@ uint64_t segment_index_memory(const struct segment_index *index);
  */
 void row_index_begin(struct row_index *row, uint32_t group);
 
-/* Takes up what is in NVRAM. False: that is no group of this row with this geometry. */
+/*
+ * Takes up what is in NVRAM. False: that is no group of this row with this geometry. One without
+ * segments has to begin again.
+ */
 bool row_index_attach(struct row_index *row);
+
+/* The sum of what is in NVRAM; its pair there is row_sum_pair_at. */
+uint64_t row_index_sum(const struct row_index *row);
 
 /* Its number; segments that have been added to it; those of them that are there, a bit each. */
 uint32_t row_index_growing(const struct row_index *row);
@@ -217,6 +223,9 @@ struct index_walk {
 /* Goes through the segments of a row from the oldest; a walk begins with zeros. False: the end. */
 bool row_index_next(const struct row_index *row, struct index_walk *walk,
 		    struct sealed_segment *segment);
+
+/* The live word of the complete group that a segment is in; NULL: it is in the growing one. */
+uint8_t *row_index_live_word(const struct row_index *row, const struct sealed_segment *segment);
 
 /* A segment that must be there. */
 void row_index_find(const struct row_index *row, uint32_t number, struct sealed_segment *segment);

@@ -198,12 +198,12 @@ static void test_a_list_of_kills_has_the_documented_bytes(void **state)
 		.segment = 0x01020304, .row = 0x0506, .member = 63, .group = 7, .serial = 0x99
 	};
 	const uint8_t documented[ROOT_HEADER_BYTES + ROOT_KILL_BYTES] = {
-		'M',  'U',  'N', 'K', 'I',  'L',  'L',  '1',  6,    0, 0, 0, 112, 0, 0,  0,
+		'M',  'U',  'N', 'K', 'I',  'L',  'L',  '1',  7,    0, 0, 0, 112, 0, 0,  0,
 		1,    0,    0,   0,   0,    0,    0,    0,    0x12, 0, 0, 0, 0,   0, 0,  0,
 		0x11, 0,    0,   0,   0,    0,    0,    0,    0,    0, 2, 0, 0,   0, 0,  0,
 		0xff, 0xff, 1,   0,   0,    0,    0,    0,    7,    0, 0, 0, 1,   0, 0,  0,
 		2,    0,    0,   0,   0,    0,    0,    0,    0,    0, 1, 0, 0,   0, 0,  0,
-		0,    0,    0,   0,   0xcf, 0xef, 0xae, 0x81, 4,    3, 2, 1, 6,   5, 63, 0,
+		0,    0,    0,   0,   0xd8, 0x6c, 0x75, 0xc6, 4,    3, 2, 1, 6,   5, 63, 0,
 		7,    0,    0,   0,   0,    0,    0,    0,    0x99, 0, 0, 0, 0,   0, 0,  0,
 	};
 	uint8_t bytes[sizeof(documented)];
@@ -261,11 +261,11 @@ static void test_the_static_header_has_the_documented_bytes(void **state)
 	};
 	const uint8_t uuid[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
 	const uint8_t documented[NVRAM_HEADER_CRC_AT + 4] = {
-		'M', 'U', 'N', 'I', 'N', 'N', '1', 0,   6,  0,  0,    0,  0x80, 0,    0,    0,    0,
+		'M', 'U', 'N', 'I', 'N', 'N', '1', 0,   7,  0,  0,    0,  0x80, 0,    0,    0,    0,
 		1,   0,   0,   0,   4,   0,   0,   100, 0,  0,  0,    0,  0x10, 0,    0,    64,   0,
 		0,   0,   0,   0,   4,   0,   1,   0,   0,  0,  0xf4, 1,  0,    0,    0xf2, 3,    0,
 		0,   8,   7,   1,   1,   0,   0,   0,   0,  0,  0,    0,  0,    0,    1,    2,    3,
-		4,   5,   6,   7,   8,   9,   10,  11,  12, 13, 14,   15, 0xfc, 0x58, 0x78, 0x09,
+		4,   5,   6,   7,   8,   9,   10,  11,  12, 13, 14,   15, 0x6a, 0xea, 0xab, 0x30,
 	};
 	uint8_t bytes[sizeof(documented)];
 	struct muninn_options options = { 0 };
@@ -358,6 +358,30 @@ static void test_filters_take_the_memory_of_equal_rates_and_waste_fewer_reads(vo
 	assert_true(rates < geometry.bloom.filters * 0.0005 / 2);
 }
 
+static void test_sums_and_slots_have_the_documented_bytes(void **state)
+{
+	const uint8_t documented[2 * SUM_PAIR_BYTES] = {
+		0x8e, 0x71, 0xf9, 0x54, 0x8d, 0xfa, 0xda, 0x88, 0x7f, 0xb7, 0xda, 0x68,
+		0x01, 0x08, 0x69, 0x09, 0x2c, 0x01, 0,    0,    0xcc, 0,    0xb3, 0xc8,
+	};
+	uint8_t bytes[sizeof(documented)] = { 0 };
+
+	(void)state;
+	/* The committed number 5 alone, while it becomes 6. */
+	sum_set(bytes, sum_word(STATE_COMMITTED_AT, 5));
+	sum_begin(bytes, sum_word(STATE_COMMITTED_AT, 5) ^ sum_word(STATE_COMMITTED_AT, 6));
+	/* Two records, behind each other, in a slot. */
+	put_le32(bytes + 16, 300);
+	put_le32(bytes + 20, slot_fold(slot_fold(0, 0x01020304), 0x05060708));
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		if (bytes[i] != documented[i])
+			print_error("byte %zu is %02x\n", i, bytes[i]);
+	assert_memory_equal(bytes, documented, sizeof(documented));
+	assert_false(sum_accept(bytes, sum_word(STATE_COMMITTED_AT, 7)));
+	assert_true(sum_accept(bytes, sum_word(STATE_COMMITTED_AT, 6)));
+	assert_false(sum_accept(bytes, sum_word(STATE_COMMITTED_AT, 5)));
+}
+
 static struct nand *small_device(struct record_store **store, uint32_t puts)
 {
 	const struct nand_geometry nand_shape = SMALL_FLASH(2000);
@@ -404,8 +428,8 @@ static void test_opening_damaged_nvram_says_what_is_wrong(void **state)
 	struct record_store *store;
 	struct nand *nand = small_device(&store, 3000);
 	uint8_t *nvram = nand_nvram(nand, NULL);
-	uint64_t buffers_at = ((struct muninn_store *)(void *)store)->geometry.buffers_at;
-	uint64_t groups_at = ((struct muninn_store *)(void *)store)->geometry.groups_at;
+	const struct muninn_geometry geometry = ((struct muninn_store *)(void *)store)->geometry;
+	uint64_t slot_headers_at = geometry.buffers_at + geometry.slot_headers_at;
 	struct record_statistics statistics = { 0 };
 
 	(void)state;
@@ -422,13 +446,24 @@ static void test_opening_damaged_nvram_says_what_is_wrong(void **state)
 		{ NVRAM_MAGIC_AT, 1, -EINVAL, "not formatted" },
 		{ NVRAM_ROWS_AT, 1, -EINVAL, "checksum" },
 		{ NVRAM_UUID_AT, 1, -EINVAL, "checksum" },
-		{ NVRAM_DIRECTORY_AT + DIRECTORY_ROW_AT, 2, -EINVAL, "directory" },
-		{ NVRAM_DIRECTORY_AT + DIRECTORY_GROUP_AT, 1, -EINVAL, "group" },
-		{ NVRAM_DIRECTORY_AT + DIRECTORY_SEGMENTS_AT + 3, 0x80, -EINVAL, "segment" },
-		{ STATE_SEALED_AT + 5, 1, -EINVAL, "ahead" },
-		{ buffers_at + BUFFER_MAP_AT, 1, -EINVAL, "buffer of row 0" },
-		{ groups_at + TABLE_MAGIC_AT, 1, -EINVAL, "growing group of row 0" },
-		{ groups_at + TABLE_INDEX_AT, 4, -EINVAL, "row 0" },
+		{ NVRAM_DIRECTORY_AT + DIRECTORY_ROW_AT, 2, -EINVAL, "the table directory" },
+		{ NVRAM_DIRECTORY_AT + DIRECTORY_SEGMENTS_AT + 3, 0x80, -EINVAL,
+		  "(memory).nvram: bytes 40960 to 49151, which hold the table directory, "
+		  "contradict byte 49264" },
+		{ STATE_SEALED_AT + 5, 1, -EINVAL, "the state words" },
+		{ NVRAM_MEMO_AT + 3, 4, -EINVAL, "the memo" },
+		{ geometry.buffers_at + BUFFER_SERIAL_AT, 1, -EINVAL, "headers of buffer 0" },
+		{ geometry.buffers_at + BUFFER_ROW_AT, 1, -EINVAL, "headers of buffer 0" },
+		{ slot_headers_at + SLOT_STATE_AT, 4, -EINVAL, "headers of buffer 0" },
+		{ slot_headers_at + SLOT_SERIAL_AT, 1, -EINVAL, "headers of buffer 0" },
+		{ geometry.buffers_at + geometry.slots_at + 100, 1, -EINVAL, "records of row 0" },
+		{ geometry.groups_at + TABLE_MAGIC_AT, 1, -EINVAL, "growing group of row 0" },
+		{ geometry.groups_at + TABLE_INDEX_AT, 4, -EINVAL, "growing group of row 0" },
+		{ geometry.groups_at + TABLE_LIVE_AT, 1, -EINVAL, "growing group of row 0" },
+		{ geometry.groups_at + TABLE_HEADER_BYTES + COLUMN_SEGMENT_AT, 1, -EINVAL,
+		  "growing group of row 0" },
+		{ geometry.groups_at + table_bits_offset() + 80, 1, -EINVAL,
+		  "growing group of row 0" },
 	};
 
 	for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
@@ -440,10 +475,10 @@ static void test_opening_damaged_nvram_says_what_is_wrong(void **state)
 	/* Later and earlier versions of the format, with a right checksum. */
 	put_le32(nvram + NVRAM_VERSION_AT, MUNINN_FORMAT_VERSION + 1);
 	put_le32(nvram + NVRAM_HEADER_CRC_AT, crc32c(0, nvram, NVRAM_HEADER_CRC_AT));
-	expect_open(nand, -EINVAL, "format 7, this program knows 6");
-	put_le32(nvram + NVRAM_VERSION_AT, 5);
+	expect_open(nand, -EINVAL, "format 8, this program knows 7");
+	put_le32(nvram + NVRAM_VERSION_AT, 6);
 	put_le32(nvram + NVRAM_HEADER_CRC_AT, crc32c(0, nvram, NVRAM_HEADER_CRC_AT));
-	expect_open(nand, -EINVAL, "format 5, this program knows 6");
+	expect_open(nand, -EINVAL, "format 6, this program knows 7");
 	/* An index that is not built in. */
 	put_le32(nvram + NVRAM_VERSION_AT, MUNINN_FORMAT_VERSION);
 	put_le32(nvram + NVRAM_INDEX_AT, 2);
@@ -508,6 +543,7 @@ int main(void)
 		cmocka_unit_test(test_the_static_header_has_the_documented_bytes),
 		cmocka_unit_test(test_filters_have_the_false_positive_rate_that_they_are_made_for),
 		cmocka_unit_test(test_filters_take_the_memory_of_equal_rates_and_waste_fewer_reads),
+		cmocka_unit_test(test_sums_and_slots_have_the_documented_bytes),
 		cmocka_unit_test(test_opening_damaged_nvram_says_what_is_wrong),
 		cmocka_unit_test(test_impossible_shapes_are_refused_with_a_sentence),
 	};

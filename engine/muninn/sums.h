@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Whether NVRAM holds what was stored there. Each structure has a sum in another page, which
+ * changes with it (nvram.h). So whatever becomes of one page of the file while nobody has it open,
+ * be it zeroed, changed, exchanged, or an older one, it contradicts another page.
+ *
+ * After a failure of the host pages need not fit together. Then the sums tell nothing, and opening
+ * makes them again of what it has found to count.
+ */
+#ifndef MUNINN_ENGINE_MUNINN_SUMS_H
+#define MUNINN_ENGINE_MUNINN_SUMS_H
+
+#include "engine/muninn/store.h"
+
+/*
+ * Compares everything with its sum but what row_index_attach has to take up first; a row's growing
+ * group. Before anything changes. -EINVAL with a sentence.
+ */
+int sums_check(struct muninn_store *store, struct error_text *error);
+int sums_check_group(struct muninn_store *store, uint32_t row, struct error_text *error);
+
+/* Whether the store was closed: NVRAM_CLEAN, or 0. */
+void sums_set_clean(struct muninn_store *store, uint64_t clean);
+
+/* Makes all of them again. The store is not closed then. */
+void sums_set(struct muninn_store *store);
+
+#endif
