@@ -118,11 +118,11 @@ uint64_t buffer_sum(const struct buffer *buffer)
 	return sum;
 }
 
-/* Changes the state word of the slot that a page has. */
-static void slot_store(struct buffer *buffer, uint32_t page, uint32_t slot, uint64_t word)
+/* Changes the state word of the slot that a page has, which was `before`. */
+static void slot_store(struct buffer *buffer, uint32_t page, uint32_t slot, uint64_t before,
+		       uint64_t word)
 {
-	sum_begin(buffer->sum,
-		  sum_page(page, slot, slot_word(buffer, slot)) ^ sum_page(page, slot, word));
+	sum_begin(buffer->sum, sum_page(page, slot, before) ^ sum_page(page, slot, word));
 	nvram_store64(slot_header(buffer, slot) + SLOT_STATE_AT, word);
 	sum_end(buffer->sum);
 }
@@ -282,7 +282,8 @@ static void append_to_page(struct buffer *buffer, uint32_t page, const struct ne
 	record_header_encode(&record->header, buffer->serial, record->value, header);
 	if (length)
 		memcpy(value, record->value, length);
-	slot_store(buffer, page, slot, state_word(state, slot_fold(fold, record_crc_of(header))));
+	slot_store(buffer, page, slot, word,
+		   state_word(state, slot_fold(fold, record_crc_of(header))));
 	if (record->header.flags & RECORD_ABSORB)
 		buffer->absorbable[page] = true;
 }
@@ -468,7 +469,8 @@ static void end_page(struct buffer *buffer, uint32_t page, uint32_t end)
 	uint32_t slot = page_slot(buffer, page), state = slot_state(buffer, slot);
 	struct page_view view = slot_view(buffer, slot);
 
-	slot_store(buffer, page, slot, state_word(end, end ? fold_until(&view, end) : 0));
+	slot_store(buffer, page, slot, slot_word(buffer, slot),
+		   state_word(end, end ? fold_until(&view, end) : 0));
 	if (!(state & SLOT_LARGE) && end < state)
 		memset(slot_data(buffer, slot) + end, 0, state - end);
 }

@@ -89,7 +89,7 @@ static uint64_t sum_filters(const struct table *table, uint32_t columns)
 	const uint8_t *at = words_at(table);
 	uint64_t sum = 0;
 
-	for (uint32_t first = 0; first < table->filters.bits_total; first += 64) {
+	for (uint32_t first = 0; columns && first < table->filters.bits_total; first += 64) {
 		uint64_t words[64] = { 0 };
 
 		for (uint32_t n = 0; n < 64 && first + n < table->filters.bits_total; n++)
