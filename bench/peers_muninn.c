@@ -23,8 +23,12 @@ enum {
 	/* As in engine/history/merge.c. */
 	MERGE_SEGMENTS = 8,
 	MERGE_LIVE_PERMILLE = 700,
-	/* Beside the data: tables, what is over-provisioned, segments that fill. */
+	/*
+	 * Beside the data: tables, what is over-provisioned, segments that fill. Values of all
+	 * lengths leave half of many pages empty.
+	 */
 	SPARE_PERMILLE = 300,
+	SPARE_PERMILLE_MIXED = 1500,
 };
 
 #define DEVICE_BYTES_MIN (UINT64_C(256) << 20)
@@ -124,9 +128,10 @@ static int make_device(const char *path, const struct peer_options *options,
 		       struct error_text *error)
 {
 	const uint64_t data = options->data_bytes + options->spare_bytes;
+	const uint64_t spare = options->mixed ? SPARE_PERMILLE_MIXED : SPARE_PERMILLE;
 	const struct nand_options file = { .backend = NAND_BACKEND_FILE };
-	struct nand_geometry geometry = nand_geometry_default(
-		max_u64(data + data / 1000 * SPARE_PERMILLE, DEVICE_BYTES_MIN));
+	struct nand_geometry geometry =
+		nand_geometry_default(max_u64(data + data / 1000 * spare, DEVICE_BYTES_MIN));
 	struct engine_options engine = engine_options_of(options);
 	uint64_t nvram_bytes;
 	struct nand *nand;

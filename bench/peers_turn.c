@@ -5,10 +5,12 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -315,9 +317,10 @@ static int do_phase(struct phase *phase)
 	return result ? result : closed;
 }
 
+/* In the new process, which ends with the one that started it. */
 static int do_phase_within(struct phase *phase, const struct bench_memory_limit *limit)
 {
-	int result = bench_memory_limit_enter(limit);
+	int result = prctl(PR_SET_PDEATHSIG, SIGKILL) ? -errno : bench_memory_limit_enter(limit);
 
 	return result ? error_set(phase->error, result, "%s: %s", limit->group, strerror(-result))
 		      : do_phase(phase);
@@ -432,6 +435,7 @@ int peers_turn(const struct peers_run *run, const struct peer_type *type, const 
 			     .buffer_bytes = run->buffer_bytes,
 			     .data_bytes = data,
 			     .spare_bytes = data / run->pairs * run->updates,
+			     .mixed = run->workload->value_min < run->workload->value_max,
 			     .value_bytes = (uint32_t)(data / run->pairs) - PEER_KEY_BYTES },
 	};
 	int result;

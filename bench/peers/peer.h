@@ -26,6 +26,7 @@ struct peer_options {
 	uint64_t data_bytes;   /* keys and values of all pairs */
 	uint64_t spare_bytes;  /* of them that are put once more */
 	uint32_t value_bytes;  /* of a value, on average */
+	bool mixed;            /* not all values are as long */
 };
 
 struct peer_type {
