@@ -202,6 +202,8 @@ $(TGT_IDENTITY): $(TGTD) scripts/tgt-identity
 TEST_LDFLAGS := $(if $(wildcard /usr/bin/ld.gold),-fuse-ld=gold)
 # It plays an engine without history.
 $(TESTBIN)/daemon/test_device: TEST_LDFLAGS += -Wl,--wrap=engine_capabilities
+# It says which files are there.
+$(TESTBIN)/daemon/test_allocator: TEST_LDFLAGS += -Wl,--wrap=access
 ifeq ($(VARIANT),release)
 # Compiling most tests takes longer than running them.
 $(OBJ)/tests/%.o: CFLAGS += -O1
