@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* Both servers in a folder of their own, their units and what is on them. */
 #include <errno.h>
-#include <ftw.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "bench/drive.h"
+#include "bench/folder.h"
 #include "bench/iscsi_bench.h"
 #include "common/bytes.h"
 
@@ -23,26 +21,8 @@ enum {
 static int make_folder(struct iscsi_place *place, struct error_text *error)
 {
 	const char *parent = place->on_drive ? place->options->drive : place->options->memory;
-	char absolute[PATH_MAX];
 
-	if (!realpath(parent, absolute))
-		return error_set(error, -errno, "%s: %s", parent, strerror(errno));
-	if (strlen(absolute) + sizeof("/muninn-bench-XXXXXX") > sizeof(place->folder))
-		return error_set(error, -ENAMETOOLONG, "%s: too long a name", parent);
-	snprintf(place->folder, sizeof(place->folder), "%.400s/muninn-bench-XXXXXX", absolute);
-	if (!mkdtemp(place->folder)) {
-		place->folder[0] = '\0';
-		return error_set(error, -errno, "%s: %s", parent, strerror(errno));
-	}
-	return 0;
-}
-
-static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *where)
-{
-	(void)status;
-	(void)kind;
-	(void)where;
-	return remove(path);
+	return bench_folder_make(parent, place->folder, sizeof(place->folder), error);
 }
 
 static int start_ours(struct iscsi_place *place, struct error_text *error)
@@ -113,8 +93,7 @@ void iscsi_place_close(struct iscsi_place *place)
 {
 	bench_server_stop(&place->ours);
 	bench_server_stop(&place->stock);
-	if (place->folder[0])
-		nftw(place->folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+	bench_folder_remove(place->folder);
 	place->folder[0] = '\0';
 }
 

@@ -4,7 +4,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <ftw.h>
 #include <getopt.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "bench/command_line.h"
+#include "bench/folder.h"
 #include "bench/memory_limit.h"
 #include "common/bytes.h"
 
@@ -59,6 +59,8 @@ struct peers_options {
 	uint64_t data_bytes, lookups, threads, cache_bytes, buffer_bytes, runs, seed;
 	bool limits; /* memory is limited */
 };
+
+enum { FOLDER_BYTES = 448 };
 
 /* What a process may have beside cache and buffers. */
 #define PROGRAM_BYTES (UINT64_C(128) << 20)
@@ -271,29 +273,18 @@ static bool can_limit(FILE *text)
 
 /* ---- turns ---- */
 
-static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *where)
-{
-	(void)status;
-	(void)kind;
-	(void)where;
-	return remove(path);
-}
-
 static int turn_in_a_folder(const struct peers_options *options, struct peers_sheet *sheet,
 			    const struct peer_type *type, uint32_t store, uint32_t run,
 			    struct error_text *error)
 {
-	char absolute[PATH_MAX], folder[PATH_MAX + 32];
-	int result;
+	char folder[FOLDER_BYTES];
+	int result = bench_folder_make(options->folder, folder, sizeof(folder), error);
 
-	if (!realpath(options->folder, absolute))
-		return error_set(error, -errno, "%s: %s", options->folder, strerror(errno));
-	snprintf(folder, sizeof(folder), "%s/muninn-peers-XXXXXX", absolute);
-	if (!mkdtemp(folder))
-		return error_set(error, -errno, "%s: %s", options->folder, strerror(errno));
+	if (result)
+		return result;
 	result = peers_turn(sheet->run, type, folder, sheet->results[store][run],
 			    &sheet->space[store][run], error);
-	nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+	bench_folder_remove(folder);
 	return result;
 }
 

@@ -4,7 +4,6 @@
  * phase, that what a store loses is noticed, and what the goals are measured against. Not how fast.
  */
 #include <errno.h>
-#include <ftw.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -16,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "bench/folder.h"
 #include "bench/memory_limit.h"
 #include "bench/peers_bench.h"
 #include "tests/bench/part.h"
@@ -158,14 +158,6 @@ static int fake_end(void *peer, struct error_text *error)
 	return 0;
 }
 
-static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *where)
-{
-	(void)status;
-	(void)kind;
-	(void)where;
-	return remove(path);
-}
-
 static int turn_of(const struct peer_type *type, struct error_text *error)
 {
 	static const struct peers_workload workload = { .name = "1k",
@@ -178,15 +170,16 @@ static int turn_of(const struct peer_type *type, struct error_text *error)
 				.threads = 2,
 				.seed = 1 };
 	struct peers_result results[PEERS_PHASES];
-	char folder[] = "/tmp/muninn-test-peers-XXXXXX";
+	char folder[128];
 	uint64_t space;
 	int result;
 
-	assert_non_null(mkdtemp(folder));
+	assert_int_equal(bench_folder_make("/tmp", folder, sizeof(folder), error), 0);
 	assert_int_equal(peers_run_begin(&at, error), 0);
 	result = peers_turn(&at, type, folder, results, &space, error);
 	peers_run_end(&at);
-	assert_int_equal(nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
+	bench_folder_remove(folder);
+	assert_int_not_equal(access(folder, F_OK), 0);
 	return result;
 }
 
