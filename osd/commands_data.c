@@ -76,16 +76,13 @@ static void begin_turn(struct osd_request *request)
 	reading->sequence = sequence;
 }
 
-/* The object to read: the subject, or what it was at the moment that the command holds. */
-static int open_to_read(struct osd_request *request, struct osd_subject *from)
+/* The object to read is what the subject was at the moment that the command holds, if it does. */
+static int open_past(struct osd_request *request, struct osd_subject *past)
 {
 	struct engine_address address = request->subject.address;
 
-	if (request->moment.view != 0 && !osd_moment_is_there(request))
-		osd_moment_release(request);
-	if (request->moment.view != 0)
-		address.version = request->moment.view;
-	return osd_result(request, osd_open(request, address, from), OSD_FIELD_OBJECT);
+	address.version = request->moment.view;
+	return osd_result(request, osd_open(request, address, past), OSD_FIELD_OBJECT);
 }
 
 /* Reads what of a piece is not in Data-In yet, at most `most` bytes: zeros behind the end. */
@@ -158,20 +155,24 @@ static int end_read(struct osd_request *request, uint64_t length)
 
 int osd_read(struct osd_request *request)
 {
-	struct osd_subject from;
-	uint64_t length;
-	int result;
+	struct osd_subject past = { .object = NULL };
+	const struct osd_subject *from = &request->subject;
+	int result = 0;
 
 	begin_turn(request);
-	if (open_to_read(request, &from) != 0)
-		return -EINVAL;
-	length = from.stat.length;
-	result = read_on(request, &from);
-	osd_close(&from);
+	if (request->moment.view != 0 && !osd_moment_is_there(request))
+		osd_moment_release(request);
+	if (request->moment.view != 0) {
+		result = open_past(request, &past);
+		from = &past;
+	}
+	if (result == 0)
+		result = read_on(request, from);
+	osd_close(&past);
 	if (result != 0 || request->more)
 		return result;
 	osd_moment_release(request);
-	return end_read(request, length);
+	return end_read(request, from->stat.length);
 }
 
 /* ---- what changes data ---- */
