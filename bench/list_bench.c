@@ -13,14 +13,13 @@
 #include "engine/options.h"
 #include "nand/nand.h"
 #include "osd/osd.h"
+#include "wire/vendor.h"
 #include "wire/wire.h"
 
 #define PARTITION UINT64_C(0x10000)
 /* Objects come behind the collection, so that its ID is known before theirs. */
 #define COLLECTION   UINT64_C(0x10000)
 #define FIRST_OBJECT (COLLECTION + 1)
-/* Of one CREATE; the field has 16 bits. */
-#define CREATE_MAX 60000
 
 struct list_bench_options list_bench_defaults(void)
 {
@@ -146,7 +145,7 @@ static int fill(struct bench_unit *unit, const struct list_bench_options *option
 	osd_list_begin(&list, OSD_2, OSD_LIST_TO_SET, list_bytes, sizeof(list_bytes));
 	osd_list_add_value(&list, OSD_USER_OBJECT_COLLECTIONS, 1, collection, sizeof(collection));
 	while (result == 0 && left > 0) {
-		uint16_t count = (uint16_t)min_u64(left, CREATE_MAX);
+		uint16_t count = (uint16_t)min_u64(left, OSD_CREATE_OBJECTS_MAX);
 		struct osd_cdb cdb = { .action = OSD_CREATE,
 				       .partition = PARTITION,
 				       .objects = count };
@@ -347,37 +346,6 @@ static int list_all(struct bench_unit *unit, const struct list_bench_options *op
 	return result;
 }
 
-/* ---- commands on all members ---- */
-
-/* One command in one transaction, for which all others wait. */
-static int work_on_members(struct bench_unit *unit, const struct list_bench_options *options,
-			   uint16_t action, FILE *json, FILE *text, struct error_text *error)
-{
-	struct osd_cdb cdb = { .action = action, .partition = PARTITION, .object = COLLECTION };
-	struct osd_command command = { 0 };
-	struct osd_list_writer list;
-	uint8_t list_bytes[64];
-	double start = cpu_seconds(), seconds;
-	json_t *object;
-	int result;
-
-	osd_list_begin(&list, OSD_2, OSD_LIST_TO_SET, list_bytes, sizeof(list_bytes));
-	osd_list_add_value(&list, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_USERNAME, "name", 4);
-	result = execute(unit, &cdb, action == OSD_SET_MEMBER_ATTRIBUTES ? &list : NULL, &command,
-			 error);
-	if (result != 0)
-		return result;
-	seconds = cpu_seconds() - start;
-	object = json_pack("{s:s, s:I, s:f}", "command", osd_action_name(action), "members",
-			   (json_int_t)options->objects, "cpu_seconds", seconds);
-	json_dumpf(object, json, JSON_REAL_PRECISION(6) | JSON_COMPACT);
-	fputc('\n', json);
-	json_decref(object);
-	fprintf(text, "%-24s %9llu members %8.2f s\n", osd_action_name(action),
-		(unsigned long long)options->objects, seconds);
-	return 0;
-}
-
 int list_bench_run(const struct list_bench_options *options, FILE *json, FILE *text,
 		   struct error_text *error)
 {
@@ -392,7 +360,6 @@ int list_bench_run(const struct list_bench_options *options, FILE *json, FILE *t
 		  .attributes = true },
 	};
 	const size_t ids_only = 4, all = sizeof(walks) / sizeof(walks[0]);
-	static const uint16_t actions[] = { OSD_SET_MEMBER_ATTRIBUTES, OSD_REMOVE_MEMBER_OBJECTS };
 	struct bench_unit unit = { 0 };
 	int result = unit_open(&unit, options, error);
 
@@ -406,8 +373,6 @@ int list_bench_run(const struct list_bench_options *options, FILE *json, FILE *t
 		walks[i].object = walks[i].action == OSD_LIST_COLLECTION ? COLLECTION : 0;
 		result = list_all(&unit, options, &walks[i], json, text, error);
 	}
-	for (size_t i = 0; result == 0 && options->members && i < 2; i++)
-		result = work_on_members(&unit, options, actions[i], json, text, error);
 	unit_close(&unit);
 	return result;
 }

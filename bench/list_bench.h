@@ -19,16 +19,14 @@ struct list_bench_options {
 	uint64_t size_bytes;   /* page data of the device */
 	uint32_t nodes;        /* nodes of directories kept in memory, 0 = the engine's default */
 	bool ids_only;         /* not the lists with an attribute of each entry */
-	bool members; /* then also the commands on all members, the last of which removes them */
 };
 
 struct list_bench_options list_bench_defaults(void);
 
 /*
  * Fills a device and lists it six times, continued from command to command: objects and members,
- * their IDs, their IDs while the list changes between commands, and with an attribute each. With
- * `members`, then runs the commands on members. A JSON object for each step and command to `json`,
- * a table to `text`. Checks every ID. 0; negative with a sentence.
+ * their IDs, their IDs while the list changes between commands, and with an attribute each. A JSON
+ * object for each step to `json`, a table to `text`. Checks every ID. 0; negative with a sentence.
  */
 int list_bench_run(const struct list_bench_options *options, FILE *json, FILE *text,
 		   struct error_text *error);

@@ -15,7 +15,6 @@ static const char help[] =
 	"  --steps N     points of each curve (default 20)\n"
 	"  --nodes N     nodes of directories kept in memory (default 1024)\n"
 	"  --ids         without the lists that have an attribute of each entry\n"
-	"  --members     then SET MEMBER ATTRIBUTES and REMOVE MEMBER OBJECTS on the collection\n"
 	"  --size N      GiB of the device, which is memory that is taken as it fills (default 4)\n"
 	"\n"
 	"JSON objects go to stdout, a table to stderr.\n";
@@ -23,7 +22,6 @@ static const char help[] =
 enum option_code {
 	OPTION_HELP = 256,
 	OPTION_IDS,
-	OPTION_MEMBERS,
 	OPTION_OBJECTS,
 	OPTION_ANSWER,
 	OPTION_STEPS,
@@ -34,7 +32,6 @@ enum option_code {
 static const struct option long_options[] = {
 	{ "help", no_argument, NULL, OPTION_HELP },
 	{ "ids", no_argument, NULL, OPTION_IDS },
-	{ "members", no_argument, NULL, OPTION_MEMBERS },
 	{ "objects", required_argument, NULL, OPTION_OBJECTS },
 	{ "answer", required_argument, NULL, OPTION_ANSWER },
 	{ "steps", required_argument, NULL, OPTION_STEPS },
@@ -90,9 +87,6 @@ static int parse(struct list_bench_options *options, int argc, char **argv,
 			return 1;
 		case OPTION_IDS:
 			options->ids_only = true;
-			break;
-		case OPTION_MEMBERS:
-			options->members = true;
 			break;
 		default:
 			result = take_number(options, option, optarg, error);

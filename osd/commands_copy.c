@@ -190,7 +190,8 @@ static int end_turn(struct osd_request *request)
 int osd_copy_user_objects(struct osd_request *request)
 {
 	struct osd_continuation descriptors = request->descriptors;
-	uint32_t count = count_sources(request), pages = request->device->portions.pages;
+	/* A page is read and put. */
+	uint32_t count = count_sources(request), pages = request->device->portions.pages / 2;
 	struct osd_descriptor descriptor;
 	struct osd_copy_source source;
 	struct osd_subject to;

@@ -352,11 +352,13 @@ static bool is_tracked(const struct run *run)
 
 /*
  * May a command that fails leave something behind: how it ended, in a tracking collection, or that
- * its nonce came? Others commit nothing at all, which costs less to know than what the unit holds.
+ * its nonce came? A long copy has committed what it then takes away. Others commit nothing at all,
+ * which costs less to know than what the unit holds.
  */
 static bool may_commit(const struct run *run)
 {
-	return is_tracked(run) || run->input.flags & OSD_INPUT_SIGN || run->full;
+	return is_tracked(run) || action_of(run) == OSD_COPY_USER_OBJECTS ||
+	       run->input.flags & OSD_INPUT_SIGN || run->full;
 }
 
 /*

@@ -31,7 +31,14 @@ static const struct nand_geometry geometry = {
 
 /* Little at a time, so that a collection of three members has something left for the next time. */
 static const struct osd_portions portions = {
-	.members = 1, .candidates = 1, .turn = 2, .search_work = 1 << 17
+	.members = 1,
+	.candidates = 1,
+	.turn = 2,
+	.search_work = 1 << 17,
+	.pages = 2,
+	.entries = 4,
+	.objects = 8,
+	.written = 64,
 };
 
 /* How long the retention of the scene LOCKED is: more than passes in a sequence. */
