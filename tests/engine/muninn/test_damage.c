@@ -121,7 +121,10 @@ static bool step(struct scene *scene, bool merges)
 	if (dice == 20)
 		model_crash(model);
 	if (dice == 21 || dice == 22)
-		assert_int_equal(model->store->operations->flush(model->store), 0);
+		assert_int_equal(
+			model->store->operations->flush(
+				model->store, model->store->operations->flush_begin(model->store)),
+			0);
 	if (dice == 23)
 		model_end_slot(model);
 	if (dice == 24)
