@@ -125,6 +125,12 @@ void engine_bypass_timestamps(struct engine_txn *txn, bool bypass);
 uint64_t engine_txn_time(const struct engine_txn *txn);
 
 /*
+ * How much the transaction has done so far, in records read, looked up or put: others wait for it
+ * as long.
+ */
+uint64_t engine_txn_worked(const struct engine_txn *txn);
+
+/*
  * The highest sequence number that has been, or that a moment up to now may be told as: the end of
  * the present one's.
  */

@@ -63,9 +63,12 @@ static int remove_partition(struct osd_request *request)
 
 static int check_create(struct osd_request *request)
 {
+	const struct osd_cdb *cdb = &request->cdb;
+	uint64_t set_bytes = (uint64_t)cdb->objects * cdb->set_data.length;
+
 	/* With several objects the target chooses the IDs. */
-	if ((request->cdb.objects > 1 && request->cdb.object != 0) ||
-	    request->cdb.objects > OSD_CREATE_OBJECTS_MAX)
+	if ((cdb->objects > 1 && cdb->object != 0) || cdb->objects > OSD_CREATE_OBJECTS_MAX ||
+	    (cdb->objects > 1 && set_bytes > OSD_WRITE_BYTES_MAX))
 		return osd_fail_field(request, osd_length_field(request));
 	return 0;
 }
@@ -129,9 +132,10 @@ static const struct osd_command_entry command_table[] = {
 	  OSD_DATA_IN | OSD_SHORT | OSD_SCATTERS | OSD_HAS_RANGE | OSD_READS_DATA, NULL, osd_read,
 	  OSD_PERMISSION_READ, 0 },
 	{ OSD_WRITE, ENGINE_WRITE, OSD_TARGET_USER_OBJECT,
-	  OSD_DATA_OUT | OSD_SHORT | OSD_SCATTERS | OSD_HAS_RANGE, NULL, osd_write, OSD_PERMISSION_WRITE, 0 },
-	{ OSD_APPEND, ENGINE_WRITE, OSD_TARGET_USER_OBJECT, OSD_DATA_OUT | OSD_SHORT, NULL, osd_append,
-	  OSD_PERMISSION_APPEND, 0 },
+	  OSD_DATA_OUT | OSD_SHORT | OSD_SCATTERS | OSD_HAS_RANGE, NULL, osd_write,
+	  OSD_PERMISSION_WRITE, 0 },
+	{ OSD_APPEND, ENGINE_WRITE, OSD_TARGET_USER_OBJECT, OSD_DATA_OUT | OSD_SHORT, NULL,
+	  osd_append, OSD_PERMISSION_APPEND, 0 },
 	{ OSD_FLUSH, ENGINE_READ, OSD_TARGET_USER_OBJECT, OSD_FLUSHES, check_flush, NULL,
 	  OSD_PERMISSION_OBJ_MGMT, 0 },
 	{ OSD_CLEAR, ENGINE_WRITE, OSD_TARGET_USER_OBJECT, OSD_HAS_RANGE, NULL, osd_clear,
@@ -142,14 +146,15 @@ static const struct osd_command_entry command_table[] = {
 	  OSD_PERMISSION_CREATE | OSD_PERMISSION_GLOBAL, 0 },
 	{ OSD_REMOVE_PARTITION, ENGINE_FREE, OSD_TARGET_PARTITION, OSD_ATTRIBUTES_FIRST,
 	  check_remove_scope, remove_partition, OSD_PERMISSION_REMOVE | OSD_PERMISSION_GLOBAL, 0 },
-	{ OSD_COMPARE_AND_SWAP, ENGINE_WRITE, OSD_TARGET_USER_OBJECT, OSD_SWAPS | OSD_SHORT, osd_check_swap,
-	  osd_compare_and_swap, OSD_PERMISSION_GET_ATTR | OSD_PERMISSION_SET_ATTR, 0 },
+	{ OSD_COMPARE_AND_SWAP, ENGINE_WRITE, OSD_TARGET_USER_OBJECT, OSD_SWAPS | OSD_SHORT,
+	  osd_check_swap, osd_compare_and_swap, OSD_PERMISSION_GET_ATTR | OSD_PERMISSION_SET_ATTR,
+	  0 },
 	{ OSD_GET_ATTRIBUTES, ENGINE_READ, OSD_TARGET_ANY, OSD_GETS_FIRST | OSD_SHORT, NULL, NULL,
 	  OSD_PERMISSION_GET_ATTR, 0 },
-	{ OSD_SET_ATTRIBUTES, ENGINE_READ, OSD_TARGET_ANY, OSD_SHORT, NULL, NULL, OSD_PERMISSION_SET_ATTR,
-	  0 },
-	{ OSD_FETCH_AND_ADD, ENGINE_WRITE, OSD_TARGET_USER_OBJECT, OSD_SWAPS | OSD_SHORT, osd_check_swap,
-	  osd_fetch_and_add, OSD_PERMISSION_GET_ATTR | OSD_PERMISSION_SET_ATTR, 0 },
+	{ OSD_SET_ATTRIBUTES, ENGINE_READ, OSD_TARGET_ANY, OSD_SHORT, NULL, NULL,
+	  OSD_PERMISSION_SET_ATTR, 0 },
+	{ OSD_FETCH_AND_ADD, ENGINE_WRITE, OSD_TARGET_USER_OBJECT, OSD_SWAPS | OSD_SHORT,
+	  osd_check_swap, osd_fetch_and_add, OSD_PERMISSION_GET_ATTR | OSD_PERMISSION_SET_ATTR, 0 },
 	{ OSD_CONDITIONAL_SET_ATTRIBUTES, ENGINE_WRITE, OSD_TARGET_USER_OBJECT, OSD_OWN_LISTS,
 	  osd_check_own_lists, osd_conditional_set,
 	  OSD_PERMISSION_GET_ATTR | OSD_PERMISSION_SET_ATTR, 0 },

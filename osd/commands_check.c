@@ -36,7 +36,8 @@ int osd_check_structure_check(struct osd_request *request)
 /* Has the command looked at as many objects as it may? */
 static bool has_looked_enough(const struct check *check)
 {
-	return check->head.objects >= check->request->device->portions.entries;
+	return check->head.objects >= check->request->device->portions.entries ||
+	       osd_has_worked_enough(check->request);
 }
 
 static void report(struct check *check, struct engine_address address, uint16_t type)
@@ -229,9 +230,11 @@ static int check_members(struct check *check)
 
 		address.object = id;
 		result = check_member(check, address);
-		if (result == 1 && is_first)
+		if (result == 1 && is_first) {
 			leave_out(check, address);
-		else if (result != 0)
+			result = 0;
+		}
+		if (result != 0)
 			break;
 		if (check->full || has_looked_enough(check))
 			break;

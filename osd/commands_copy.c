@@ -7,6 +7,7 @@
 
 #include "common/bytes.h"
 #include "osd/execute.h"
+#include "wire/vendor.h"
 
 /* CDB byte of the duplication method. */
 #define FIELD_DUPLICATION_METHOD 14
@@ -52,7 +53,7 @@ int osd_check_copy(struct osd_request *request)
 	if (!is_method_known(request->cdb.duplication_method))
 		return osd_fail_field(request, FIELD_DUPLICATION_METHOD);
 	/* With several copies the target chooses the IDs. */
-	if (count == 0 || (count > 1 && request->cdb.object != 0))
+	if (count == 0 || count > OSD_COPY_SOURCES_MAX || (count > 1 && request->cdb.object != 0))
 		return osd_fail_field(request, OSD_FIELD_CONTINUATION);
 	while (next_source(&descriptors, &descriptor))
 		if (osd_copy_source_decode(&descriptor, &source) != 0 || source.object == 0 ||
@@ -195,14 +196,18 @@ int osd_copy_user_objects(struct osd_request *request)
 	struct osd_descriptor descriptor;
 	struct osd_copy_source source;
 	struct osd_subject to;
+	uint32_t first = request->copying.source;
 	int result = find_copies(request, count);
 
 	for (uint32_t i = 0; result == 0 && !request->more && i < count; i++) {
 		if (!next_source(&descriptors, &descriptor) ||
 		    osd_copy_source_decode(&descriptor, &source) != 0)
 			return osd_fail_field(request, OSD_FIELD_CONTINUATION);
-		if (i < request->copying.source)
+		if (i < first)
 			continue;
+		request->more = i > first && osd_has_worked_enough(request);
+		if (request->more)
+			break;
 		result = osd_open_created(request, i, &to);
 		result = result != 0 ? osd_result(request, result, OSD_FIELD_OBJECT)
 				     : copy_one(request, &source, to.object, &pages);

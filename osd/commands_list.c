@@ -128,7 +128,8 @@ static bool has_looked_enough(const struct listing *listing)
 
 	return request->cdb.list_attributes &&
 	       (listing->ids >= request->device->portions.entries ||
-		request->attribute_visits >= OSD_ATTRIBUTE_VISITS_PORTION);
+		request->attribute_visits >= OSD_ATTRIBUTE_VISITS_PORTION ||
+		(listing->ids > 0 && osd_has_worked_enough(request)));
 }
 
 /* Fills the buffer; listing->next says where it ended. */

@@ -7,6 +7,7 @@
 
 #include "common/bytes.h"
 #include "osd/execute.h"
+#include "wire/vendor.h"
 
 /* Result of the functions below: no space for the answer about a member. It is no error. */
 #define ANSWER_FULL 1
@@ -183,6 +184,10 @@ static int visit_members(struct osd_request *request, visit *work, bool batches,
 			result = deal_with(request, ids[i], work);
 			if (result != 0)
 				return result;
+			if (batches && i + 1 < count && osd_has_worked_enough(request)) {
+				next = ids[i + 1];
+				break;
+			}
 		}
 	} while (next != 0 && !batches);
 	*more = next != 0;
@@ -242,6 +247,15 @@ static int loses_members(struct osd_request *request, bool *loses)
 	return result == -ENOENT ? 0 : result;
 }
 
+/* Members, or bytes that the sets of all of them put, that are more than one transaction does. */
+static bool is_too_much_at_once(const struct osd_request *request)
+{
+	uint64_t members = request->subject.stat.members;
+
+	return members > request->device->portions.objects ||
+	       (members > 1 && members * request->cdb.set_data.length > OSD_WRITE_BYTES_MAX);
+}
+
 static int run_on_members(struct osd_request *request, visit *work)
 {
 	bool tracking, batches, more = false;
@@ -252,7 +266,7 @@ static int run_on_members(struct osd_request *request, visit *work)
 	if (request->cdb.immediate_tracking && !tracking)
 		return osd_fail_field(request, OSD_FIELD_COMMAND_OPTIONS);
 	batches = tracking && !tells_of_members(request);
-	if (!batches && request->subject.stat.members > request->device->portions.objects)
+	if (!batches && is_too_much_at_once(request))
 		return osd_result(request, -E2BIG, 0);
 	if (tracking && (begin_tracking(request) != 0 || request->more))
 		return request->failed ? -EINVAL : 0;

@@ -218,6 +218,12 @@ static inline bool osd_has(const struct osd_device *device, uint32_t capabilitie
 	return (device->capabilities & capabilities) == capabilities;
 }
 
+/* Has the transaction worked on so much that it should not begin with another object? */
+static inline bool osd_has_worked_enough(const struct osd_request *request)
+{
+	return engine_txn_worked(request->txn) >= request->device->portions.records;
+}
+
 /* commands.c. NULL: this target does not know the action. */
 const struct osd_command_entry *osd_command_find(uint16_t action);
 

@@ -25,12 +25,18 @@ struct osd_portions {
 	uint32_t entries;     /* objects, versions or modifications, looked up for one answer */
 	uint32_t objects;     /* members that one transaction is about, at most */
 	uint32_t written;     /* pages that one command writes to, at most */
+	/*
+	 * A turn that deals with one object after the other ends, or the answer does, behind the
+	 * one with which it has worked on so many records: each may have 256 pages of attributes.
+	 */
+	uint32_t records;
 };
 #define OSD_MEMBERS_PORTION    64u
 #define OSD_CANDIDATES_PORTION 256u
 #define OSD_TURN_PORTIONS      8u
 #define OSD_PAGES_PORTION      2048u
 #define OSD_ENTRIES_PORTION    2048u
+#define OSD_RECORDS_PORTION    4096u
 /* OSD_WRITE_BYTES_MAX in pages of 4 KiB, wherever they begin. */
 #define OSD_WRITTEN_MAX 2049u
 

@@ -223,8 +223,8 @@ static int look_at(struct search *search, uint64_t id)
 }
 
 /*
- * Looks at members from *next on, at most `portions` portions. *next: the first one that is left,
- * 0: none.
+ * Looks at members from *next on, at most `portions` portions (UINT64_MAX: all of them). *next: the
+ * first one that is left, 0: none.
  */
 static int look_at_members(struct search *search, uint64_t portions, uint64_t *next)
 {
@@ -237,9 +237,16 @@ static int look_at_members(struct search *search, uint64_t portions, uint64_t *n
 	while (result == 0) {
 		result = engine_object_list(collection, ENGINE_LIST_MEMBERS, *next, ids,
 					    request->device->portions.candidates, &count, next);
-		for (size_t i = 0; result == 0 && i < count; i++)
+		for (size_t i = 0; result == 0 && i < count; i++) {
 			result = look_at(search, ids[i]);
-		if (--portions == 0 || *next == 0)
+			if (portions == UINT64_MAX || !osd_has_worked_enough(request))
+				continue;
+			*next = i + 1 < count ? ids[i + 1] : *next;
+			portions = 1;
+			break;
+		}
+		portions -= portions != UINT64_MAX;
+		if (portions == 0 || *next == 0)
 			break;
 	}
 	engine_close_object(collection);

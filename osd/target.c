@@ -49,7 +49,8 @@ int osd_device_create(struct engine *engine, const uint8_t uuid[16],
 						   .pages = OSD_PAGES_PORTION,
 						   .entries = OSD_ENTRIES_PORTION,
 						   .objects = OSD_WHOLE_MEMBERS_MAX,
-						   .written = OSD_WRITTEN_MAX };
+						   .written = OSD_WRITTEN_MAX,
+						   .records = OSD_RECORDS_PORTION };
 	osd_trackers_init(&created->trackers);
 	osd_listings_init(&created->listings);
 	osd_background_init(&created->background);

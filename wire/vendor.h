@@ -128,12 +128,14 @@ enum { OSD_LOGGED_CREATED = 1, OSD_LOGGED_REMOVED = 2 };
 
 /*
  * What one command may be about, since all others wait for it: more is refused. Bytes that a WRITE
- * may have wherever it begins, objects that a CREATE makes, members that a command changes or asks
- * as a whole.
+ * may have wherever it begins (and the sets of all objects of a CREATE, or of all members, put),
+ * objects that a CREATE makes, members that a command changes or asks as a whole, sources of a
+ * COPY.
  */
 #define OSD_WRITE_BYTES_MAX    (8u << 20)
 #define OSD_CREATE_OBJECTS_MAX 2048u
 #define OSD_WHOLE_MEMBERS_MAX  2048u
+#define OSD_COPY_SOURCES_MAX   512u
 #define OSD_SOURCE_MEMBERS_MAX 131072u /* of a source of CREATE USER TRACKING COLLECTION */
 
 /* Head of a result: bytes behind it 4, reserved 4. The items follow. */

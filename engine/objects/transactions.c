@@ -225,6 +225,11 @@ uint64_t engine_txn_time(const struct engine_txn *txn)
 	return txn->time_ms;
 }
 
+uint64_t engine_txn_worked(const struct engine_txn *txn)
+{
+	return turn_worked(&txn->engine->turn, txn->mode == ENGINE_READ, txn->since);
+}
+
 uint64_t engine_txn_sequence_max(const struct engine_txn *txn)
 {
 	return slot_end(txn->engine->committed);

@@ -181,6 +181,11 @@ void turn_call(struct turn *turn, void (*function)(void *context), void *context
 	pthread_mutex_unlock(&work->callers);
 }
 
+uint64_t turn_worked(const struct turn *turn, bool shared, uint64_t since)
+{
+	return records_worked - (shared ? since : turn->since);
+}
+
 uint64_t turn_take_most(struct turn *turn)
 {
 	return __atomic_exchange_n(&turn->most, 0, __ATOMIC_RELAXED);

@@ -56,6 +56,9 @@ void turn_give(struct turn *turn);
 uint64_t turn_share(struct turn *turn);
 void turn_unshare(struct turn *turn, uint64_t since);
 
+/* Records that the calling thread has worked on since it has the turn, alone or shared. */
+uint64_t turn_worked(const struct turn *turn, bool shared, uint64_t since);
+
 /* Does not wait. False: it is not to be had now. */
 bool turn_try_share(struct turn *turn, uint64_t *since);
 

@@ -39,6 +39,7 @@ static const struct osd_portions portions = {
 	.entries = 4,
 	.objects = 8,
 	.written = 64,
+	.records = 64,
 };
 
 /* How long the retention of the scene LOCKED is: more than passes in a sequence. */

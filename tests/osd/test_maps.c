@@ -385,7 +385,7 @@ static void make_damaged_objects(struct unit *unit)
 	struct error_text error = { "" };
 
 	/* One command checks all. */
-	unit->device->portions.pages = 1 << 16;
+	unit->device->portions.pages = unit->device->portions.records = 1 << 16;
 	log_configure(no_log, LOG_LEVEL_ERROR);
 	for (uint64_t i = 0; i < 24; i++) {
 		if (i > 0)

@@ -54,7 +54,7 @@ static void make_objects(struct unit *unit)
 	uint8_t *data = malloc(PAGES_EACH * PAGE);
 
 	/* One command checks all. */
-	unit->device->portions.pages = 1 << 16;
+	unit->device->portions.pages = unit->device->portions.records = 1 << 16;
 	memset(data, 'x', PAGES_EACH * PAGE);
 	for (uint64_t i = 0; i < OBJECTS; i++) {
 		if (i > 0)

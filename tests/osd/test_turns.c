@@ -36,6 +36,18 @@ static int set_up(void **state)
 	return 0;
 }
 
+/* With room for what is put again and again. */
+static int set_up_large(void **state)
+{
+	struct unit *unit = malloc(sizeof(*unit));
+
+	unit_open(unit, 512 << 20);
+	unit_create_partition(unit, P);
+	unit_create(unit, P, O);
+	*state = unit;
+	return 0;
+}
+
 #define with_turns(test) cmocka_unit_test_setup_teardown(test, set_up, unit_tear_down)
 
 static void fill(struct unit *unit, uint64_t object, char byte)
@@ -386,6 +398,52 @@ static void test_a_copy_touches_nothing_that_took_its_place(void **state)
 	assert_memory_equal(unit->data_in, "mine", 4);
 }
 
+/* An object with nearly as many bytes of attributes as there can be. */
+static void fill_attributes(struct unit *unit, uint64_t object)
+{
+	for (uint32_t number = 1; number <= 15; number++)
+		unit_set_long(unit, P, object, 0x10000, number, 65000);
+}
+
+static uint64_t longest_turn(struct unit *unit, struct call *call)
+{
+	uint64_t most;
+
+	engine_take_longest_turn(unit->engine);
+	call_run(unit, call);
+	expect_good(unit);
+	most = engine_take_longest_turn(unit->engine);
+	return most;
+}
+
+/* What belongs to one object may be hundreds of records, which count as such. */
+static void test_objects_with_long_attributes_end_a_turn_sooner(void **state)
+{
+	enum { OBJECTS = 24, COPIES = 18 };
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_LIST, P, 0);
+	struct osd_list_head head;
+
+	for (uint64_t object = O; object < O + OBJECTS; object++) {
+		if (object > O)
+			unit_create(unit, P, object);
+		fill_attributes(unit, object);
+	}
+	call.cdb.list_attributes = true;
+	call.cdb.length = call.data_in_capacity = 1 << 20;
+	call_get(&call, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_LOGICAL_LENGTH);
+	assert_in_range(longest_turn(unit, &call), OSD_RECORDS_PORTION, OSD_TURN_RECORDS_MAX);
+	assert_int_equal(
+		osd_list_head_decode(OSD_2, unit->data_in, unit->command.data_in_length, &head), 0);
+	assert_in_range(head.continuation_id, O + 10, O + OBJECTS - 1);
+	call = call_of(OSD_OBJECT_STRUCTURE_CHECK, P, 0);
+	call.cdb.length = call.data_in_capacity = 4096;
+	assert_in_range(longest_turn(unit, &call), OSD_RECORDS_PORTION, OSD_TURN_RECORDS_MAX);
+	call = copy_call(COPIES);
+	assert_in_range(longest_turn(unit, &call), OSD_RECORDS_PORTION, OSD_TURN_RECORDS_MAX);
+	assert_int_equal(objects_in(unit), OBJECTS + COPIES);
+}
+
 /* ---- ABORT TASK ---- */
 
 static unsigned asked;
@@ -515,6 +573,32 @@ static void test_a_write_of_too_many_pages_is_refused(void **state)
 	free(data);
 }
 
+/* What the sets of all objects put counts, too. */
+static void test_sets_of_many_objects_are_not_to_be_long(void **state)
+{
+	struct unit *unit = *state;
+	struct osd_cdb decoded = { .version = OSD_2,
+				   .action = OSD_CREATE,
+				   .format = OSD_ATTRIBUTES_LIST,
+				   .partition = P,
+				   .objects = OSD_CREATE_OBJECTS_MAX };
+	uint8_t cdb[OSD_CDB_BYTES_MAX], list[8192], value[5000] = { 1 };
+	struct osd_list_writer writer;
+
+	osd_list_begin(&writer, OSD_2, OSD_LIST_TO_SET, list, sizeof(list));
+	osd_list_add_value(&writer, 0x10000, 1, value, sizeof(value));
+	decoded.set_data.length = (uint32_t)writer.length;
+	assert_int_equal(osd_cdb_encode(&decoded, cdb, NULL), 0);
+	unit_execute(unit, cdb, OSD2_CDB_BYTES, list, writer.length, 0);
+	shows_field(unit, CREATE, "more than 8 MiB of sets for all objects", 32);
+	assert_int_equal(objects_in(unit), 1);
+	decoded.objects = 100;
+	assert_int_equal(osd_cdb_encode(&decoded, cdb, NULL), 0);
+	unit_execute(unit, cdb, OSD2_CDB_BYTES, list, writer.length, 0);
+	expect_good(unit);
+	assert_int_equal(objects_in(unit), 101);
+}
+
 static void test_a_punch_that_would_move_too_much_is_refused(void **state)
 {
 	struct unit *unit = *state;
@@ -599,9 +683,12 @@ int main(void)
 		with_turns(test_several_copies_take_turns),
 		with_turns(test_a_copy_that_fails_leaves_nothing),
 		with_turns(test_a_copy_touches_nothing_that_took_its_place),
+		cmocka_unit_test_setup_teardown(test_objects_with_long_attributes_end_a_turn_sooner,
+						set_up_large, unit_tear_down),
 		with_turns(test_an_aborted_command_ends_between_two_turns),
 		with_object(test_an_undo_counts_in_turns),
 		with_object(test_a_write_of_too_many_pages_is_refused),
+		with_object(test_sets_of_many_objects_are_not_to_be_long),
 		with_object(test_a_punch_that_would_move_too_much_is_refused),
 		with_object(test_a_command_on_too_many_members_as_a_whole_is_refused),
 	};
