@@ -10,6 +10,7 @@ GET_ATTRIBUTES, SET_ATTRIBUTES = 0x888E, 0x888F
 FETCH_AND_ADD, CREATE_AND_WRITE = 0x8890, 0x8892
 FLUSH_PARTITION, FLUSH_OSD = 0x889B, 0x889C
 PERFORM_TASK_MANAGEMENT = 0x8F7D
+WRITE_BYTES_MAX = 8 << 20  # of one command
 
 GOOD, CHECK_CONDITION = 0x00, 0x02
 RECOVERED_ERROR, MEDIUM_ERROR, HARDWARE_ERROR, ILLEGAL_REQUEST, DATA_PROTECT = 0x1, 0x3, 0x4, 0x5, 0x7
@@ -204,8 +205,11 @@ class Osd:
         return self.must(CREATE, partition, object)
 
     def store(self, partition, object, data):
-        """A new object with content."""
-        return self.must(CREATE_AND_WRITE, partition, object, data=data)
+        """A new object with content, as much at once as a command may write."""
+        answer = self.must(CREATE_AND_WRITE, partition, object, data=data[:WRITE_BYTES_MAX])
+        for at in range(WRITE_BYTES_MAX, len(data), WRITE_BYTES_MAX):
+            answer = self.write(partition, object, at, data[at : at + WRITE_BYTES_MAX])
+        return answer
 
     def write(self, partition, object, address, data, **rest):
         return self.must(WRITE, partition, object, address=address, data=data, **rest)

@@ -22,8 +22,8 @@ class Sizes(OneDaemonTest):
     DEVICE_SIZE = "768M"
 
     @in_each_version
-    def test_every_size_comes_back_from_one_write(self, device, p):
-        for number, size in enumerate(SIZES):
+    def test_every_size_comes_back_from_one_read(self, device, p):
+        for number, size in enumerate((*SIZES, 8 * MIB, 8 * MIB + 1)):
             data = noise(size, size)
             device.store(p, O + number, data)
             self.assertEqual(device.length(p, O + number), size)

@@ -76,7 +76,7 @@ class Bursts(OneDaemonTest):
 
     def test_unsolicited_data_where_the_target_allows_it(self):
         """muninnd leaves InitialR2T to tgtd, whose value is Yes; an administrator may change it."""
-        daemon = self.daemon(size="8M").start()
+        daemon = self.daemon(size="64M").start()
         daemon.tgtadm("--mode", "target", "--op", "update", "--tid", "1", "--name", "InitialR2T", "--value", "No")
         self.shared, shared = daemon, self.shared
         try:
@@ -98,7 +98,7 @@ class Bursts(OneDaemonTest):
         self.ctl("mkpart", url, partition)
         ways = ("--no-immediate-data", "--no-initial-r2t", "--osd1")
         for chosen in itertools.chain.from_iterable(itertools.combinations(ways, count) for count in range(4)):
-            for options in (("--chunk", "64M", "--queue-depth", "1"), ("--chunk", "4K", "--queue-depth", "100")):
+            for options in (("--chunk", "8M", "--queue-depth", "1"), ("--chunk", "4K", "--queue-depth", "100")):
                 address = self.ctl("put", url, partition, path, *chosen, *options).strip()
                 self.ctl("get", url, address, back, *chosen, *options)
                 with open(back, "rb") as file:
