@@ -6,11 +6,13 @@
 
 #include "bench/peers_bench.h"
 
-/* Ratios of the issue that every later index must keep up with. */
 #define GOAL_LOAD          8.0
 #define GOAL_LOOK_UP       0.75
 #define GOAL_READS         1.05
 #define GOAL_WRITTEN_BYTES 2.1
+
+/* Less is loaded before compaction begins in earnest, in a part of a second. */
+#define LOAD_BYTES_MIN (UINT64_C(1) << 29)
 
 static const char *const phase_names[PEERS_PHASES] = {
 	[PEERS_LOAD] = "load, settled",
@@ -198,8 +200,9 @@ static void add_goals(const struct peers_sheet *sheet, const double ratios[PEERS
 	double pages = median_of(sheet, 0, PEERS_PRESENT, page_reads);
 
 	if (sheet->run->workload->goals_of_load && sheet->stores > 1) {
-		add_goal(goals, sheet, "load, settled : best peer", ratios[PEERS_LOAD], GOAL_LOAD,
-			 0);
+		if (sheet->data_bytes >= LOAD_BYTES_MIN)
+			add_goal(goals, sheet, "load, settled : best peer", ratios[PEERS_LOAD],
+				 GOAL_LOAD, 0);
 		add_goal(goals, sheet, "cold look-ups of present keys, depth 1 : best peer",
 			 ratios[PEERS_PRESENT], GOAL_LOOK_UP, 0);
 	}

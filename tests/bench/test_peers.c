@@ -233,6 +233,18 @@ static void fill(struct peers_sheet *sheet, uint32_t store, const char *name, do
 			};
 }
 
+static unsigned goals_of(const struct peers_sheet *sheet)
+{
+	struct bench_goals goals = { .count = 0 };
+	FILE *nowhere = fopen("/dev/null", "we");
+	const struct bench_output output = { nowhere, nowhere };
+
+	assert_non_null(nowhere);
+	peers_report(&output, sheet, &goals);
+	fclose(nowhere);
+	return goals.count;
+}
+
 static void test_goals_are_against_the_best_peer(void **state)
 {
 	static const struct peers_workload workload = { .name = "1k",
@@ -249,7 +261,7 @@ static void test_goals_are_against_the_best_peer(void **state)
 	(void)state;
 	assert_non_null(sheet);
 	sheet->run = &at;
-	sheet->data_bytes = 1000000;
+	sheet->data_bytes = UINT64_C(1) << 30;
 	sheet->stores = 3;
 	sheet->runs = 3;
 	fill(sheet, 0, "muninn", 70);
@@ -271,6 +283,9 @@ static void test_goals_are_against_the_best_peer(void **state)
 	assert_false(bench_goal_reached(&goals.goals[3]));
 	assert_non_null(strstr(json, "\"reference\": \"fast\""));
 	assert_null(strstr(json, "\"reference\": \"slow\""));
+	/* A load that ends at once has no goal. */
+	sheet->data_bytes = 1 << 20;
+	assert_int_equal(goals_of(sheet), 3);
 	free(json);
 	free(text);
 	free(sheet);
