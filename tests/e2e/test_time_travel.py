@@ -256,7 +256,7 @@ class TimeTravel(E2ETest):
         self.ctl("mkpart", self.url, P)
         self.ctl("put", self.url, f"{P}/0x10000", stdin=b"precious")
         self.ctl("snapshot", self.url, P, "--name", "kept")
-        self.ctl("retention", self.url, P, "all", "lock-until=2099-01-01")
+        self.ctl("retention", self.url, P, "all", "lock-until=2099-06-01")
         for words in (["snapshots"], ["none"], ["lock-until=2027-01-01"]):
             refused = self.try_ctl("retention", self.url, P, *words)
             self.assertEqual(refused.returncode, 7, words)
