@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "bench/iscsi_bench.h"
+#include "bench/turn_share.h"
 
 enum { BLOCK_BYTES = 4096, DEPTH = 32, SESSIONS = 4 };
 
@@ -114,6 +115,24 @@ int iscsi_case_flush(struct iscsi_context *context, struct error_text *error)
 
 /* ---- sessions ---- */
 
+/* A turn of a side, and what it was to the unit's own turn. */
+static int measure_share(struct iscsi_context *context, struct load_stream *stream,
+			 struct iscsi_turns *turns, struct turn_share *share,
+			 struct error_text *error)
+{
+	const char *muninnd = context->options->muninnd, *url = context->place.urls[0];
+	struct turn_share before, after;
+	int result = turn_share_read(muninnd, url, &before, error);
+
+	if (result == 0)
+		result = measure(context, stream, 1, context->options->seconds, turns, error);
+	if (result == 0)
+		result = turn_share_read(muninnd, url, &after, error);
+	if (result == 0)
+		turn_share_add(share, &before, &after);
+	return result;
+}
+
 int iscsi_case_sessions(struct iscsi_context *context, struct error_text *error)
 {
 	struct iscsi_turns one = { .side = "1" }, four = { .side = "4" };
@@ -122,6 +141,7 @@ int iscsi_case_sessions(struct iscsi_context *context, struct error_text *error)
 				   .unit = "/s",
 				   .goal = 1.0,
 				   .runs = context->options->turns };
+	struct turn_share shares[2] = { 0 };
 	struct load_stream stream = { 0 };
 	int result = iscsi_want_place(context, false, NULL, error);
 
@@ -131,8 +151,8 @@ int iscsi_case_sessions(struct iscsi_context *context, struct error_text *error)
 
 			stream = stream_of(&context->place.muninn, LOAD_MIXED);
 			stream.sessions = many ? SESSIONS : 1;
-			result = measure(context, &stream, 1, context->options->seconds,
-					 many ? &four : &one, error);
+			result = measure_share(context, &stream, many ? &four : &one, &shares[many],
+					       error);
 		}
 	if (result < 0)
 		return result;
@@ -144,6 +164,8 @@ int iscsi_case_sessions(struct iscsi_context *context, struct error_text *error)
 	iscsi_report(context->output, "sessions", &stream, &one);
 	stream.sessions = SESSIONS;
 	iscsi_report(context->output, "sessions", &stream, &four);
+	turn_share_report(context->output, "sessions", "1", &shares[0]);
+	turn_share_report(context->output, "sessions", "4", &shares[1]);
 	bench_goals_add(context->goals,
 			&(struct bench_goal){ .name = "sessions",
 					      .what = "rate of 4 sessions : 1 session",

@@ -316,10 +316,12 @@ uint32_t engine_capabilities(const struct engine *engine)
 void engine_read_statistics(struct engine *engine, struct engine_statistics *statistics)
 {
 	struct record_statistics records = { 0 };
+	struct turn_times times;
 	uint64_t since;
 
 	since = turn_share(&engine->turn);
 	engine->store->operations->statistics(engine->store, &records);
+	times = engine->turn.times;
 	turn_unshare(&engine->turn, since);
 	*statistics = (struct engine_statistics){
 		.capacity_bytes = engine->store->limits.capacity_bytes,
@@ -346,6 +348,11 @@ void engine_read_statistics(struct engine *engine, struct engine_statistics *sta
 		.sealed_record_bytes = records.sealed_record_bytes,
 		.committed_sequence = records.committed_sequence,
 		.open_microseconds = records.open_microseconds,
+		.turns = times.taken,
+		.turns_held_us = times.held_ns / 1000,
+		.turns_waited = times.waited,
+		.turns_waited_us = times.waited_ns / 1000,
+		.turn_waited_most_us = times.waited_most_ns / 1000,
 	};
 	static_assert(ENGINE_MEMORY_KINDS_MAX == RECORD_MEMORY_KINDS_MAX, "every kind fits");
 	for (int kind = 0; kind < RECORD_MEMORY_KINDS_MAX && records.memory[kind].name; kind++)

@@ -542,7 +542,12 @@ struct engine_statistics {
 	uint64_t used_bytes;     /* of what is offered, by the present and the past */
 	uint64_t committed_sequence;
 	uint64_t open_microseconds; /* how long engine_open took */
-	uint64_t object_lookups;    /* objects found by their addresses since open */
+	/*
+	 * The turn, of writing transactions and what else must have it alone: how often and for how
+	 * long it was taken, how often and for how long somebody waited for it.
+	 */
+	uint64_t turns, turns_held_us, turns_waited, turns_waited_us, turn_waited_most_us;
+	uint64_t object_lookups; /* objects found by their addresses since open */
 	uint64_t cache_bytes; /* onode, directory, partition and version caches at their limits */
 	struct engine_memory memory[ENGINE_MEMORY_KINDS_MAX]; /* of what the objects stand on */
 

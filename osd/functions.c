@@ -296,6 +296,11 @@ static int statistics(struct osd_request *request)
 		{ "sealed_record_bytes", facts->sealed_record_bytes },
 		{ "committed_sequence", facts->committed_sequence },
 		{ "open_microseconds", facts->open_microseconds },
+		{ "turns", facts->turns },
+		{ "turns_held_us", facts->turns_held_us },
+		{ "turns_waited", facts->turns_waited },
+		{ "turns_waited_us", facts->turns_waited_us },
+		{ "turn_waited_most_us", facts->turn_waited_most_us },
 	};
 	struct osd_item_writer writer;
 

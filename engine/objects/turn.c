@@ -2,6 +2,8 @@
 /* The turn: who may use what is stored. */
 #include "engine/objects/turn.h"
 
+#include <time.h>
+
 #include "engine/records/work.h"
 
 void turn_init(struct turn *turn)
@@ -80,23 +82,52 @@ static void count(struct turn *turn, uint64_t since)
 		;
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Somebody has it alone now. */
+static void begin(struct turn *turn)
+{
+	turn->since = records_worked;
+	turn->since_ns = now_ns();
+	turn->times.taken++;
+}
+
+static void count_wait(struct turn_times *times, uint64_t waited_ns)
+{
+	times->waited++;
+	times->waited_ns += waited_ns;
+	if (waited_ns > times->waited_most_ns)
+		times->waited_most_ns = waited_ns;
+}
+
 /* ---- taking and giving ---- */
 
 void turn_take(struct turn *turn)
 {
-	if (!is_empty(&turn->queue) || pthread_rwlock_trywrlock(&turn->lock) != 0) {
-		queue_up(&turn->queue);
-		pthread_rwlock_wrlock(&turn->lock);
-		leave(&turn->queue);
+	if (is_empty(&turn->queue) && pthread_rwlock_trywrlock(&turn->lock) == 0) {
+		begin(turn);
+		return;
 	}
-	turn->since = records_worked;
+	uint64_t came_ns = now_ns();
+
+	queue_up(&turn->queue);
+	pthread_rwlock_wrlock(&turn->lock);
+	leave(&turn->queue);
+	begin(turn);
+	count_wait(&turn->times, turn->since_ns - came_ns);
 }
 
 bool turn_try_take(struct turn *turn)
 {
 	if (pthread_rwlock_trywrlock(&turn->lock) != 0)
 		return false;
-	turn->since = records_worked;
+	begin(turn);
 	return true;
 }
 
@@ -105,6 +136,7 @@ void turn_give(struct turn *turn)
 	struct turn_work *work = &turn->work;
 
 	count(turn, turn->since);
+	turn->times.held_ns += now_ns() - turn->since_ns;
 	pthread_rwlock_unlock(&turn->lock);
 	/* Behind that, so that a caller who has just found the turn taken is told. */
 	if (!__atomic_load_n(&work->wanted, __ATOMIC_SEQ_CST))

@@ -7,7 +7,8 @@
  * What is short need not wait for the end of a long transaction: whoever has the turn alone does it
  * for others between two records (turn_call).
  *
- * It counts how long it is held, in records that the holder works on (engine/records/work.h).
+ * It counts how long it is held, in records that the holder works on (engine/records/work.h), and
+ * of those who have it alone also in time.
  */
 #ifndef MUNINN_ENGINE_OBJECTS_TURN_H
 #define MUNINN_ENGINE_OBJECTS_TURN_H
@@ -29,6 +30,13 @@ struct turn_work {
 	void *context;
 };
 
+/* Of those who had the turn alone, since it was made. */
+struct turn_times {
+	uint64_t taken, held_ns;
+	uint64_t waited, waited_ns; /* those that did not get it at once */
+	uint64_t waited_most_ns;
+};
+
 struct turn {
 	pthread_rwlock_t lock;
 	/* Those who wait: the first of them for the lock, the others for their number. */
@@ -39,8 +47,10 @@ struct turn {
 		uint32_t next;                      /* of who comes next; atomic */
 	} queue;
 	struct turn_work work;
-	uint64_t since; /* of who has it alone: records_worked when that began */
-	uint64_t most;  /* atomic: records of the longest holding so far */
+	uint64_t since;          /* of who has it alone: records_worked when that began */
+	uint64_t most;           /* atomic: records of the longest holding so far */
+	uint64_t since_ns;       /* of who has it alone */
+	struct turn_times times; /* changed by who has it alone */
 };
 
 void turn_init(struct turn *turn);
