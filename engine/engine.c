@@ -255,6 +255,11 @@ int engine_open_on(struct record_store *store, const struct engine_options *opti
 			take_in_found(engine);
 		if (!result) {
 			result = sealer_start(engine);
+			if (!result) {
+				result = engine->history->start(engine);
+				if (result)
+					sealer_stop(engine);
+			}
 			if (result)
 				error_set(error, result, "no thread can be started (error %d)",
 					  -result);
@@ -275,6 +280,7 @@ int engine_close(struct engine *engine)
 {
 	int result;
 
+	engine->history->stop(engine);
 	sealer_stop(engine);
 	engine_settle_accesses(engine, 0);
 	locks_keep_time(engine, TIME_KEPT_AT_CLOSE_MS);
@@ -293,8 +299,10 @@ void engine_abandon(struct engine *engine)
 		cache_abort(&engine->nodes);
 		cache_abort(&engine->partitions);
 		sealer_end(engine);
+		engine->history->end(engine);
 		turn_give(&engine->turn);
 	}
+	engine->history->stop(engine);
 	sealer_stop(engine);
 	engine->store->lineage = NULL;
 	engine->store->operations->close(engine->store, false);

@@ -33,6 +33,11 @@ struct engine_options {
 	 * and each run of a single-threaded caller is like the last one.
 	 */
 	uint32_t sealing_threads;
+	/*
+	 * A thread merges behind the writers when the device gets low, in pieces; with sealing
+	 * threads only. Otherwise writers do it before their transactions.
+	 */
+	bool merging_thread;
 	uint32_t onode_cache_entries;   /* decoded objects kept in memory; default 4096 */
 	uint32_t directory_cache_nodes; /* decoded directory nodes kept in memory; default 1024 */
 	/*

@@ -51,6 +51,7 @@ static int open_layers(struct device *device, const struct nand_options *nand,
 		return result;
 	nand_take_settings(device->nand, &device->settings);
 	options.sealing_threads = SEALING_THREADS;
+	options.merging_thread = true;
 	result = engine_open(device->nand, &options, &device->engine, error);
 	if (result)
 		return result;

@@ -10,6 +10,7 @@
 #include "engine/history/merge_step.h"
 #include "engine/history/retention.h"
 #include "engine/history/standing.h"
+#include "engine/records/waiting.h"
 
 enum {
 	/* Segments with more live bytes are left alone; the paper takes 80 %. */
@@ -82,6 +83,7 @@ int engine_merge(struct engine *engine, struct engine_merge_result *total)
 				      .live_permille_max = LIVE_PERMILLE_MAX };
 	int result = -EOPNOTSUPP;
 
+	pthread_mutex_lock(&engine->past->merger.merging);
 	turn_take(&engine->turn);
 	if (operations->merge) {
 		prepare(engine);
@@ -91,6 +93,7 @@ int engine_merge(struct engine *engine, struct engine_merge_result *total)
 			result = merge_step(engine, &merge);
 	}
 	turn_give(&engine->turn);
+	pthread_mutex_unlock(&engine->past->merger.merging);
 	total->segments_freed += merge.segments_freed;
 	total->records_moved += merge.records_moved;
 	total->records_dropped += merge.records_dropped;
@@ -123,20 +126,22 @@ static void warn(struct engine *engine, int result)
 }
 
 /*
- * Merges once for a store that lacks `shortage` segments. Several at once share the waits for the
- * host's storage; the more are lacking, the more it frees, so that merging keeps up with writing.
- * -EAGAIN: it gained nothing. *pages_read grows by those that it read.
+ * For a store that lacks `shortage` segments. Several at once share the waits for the host's
+ * storage; the more are lacking, the more it frees, so that merging keeps up with writing.
  */
-static int merge_some(struct engine *engine, uint32_t shortage, uint64_t *pages_read)
+static struct record_merge want(uint32_t shortage)
 {
-	struct past *past = engine->past;
-	struct record_merge merge = { .segments_wanted =
+	return (struct record_merge){ .segments_wanted =
 					      (uint32_t)max_u64(shortage, SEGMENTS_AT_ONCE),
 				      .live_permille_max = LIVE_PERMILLE_AUTOMATIC };
-	int result = merge_step(engine, &merge);
+}
 
-	*pages_read += merge.pages_read;
-	if (result == 0 && !has_gained(&merge))
+/* A step has ended. -EAGAIN: it gained nothing. */
+static int note_step(struct engine *engine, const struct record_merge *merge, int result)
+{
+	struct past *past = engine->past;
+
+	if (result == 0 && !has_gained(merge))
 		result = -EAGAIN;
 	past->merge_futile = result == 0 ? 0 : past->merge_futile + 1;
 	past->merge_again = engine->transactions + FUTILE_TRANSACTIONS;
@@ -171,6 +176,44 @@ static bool is_pointless(struct engine *engine)
 	return false;
 }
 
+/* Merges once. -EAGAIN: it gained nothing. *pages_read grows by those that it read. */
+static int merge_some(struct engine *engine, uint32_t shortage, uint64_t *pages_read)
+{
+	struct record_merge merge = want(shortage);
+	int result = merge_step(engine, &merge);
+
+	*pages_read += merge.pages_read;
+	return note_step(engine, &merge, result);
+}
+
+/* ---- by a thread ---- */
+
+bool merge_is_wanted(struct engine *engine)
+{
+	return engine->store->operations->shortage(engine->store, RECORD_ROOM_WRITE) &&
+	       !is_pointless(engine);
+}
+
+int merge_do_piece(struct engine *engine, struct merge_job *job)
+{
+	uint32_t shortage = engine->store->operations->shortage(engine->store, RECORD_ROOM_WRITE);
+	int result;
+
+	if (!job->under_way) {
+		if (!merge_is_wanted(engine))
+			return -EAGAIN;
+		prepare(engine);
+		job->merge = want(shortage);
+	}
+	result = merge_step_piece(engine, &job->merge);
+	job->under_way = result == 1;
+	if (job->under_way || note_step(engine, &job->merge, result) == 0 ||
+	    engine->past->merge_futile < FUTILE_STEPS_RECLAIM)
+		return 0;
+	/* What is left is needed; the oldest history is the first to be needed no more. */
+	return job->stores && reclaim(engine, shortage) == 0 ? 0 : -EAGAIN;
+}
+
 /* ---- around each transaction ---- */
 
 /* Partitions are created, and few indices are free. */
@@ -189,6 +232,9 @@ bool merge_is_due(const struct engine *engine)
 
 	if (hidden_review_is_due(engine) || engine->indices_wanted)
 		return true;
+	if (engine->past->merger.is_on)
+		return __atomic_load_n(&engine->past->merger.share, __ATOMIC_RELAXED) !=
+		       MERGER_TURNS;
 	return operations->merge && !engine->options.merge_manual &&
 	       operations->shortage(engine->store, RECORD_ROOM_WRITE);
 }
@@ -205,6 +251,10 @@ void merge_before(struct engine *engine, enum engine_mode mode)
 		look_for_indices(engine);
 	if (!operations->merge || engine->options.merge_manual)
 		return;
+	if (engine->past->merger.is_on) {
+		merger_look(engine, stores);
+		return;
+	}
 	/* It takes little, and who comes next makes up for it. */
 	if (mode == ENGINE_HISTORY && !operations->shortage(engine->store, RECORD_ROOM_FREE))
 		return;
@@ -233,6 +283,9 @@ void merge_after(struct engine_txn *txn)
 	/* What the engine notes aside removes nothing. */
 	if (frees && !txn->is_aside)
 		txn->engine->past->merge_futile = 0;
+	/* Others look when they begin. */
+	if (txn->engine->past->merger.is_on && (frees || !may_wait()))
+		merger_look(txn->engine, txn->mode == ENGINE_WRITE || txn->mode == ENGINE_FREE);
 }
 
 /* ---- space for a command that puts much ---- */
@@ -289,6 +342,7 @@ int engine_make_space(struct engine *engine, const struct engine_space *wanted)
 
 	if (!engine->store->operations->merge || engine->options.merge_manual)
 		return -ENOSPC;
+	pthread_mutex_lock(&engine->past->merger.merging);
 	for (int step = 0; result == -EAGAIN && step < STEPS_FOR_ONE_MAX; step++) {
 		turn_take(&engine->turn);
 		if (step == 0)
@@ -296,5 +350,6 @@ int engine_make_space(struct engine *engine, const struct engine_space *wanted)
 		result = step_to_space(engine, wanted);
 		turn_give(&engine->turn);
 	}
+	pthread_mutex_unlock(&engine->past->merger.merging);
 	return result == -EAGAIN ? -ENOSPC : result;
 }

@@ -14,6 +14,19 @@ void merge_before(struct engine *engine, enum engine_mode mode);
 /* Whether merge_before has more to do than to look. The caller has the turn alone. */
 bool merge_is_due(const struct engine *engine);
 
+/* With a thread that merges: what it does in turn. */
+struct merge_job {
+	bool stores;    /* history may be given up for it */
+	bool under_way; /* a step is: its next piece follows operations->merge_run */
+	struct record_merge merge;
+};
+
+/* Whether the store gets low and a step may gain. */
+bool merge_is_wanted(struct engine *engine);
+
+/* A piece of a step. -EAGAIN: no step is wanted, or the last ones gained nothing. */
+int merge_do_piece(struct engine *engine, struct merge_job *job);
+
 /* A transaction was committed that may have freed something: steps may gain again. */
 void merge_after(struct engine_txn *txn);
 

@@ -393,7 +393,9 @@ static bool keeps_lone_tombstone(void *context_, const struct record_key *key,
 
 /* ---- merging ---- */
 
-int merge_step(struct engine *engine, struct record_merge *merge)
+static int do_merge(struct engine *engine, struct record_merge *merge,
+		    int (*function)(struct record_store *store, const struct record_keep *keep,
+				    struct record_merge *merge))
 {
 	struct keep_context context;
 	const struct record_keep keep = {
@@ -402,12 +404,29 @@ int merge_step(struct engine *engine, struct record_merge *merge)
 		.is_reachable = is_reachable,
 		.keeps_lone_tombstone = keeps_lone_tombstone,
 	};
-	uint64_t before = merge->pages_read + merge->records_moved;
 	int result;
 
 	context_begin(&context, engine);
-	result = engine->store->operations->merge(engine->store, &keep, merge);
+	result = function(engine->store, &keep, merge);
 	context_end(&context);
+	return result;
+}
+
+int merge_step(struct engine *engine, struct record_merge *merge)
+{
+	uint64_t before = merge->pages_read + merge->records_moved;
+	int result = do_merge(engine, merge, engine->store->operations->merge);
+
 	records_worked += merge->pages_read + merge->records_moved - before;
+	return result;
+}
+
+int merge_step_piece(struct engine *engine, struct record_merge *merge)
+{
+	uint64_t before = merge->records_moved;
+	int result = do_merge(engine, merge, engine->store->operations->merge_step);
+
+	/* Pages were read without the turn. */
+	records_worked += merge->records_moved - before;
 	return result;
 }

@@ -8,7 +8,11 @@
 
 #include "engine/history/past.h"
 
-/* Merges once. The caller has the turn, and no transaction is open. Errors: see records.h. */
+/*
+ * Merges once, or does a piece of that: see merge_step in records.h. The caller has the turn, and
+ * no transaction is open. Errors: see there.
+ */
 int merge_step(struct engine *engine, struct record_merge *merge);
+int merge_step_piece(struct engine *engine, struct record_merge *merge);
 
 #endif

@@ -35,6 +35,7 @@ int past_open(struct engine *engine)
 	past->pieces_put_again = PIECES_PUT_AGAIN;
 	past->pieces_put_max = PIECES_PUT_MAX;
 	pthread_mutex_init(&past->views_mutex, NULL);
+	merger_init(&past->merger);
 	stale_register(&engine->memories, past, forget_views, STALE_NOTES);
 	engine->past = past;
 	return 0;
@@ -47,6 +48,7 @@ void past_close(struct engine *engine)
 	if (!past)
 		return;
 	hidden_free(&past->hidden);
+	merger_destroy(&past->merger);
 	pthread_mutex_destroy(&past->views_mutex);
 	free(past);
 }

@@ -7,6 +7,7 @@
 
 #include "engine/history/hidden.h"
 #include "engine/history/history.h"
+#include "engine/history/merger.h"
 #include "engine/history/slow_lane.h"
 #include "engine/objects/objects.h"
 
@@ -48,6 +49,7 @@ struct past {
 	 */
 	uint32_t merge_futile;
 	uint64_t merge_again, merge_again_ms;
+	struct merger merger;
 	uint64_t reclaimed_at;           /* transactions when history was given up last */
 	int warned_merge, warned_review; /* the errors that were logged last */
 	pthread_mutex_t views_mutex;

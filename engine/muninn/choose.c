@@ -20,7 +20,6 @@ enum {
 	GOOD_ENOUGH_PERMILLE = 100, /* a victim with so little live is taken at once */
 	SAMPLED_READS = 32,         /* of a segment with few records, to find such pages */
 	FILLED_SEGMENTS = 16,       /* that tell what the segments of a row are filled to */
-	KEY_GROUPS = 1024,          /* of a segment's keys, to find the hottest */
 };
 
 static uint64_t segment_bytes(const struct muninn_store *store)
@@ -42,14 +41,6 @@ static uint64_t filled_bytes(struct muninn_store *store, const struct row *row)
 		bytes += last[n].record_bytes;
 	return count ? bytes / count : segment_bytes(store);
 }
-
-/* Bytes of records that were looked at, and of those that are needed. */
-struct live_bytes {
-	uint64_t live, all;
-	uint32_t *keys; /* needed bytes of the keys with the same hash, KEY_GROUPS of them; NULL:
-			   not wanted */
-	uint8_t *needs; /* where what is found for each record goes; NULL: nowhere */
-};
 
 /* Bytes that a record takes of a segment. A record as large as a page takes a page. */
 static uint32_t taken_bytes(const struct muninn_store *store, uint32_t length)
@@ -75,7 +66,7 @@ static int add_live_bytes(struct merge_run *run, const struct page_record *recor
 		bytes->live += RECORD_HEADER_BYTES + header.length;
 		if (bytes->keys)
 			bytes->keys[key_hash(&header.key, store->geometry.segment_pages).key %
-				    KEY_GROUPS] += taken_bytes(store, header.length);
+				    MERGE_KEY_GROUPS] += taken_bytes(store, header.length);
 	}
 	if (bytes->needs && need >= 0)
 		*bytes->needs++ = (uint8_t)need;
@@ -97,7 +88,7 @@ static uint32_t live_permille(struct muninn_store *store, const struct victim *v
 		live * 1000 /
 		max_u64(1, max_u64(record_bytes, min_u64(filled, segment_bytes(store) / 2)));
 
-	for (uint32_t group = 0; bytes->keys && group < KEY_GROUPS; group++)
+	for (uint32_t group = 0; bytes->keys && group < MERGE_KEY_GROUPS; group++)
 		part = max_u64(part, bytes->keys[group] * UINT64_C(1000) /
 					     ((uint64_t)index_key_pages_max(&store->geometry) *
 					      store->geometry.page_bytes));
@@ -109,12 +100,11 @@ static uint32_t live_permille(struct muninn_store *store, const struct victim *v
  * segment that is nearly empty more pages are read, until some have records. A segment that can't
  * be read counts as all needed.
  */
-static uint32_t sample_segment(struct merge_run *run, const struct victim *victim)
+static uint32_t sample_segment(struct merge_run *run, const struct victim *victim, uint32_t first)
 {
 	struct muninn_store *store = run->store;
 	uint32_t pages = store->geometry.segment_pages, found = 0;
 	uint32_t samples = pages < SAMPLED_PAGES ? pages : SAMPLED_PAGES;
-	uint32_t first = (uint32_t)hash_mix(++store->merge_walk.random);
 	struct live_bytes bytes = { 0 };
 	struct sealed_segment facts;
 
@@ -133,24 +123,70 @@ static uint32_t sample_segment(struct merge_run *run, const struct victim *victi
 	return live_permille(store, victim, &bytes, facts.record_bytes);
 }
 
-/* The same by all records, noting what is found for each. */
-static uint32_t count_segment(struct merge_run *run, const struct victim *victim)
+static void begin_count(struct merge_run *run)
 {
-	struct muninn_store *store = run->store;
-	uint32_t keys[KEY_GROUPS] = { 0 };
-	struct live_bytes bytes = { .keys = keys, .needs = run->needs };
+	struct merge_choice *choice = &run->choice;
 	struct sealed_segment facts;
 
-	row_index_find(store->rows[victim->row].index, victim->segment, &facts);
+	row_index_find(run->store->rows[choice->best.row].index, choice->best.segment, &facts);
 	run->from = facts.first_sequence;
 	run->to = facts.last_sequence;
-
 	run->needs_segment = NO_SEGMENT;
-	for (uint32_t page = 0; page < store->geometry.segment_pages; page++)
-		if (merge_run_visit_page(run, victim->segment, page, add_live_bytes, &bytes))
-			return 1000;
-	run->needs_segment = victim->segment;
-	return live_permille(store, victim, &bytes, bytes.all);
+	memset(choice->keys, 0, sizeof(choice->keys));
+	choice->bytes = (struct live_bytes){ .keys = choice->keys, .needs = run->needs };
+	choice->page = 0;
+	choice->counts = true;
+}
+
+/* One page; where another one is missing, nothing of it. */
+static int count_page(struct merge_run *run)
+{
+	struct merge_choice *choice = &run->choice;
+	struct live_bytes bytes = choice->bytes;
+	uint32_t keys[MERGE_KEY_GROUPS];
+	int result;
+
+	if (run->in_pieces)
+		memcpy(keys, choice->keys, sizeof(keys));
+	result = merge_run_visit_page(run, choice->best.segment, choice->page, add_live_bytes,
+				      &choice->bytes);
+	if (!merge_run_misses(run)) {
+		merge_run_got_ahead(run);
+		return result;
+	}
+	choice->bytes = bytes;
+	memcpy(choice->keys, keys, sizeof(keys));
+	return -EINPROGRESS;
+}
+
+/*
+ * Counts the part of the best segment that is needed by all its records, noting what is found for
+ * each. 0, -EINPROGRESS.
+ */
+static int count_segment(struct merge_run *run)
+{
+	struct muninn_store *store = run->store;
+	struct merge_choice *choice = &run->choice;
+	int result = 0;
+
+	if (!choice->counts)
+		begin_count(run);
+	while (!result && choice->page < store->geometry.segment_pages) {
+		if (merge_run_has_done_enough(run))
+			return -EINPROGRESS;
+		result = count_page(run);
+		choice->page += !result;
+	}
+	if (result == -EINPROGRESS)
+		return result;
+	choice->counts = false;
+	choice->best.live_permille = 1000;
+	if (result)
+		return 0;
+	run->needs_segment = choice->best.segment;
+	choice->best.live_permille =
+		live_permille(store, &choice->best, &choice->bytes, choice->bytes.all);
+	return 0;
 }
 
 /*
@@ -277,18 +313,74 @@ static bool unworn_segment(struct muninn_store *store, struct victim *victim)
 	return true;
 }
 
-/* -EAGAIN: there are no sealed segments. */
-static int choose_by_samples(struct merge_run *run, uint16_t of_row, struct victim *best)
-{
-	best->live_permille = 1001;
-	for (uint32_t i = 0; i < CANDIDATES && best->live_permille > GOOD_ENOUGH_PERMILLE; i++) {
-		struct victim candidate = { 0 };
+/* ---- step by step ---- */
 
-		if (!next_segment(run->store, of_row, &candidate))
-			return -EAGAIN;
-		candidate.live_permille = sample_segment(run, &candidate);
-		if (candidate.live_permille < best->live_permille)
-			*best = candidate;
+enum {
+	STEP_FIRST,
+	STEP_HISTORY,       /* samples of history's row */
+	STEP_COUNT_HISTORY, /* the best of them */
+	STEP_ESTIMATED,     /* by what the index estimates */
+	STEP_SAMPLES,
+	STEP_COUNT,        /* what was found; it may not be worth it */
+	STEP_COUNT_ANYWAY, /* it is taken, however much is needed */
+};
+
+/* Of a step: the next one follows. */
+#define GOES_ON 1
+
+static int go_on(struct merge_run *run, uint32_t step)
+{
+	run->choice.step = step;
+	run->choice.tried = 0;
+	run->choice.has_candidate = false;
+	return GOES_ON;
+}
+
+static bool is_worth_it(const struct merge_run *run)
+{
+	return run->choice.best.live_permille <= run->merge->live_permille_max;
+}
+
+/* -EINPROGRESS: a page is missing. */
+static int sample(struct merge_run *run, struct victim *victim)
+{
+	uint32_t live = sample_segment(run, victim, run->choice.first);
+
+	if (merge_run_misses(run))
+		return -EINPROGRESS;
+	merge_run_got_ahead(run);
+	victim->live_permille = live;
+	return 0;
+}
+
+static void choose_sample(struct merge_run *run)
+{
+	run->choice.first = (uint32_t)hash_mix(++run->store->merge_walk.random);
+	run->choice.has_candidate = true;
+}
+
+/* -EAGAIN: there are no sealed segments. -EINPROGRESS. */
+static int choose_by_samples(struct merge_run *run, uint16_t of_row)
+{
+	struct merge_choice *choice = &run->choice;
+
+	if (!choice->tried && !choice->has_candidate)
+		choice->best.live_permille = 1001;
+	while (choice->tried < CANDIDATES && choice->best.live_permille > GOOD_ENOUGH_PERMILLE) {
+		if (merge_run_has_done_enough(run))
+			return -EINPROGRESS;
+		if (!choice->has_candidate) {
+			choice->candidate = (struct victim){ 0 };
+			if (!next_segment(run->store, of_row, &choice->candidate))
+				return -EAGAIN;
+			choose_sample(run);
+		}
+		if (sample(run, &choice->candidate))
+			return -EINPROGRESS;
+		choice->has_candidate = false;
+		choice->tried++;
+		if (choice->candidate.live_permille < choice->best.live_permille)
+			choice->best = choice->candidate;
 	}
 	return 0;
 }
@@ -298,56 +390,102 @@ static int choose_by_samples(struct merge_run *run, uint16_t of_row, struct vict
  * something to reclaim: what it says takes the place of what it said before, and few segments of a
  * group keep an image that takes more than they do.
  */
-static int choose_of_history(struct merge_run *run, struct victim *best)
+static int step_history(struct merge_run *run)
 {
 	struct muninn_store *store = run->store;
 	uint16_t row = (uint16_t)history_row(&store->geometry);
 	struct sealed_segment sparse;
 	int result;
 
-	if (row_index_find_sparse(store->rows[row].index, &sparse)) {
-		*best = (struct victim){ .row = row, .segment = sparse.segment };
-		count_segment(run, best);
-		return merge_run_has_read_enough(run) ? -EAGAIN : 0;
+	if (!run->choice.tried && !run->choice.has_candidate &&
+	    row_index_find_sparse(store->rows[row].index, &sparse)) {
+		run->choice.best = (struct victim){ .row = row, .segment = sparse.segment };
+		return go_on(run, STEP_COUNT_ANYWAY);
 	}
-	result = choose_by_samples(run, row, best);
-
-	if (!result && best->live_permille <= run->merge->live_permille_max)
-		best->live_permille = count_segment(run, best);
-	return !result && best->live_permille <= run->merge->live_permille_max ? 0 : -EAGAIN;
+	result = choose_by_samples(run, row);
+	if (result == -EINPROGRESS)
+		return result;
+	return go_on(run, !result && is_worth_it(run) ? STEP_COUNT_HISTORY : STEP_ESTIMATED);
 }
+
+static int step_first(struct merge_run *run)
+{
+	struct muninn_store *store = run->store;
+
+	run->choice.best = (struct victim){ 0 };
+	if (sparse_segment(store, &run->choice.best) || unworn_segment(store, &run->choice.best))
+		return go_on(run, STEP_COUNT_ANYWAY);
+	run->choice.best = (struct victim){ 0 };
+	return go_on(run, room_has_segment(store->geometry.room_kept, RECORD_ROOM_RETURN,
+					   store->space.count)
+				  ? STEP_ESTIMATED
+				  : STEP_HISTORY);
+}
+
+/*
+ * The index estimates complete groups only, and hardly sees what a hot key has put again. So what
+ * it does not find is looked for by samples.
+ */
+static int step_estimated(struct merge_run *run)
+{
+	struct merge_choice *choice = &run->choice;
+	int result;
+
+	if (run->merge->choice != RECORD_MERGE_ESTIMATED)
+		return go_on(run, STEP_SAMPLES);
+	if (!choice->has_candidate) {
+		result = choose_by_estimates(run->store, run->merge->live_permille_max,
+					     &choice->best);
+		if (result)
+			return result == -EAGAIN ? go_on(run, STEP_SAMPLES) : result;
+		choose_sample(run);
+	}
+	if (sample(run, &choice->best))
+		return -EINPROGRESS;
+	return go_on(run, is_worth_it(run) ? STEP_COUNT : STEP_SAMPLES);
+}
+
+/* A few pages tell which segment is best. Whether it is worth moving takes counting. */
+static int step_samples(struct merge_run *run)
+{
+	int result = choose_by_samples(run, NO_ROW);
+
+	if (result)
+		return result;
+	return is_worth_it(run) ? go_on(run, STEP_COUNT) : -EAGAIN;
+}
+
+static int step_count(struct merge_run *run)
+{
+	int result = count_segment(run);
+
+	if (result)
+		return result;
+	if (run->choice.step == STEP_COUNT_ANYWAY)
+		return merge_run_has_read_enough(run) ? -EAGAIN : 0;
+	if (is_worth_it(run))
+		return 0;
+	return run->choice.step == STEP_COUNT_HISTORY ? go_on(run, STEP_ESTIMATED) : -EAGAIN;
+}
+
+static int (*const steps[])(struct merge_run *run) = {
+	[STEP_FIRST] = step_first,         [STEP_HISTORY] = step_history,
+	[STEP_COUNT_HISTORY] = step_count, [STEP_ESTIMATED] = step_estimated,
+	[STEP_SAMPLES] = step_samples,     [STEP_COUNT] = step_count,
+	[STEP_COUNT_ANYWAY] = step_count,
+};
 
 int choose_segment(struct merge_run *run, struct victim *best)
 {
-	uint32_t live_permille_max = run->merge->live_permille_max;
-	struct muninn_store *store = run->store;
-	int result = -EAGAIN;
+	int result = GOES_ON;
 
-	if (sparse_segment(store, best) || unworn_segment(store, best)) {
-		count_segment(run, best);
-		return merge_run_has_read_enough(run) ? -EAGAIN : 0;
-	}
-	if (!room_has_segment(store->geometry.room_kept, RECORD_ROOM_RETURN, store->space.count) &&
-	    choose_of_history(run, best) == 0)
-		return 0;
-	if (run->merge->choice == RECORD_MERGE_ESTIMATED) {
-		result = choose_by_estimates(store, live_permille_max, best);
-		if (!result)
-			best->live_permille = sample_segment(run, best);
-		if (!result && best->live_permille > live_permille_max)
-			result = -EAGAIN;
-	}
-	/*
-	 * The index estimates complete groups only, and hardly sees what a hot key has put again.
-	 */
-	if (result == -EAGAIN)
-		result = choose_by_samples(run, NO_ROW, best);
-	if (result)
+	while (result == GOES_ON)
+		result = steps[run->choice.step](run);
+	if (result == -EINPROGRESS)
 		return result;
-	/* A few pages tell which segment is best. Whether it is worth moving takes counting. */
-	if (best->live_permille <= live_permille_max)
-		best->live_permille = count_segment(run, best);
-	return best->live_permille <= live_permille_max ? 0 : -EAGAIN;
+	*best = run->choice.best;
+	go_on(run, STEP_FIRST);
+	return result;
 }
 
 uint32_t choose_calls_max(const struct muninn_store *store)

@@ -5,15 +5,10 @@
 
 #include "engine/muninn/merge_run.h"
 
-/* A sealed segment. */
-struct victim {
-	uint32_t row;
-	uint32_t segment;
-	uint32_t live_permille; /* of the bytes of its records, those that are needed */
-	bool is_unworn;         /* chosen to level wear */
-};
-
-/* -EAGAIN: none is worth it, or the run has read enough before that was known. */
+/*
+ * -EAGAIN: none is worth it, or the run has read enough before that was known. -EINPROGRESS: a
+ * piece has ended; the next call goes on.
+ */
 int choose_segment(struct merge_run *run, struct victim *best);
 
 /* record_store_operations.merge_calls_max. */

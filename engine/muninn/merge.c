@@ -6,6 +6,10 @@
  * A moved record keeps its sequence number, so it counts at once. Both copies are the same record;
  * a crash may leave both. If newer records of its key exist, hidden ones too, the moved one is
  * marked: its new place is newer than it is, and a search that meets it goes on (lookup.c).
+ *
+ * A thread merges in pieces, between which others put. What was found superseded stays so, since
+ * whatever can still be gone back to was kept. What was found to be the newest of its key is judged
+ * once more when it is moved.
  */
 #include "engine/muninn/merge.h"
 
@@ -32,14 +36,20 @@ enum {
 
 /* ---- moving ---- */
 
-struct moving {
-	const uint8_t *needs; /* of the records to come, as counted; NULL: to be found out */
-};
-
-static int move_record(struct merge_run *run, const struct page_record *record, uint64_t serial,
-		       void *context)
+/* What was found for the record when its segment was counted, or is found now. */
+static int need_of(struct merge_run *run, const struct record_header *header, const uint8_t *value)
 {
-	struct moving *moving = context;
+	struct merge_moving *moving = &run->moving;
+	int need = moving->needs ? *moving->needs : RECORD_NEED_NEWEST;
+
+	/* In one piece nothing has been put since it was counted. */
+	if (!moving->needs || (run->in_pieces && need == RECORD_NEED_NEWEST))
+		need = judge_record(run, header, value, false);
+	return need;
+}
+
+static int move_needed(struct merge_run *run, const struct page_record *record, uint64_t serial)
+{
 	struct record_merge *merge = run->merge;
 	struct new_record moved = { .value = record->value };
 	int need, result;
@@ -47,8 +57,7 @@ static int move_record(struct merge_run *run, const struct page_record *record, 
 	if (!record_is_intact(record->header, serial, record->value))
 		return -EBADMSG;
 	record_header_decode(record->header, &moved.header);
-	need = moving->needs ? *moving->needs++
-			     : judge_record(run, &moved.header, record->value, false);
+	need = need_of(run, &moved.header, record->value);
 	if (need <= RECORD_NEED_NONE) {
 		merge->records_dropped += need == RECORD_NEED_NONE;
 		return need;
@@ -63,6 +72,47 @@ static int move_record(struct merge_run *run, const struct page_record *record, 
 		merge->bytes_moved += RECORD_HEADER_BYTES + moved.header.length;
 	}
 	return result;
+}
+
+/* Of a page that is visited again those that are done are passed over. */
+static int move_record(struct merge_run *run, const struct page_record *record, uint64_t serial,
+		       void *context)
+{
+	struct merge_moving *moving = &run->moving;
+	int result;
+
+	(void)context;
+	if (moving->seen++ < moving->done)
+		return 0;
+	result = move_needed(run, record, serial);
+	if (!result) {
+		moving->done++;
+		moving->needs += moving->needs != NULL;
+	}
+	return result;
+}
+
+/* Moves the rest of a segment. -EINPROGRESS: a piece has ended. */
+static int move_segment(struct merge_run *run)
+{
+	struct merge_moving *moving = &run->moving;
+
+	for (; moving->page < run->store->geometry.segment_pages; moving->page++) {
+		int result;
+
+		if (merge_run_has_done_enough(run))
+			return -EINPROGRESS;
+		moving->seen = 0;
+		result = merge_run_visit_page(run, moving->victim.segment, moving->page,
+					      move_record, NULL);
+		if (merge_run_misses(run))
+			return -EINPROGRESS;
+		if (result)
+			return result;
+		merge_run_got_ahead(run);
+		moving->done = 0;
+	}
+	return 0;
 }
 
 /*
@@ -105,41 +155,60 @@ static bool may_go_on(const struct merge_run *run)
 	       run->reads < run->reads_max * READS_PERMILLE / 1000;
 }
 
-/*
- * Chooses up to `wanted` segments and moves what is needed of each. Returns how many are done;
- * *result: why no more.
- */
-static uint32_t move_batch(struct merge_run *run, uint32_t wanted, struct victim *batch,
-			   int *result)
+/* The next segment whose records are moved. */
+static int begin_segment(struct merge_run *run)
 {
-	struct muninn_store *store = run->store;
-	uint32_t count = 0;
+	struct victim victim = { 0 };
+	int result = choose_segment(run, &victim);
 
-	while (count < wanted && (count == 0 || may_go_on(run))) {
-		struct moving moving = { .needs = NULL };
-		struct victim victim = { 0 };
+	if (!result && is_chosen(run->batch, run->count, victim.segment))
+		result = -EAGAIN;
+	if (result)
+		return result;
+	run->moving = (struct merge_moving){ .victim = victim };
+	if (run->needs_segment == victim.segment)
+		run->moving.needs = run->needs;
+	run->stage = MERGE_MOVE;
+	return 0;
+}
 
-		*result = choose_segment(run, &victim);
-		if (!*result && is_chosen(batch, count, victim.segment))
-			*result = -EAGAIN;
-		/* Nothing has been put since it was counted. */
-		if (run->needs_segment == victim.segment)
-			moving.needs = run->needs;
-		for (uint32_t page = 0; !*result && page < store->geometry.segment_pages; page++)
-			*result = merge_run_visit_page(run, victim.segment, page, move_record,
-						       &moving);
-		/* A damaged segment is no reason to stop: levelling can do without it. */
-		if (*result && *result != -ENOSPC && victim.is_unworn) {
-			space_leave(&store->space, victim.segment);
-			continue;
-		}
-		run->needs_segment = NO_SEGMENT;
-		if (*result)
+static int end_segment(struct merge_run *run, int result)
+{
+	const struct victim *victim = &run->moving.victim;
+
+	run->stage = MERGE_CHOOSE;
+	run->needs_segment = NO_SEGMENT;
+	/* A damaged segment is no reason to stop: levelling can do without it. */
+	if (result && result != -ENOSPC && victim->is_unworn)
+		space_leave(&run->store->space, victim->segment);
+	else if (result)
+		return result;
+	else
+		run->batch[run->count++] = *victim;
+	return 0;
+}
+
+/*
+ * Chooses up to `wanted` segments and moves what is needed of each. -EINPROGRESS: a piece has
+ * ended. run->result: why there are no more.
+ */
+static int move_batch(struct merge_run *run)
+{
+	int result = 0;
+
+	while (!result && (run->stage == MERGE_MOVE ||
+			   (run->count < run->wanted && (run->count == 0 || may_go_on(run))))) {
+		if (run->stage == MERGE_CHOOSE)
+			result = begin_segment(run);
+		if (result)
 			break;
-		batch[count++] = victim;
+		result = move_segment(run);
+		if (result != -EINPROGRESS)
+			result = end_segment(run, result);
 	}
-	rows_end_touched(store);
-	return count;
+	rows_end_touched(run->store);
+	run->result = result;
+	return result == -EINPROGRESS ? result : 0;
 }
 
 /*
@@ -163,47 +232,138 @@ static void allow_reads(const struct merge_run *run, uint32_t segments_moved)
 		walk->read_factor *= 2;
 }
 
-int merge_segments(struct muninn_store *store, const struct record_keep *keep,
-		   struct record_merge *merge)
+/* ---- from stage to stage ---- */
+
+static int begin(struct muninn_store *store, const struct record_keep *keep,
+		 struct record_merge *merge)
 {
 	struct merge_run *run = store->merge_run;
-	struct victim batch[MERGE_SEGMENTS_MAX];
-	struct root_kill kills[MERGE_SEGMENTS_MAX];
-	uint32_t wanted = merge->segments_wanted ? merge->segments_wanted : 1;
-	uint64_t taken = store->space.taken;
+	uint64_t wanted = merge->segments_wanted ? merge->segments_wanted : 1;
 	int result = settle_format(store);
 
 	if (result)
 		return result;
 	merge_run_begin(run, keep, merge, reads_allowed(store));
-	uint32_t count =
-		move_batch(run, (uint32_t)min_u64(wanted, MERGE_SEGMENTS_MAX), batch, &result);
+	run->wanted = (uint32_t)min_u64(wanted, MERGE_SEGMENTS_MAX);
+	return 0;
+}
 
-	/* Commands that must not take long shall not find the buffers full of what was moved. */
-	seal_catch_up(store, UINT32_MAX);
-	merge->segments_taken += store->space.taken - taken;
-	merge->pages_read += run->reads;
-	allow_reads(run, count);
-	if (count == 0)
-		return result;
+static int end(struct merge_run *run, int result)
+{
+	run->stage = MERGE_IDLE;
+	return result;
+}
+
+/* 1: a piece has ended, or something is to be made stable. */
+static int stage_move(struct merge_run *run)
+{
+	struct muninn_store *store = run->store;
+	uint64_t taken = store->space.taken;
+	int result = move_batch(run);
+
+	/*
+	 * Commands that must not take long shall not find the buffers full of what was moved. Where
+	 * there is a thread that merges there are some that seal.
+	 */
+	if (!result && !run->in_pieces)
+		seal_catch_up(store, UINT32_MAX);
+	run->merge->segments_taken += store->space.taken - taken;
+	if (result)
+		return 1;
+	run->merge->pages_read += run->reads;
+	allow_reads(run, run->count);
+	if (run->count == 0)
+		return end(run, run->result);
 	/*
 	 * The order on stable storage: what was moved, then that its old segments are out, then
 	 * whatever is written to these.
 	 */
 	roots_expect_kills(store);
-	result = flush_all(store);
-	if (result)
-		return result;
-	for (uint32_t i = 0; i < count; i++) {
-		seal_settle_group(store, batch[i].row);
-		kills[i] = take_out(store, &batch[i]);
+	run->number = flush_begin(store);
+	run->stage = MERGE_MOVED;
+	return 1;
+}
+
+static int stage_moved(struct merge_run *run)
+{
+	struct muninn_store *store = run->store;
+
+	if (run->result)
+		return end(run, run->result);
+	for (uint32_t i = 0; i < run->count; i++) {
+		seal_settle_group(store, run->batch[i].row);
+		run->kills[i] = take_out(store, &run->batch[i]);
 	}
-	result = flush_all(store);
+	run->number = flush_begin(store);
+	run->stage = MERGE_TAKEN_OUT;
+	return 1;
+}
+
+static int stage_taken_out(struct merge_run *run)
+{
+	struct muninn_store *store = run->store;
+
+	if (run->result)
+		return end(run, run->result);
+	/* What fails is logged: NVRAM says it all. */
+	roots_write_kills(store, run->kills, run->count);
+	for (uint32_t i = 0; i < run->count; i++)
+		space_release(&store->space, run->batch[i].segment);
+	run->merge->segments_freed += run->count;
+	return end(run, 0);
+}
+
+static int advance(struct merge_run *run)
+{
+	switch (run->stage) {
+	case MERGE_MOVED:
+		return stage_moved(run);
+	case MERGE_TAKEN_OUT:
+		return stage_taken_out(run);
+	default:
+		return stage_move(run);
+	}
+}
+
+void merge_run_beside(struct muninn_store *store)
+{
+	struct merge_run *run = store->merge_run;
+
+	if (run->stage == MERGE_MOVED || run->stage == MERGE_TAKEN_OUT)
+		run->result = flush_end(store, run->number);
+	else if (merge_run_misses(run))
+		merge_run_fetch(run);
+}
+
+int merge_piece(struct muninn_store *store, const struct record_keep *keep,
+	       struct record_merge *merge)
+{
+	struct merge_run *run = store->merge_run;
+	int result = 0;
+
+	if (run->stage == MERGE_IDLE)
+		result = begin(store, keep, merge);
+	else if (run->stage != MERGE_TAKEN_OUT && run->void_before != store->void_before)
+		return end(run, -EAGAIN);
 	if (result)
 		return result;
-	roots_write_kills(store, kills, count); /* what fails is logged: NVRAM says it all */
-	for (uint32_t i = 0; i < count; i++)
-		space_release(&store->space, batch[i].segment);
-	merge->segments_freed += count;
-	return 0;
+	run->in_pieces = true;
+	run->keep = keep;
+	run->merge = merge;
+	merge_run_begin_piece(run);
+	return advance(run);
+}
+
+int merge_segments(struct muninn_store *store, const struct record_keep *keep,
+		   struct record_merge *merge)
+{
+	struct merge_run *run = store->merge_run;
+	int result = begin(store, keep, merge);
+
+	if (result)
+		return result;
+	run->in_pieces = false;
+	while ((result = advance(run)) == 1)
+		merge_run_beside(store);
+	return result;
 }

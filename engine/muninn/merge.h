@@ -5,8 +5,11 @@
 
 #include "engine/muninn/store.h"
 
-/* record_store_operations.merge. */
+/* record_store_operations.merge, merge_step, merge_run. */
 int merge_segments(struct muninn_store *store, const struct record_keep *keep,
 		   struct record_merge *merge);
+int merge_piece(struct muninn_store *store, const struct record_keep *keep,
+	       struct record_merge *merge);
+void merge_run_beside(struct muninn_store *store);
 
 #endif

@@ -11,6 +11,14 @@
 
 #include "common/log.h"
 
+enum {
+	FETCH_PAGES = 32,   /* that are read together of the segment that is merged */
+	PIECE_RECORDS = 64, /* that a piece looks at: then others have their turn */
+	/* With so many tries pages are read in turn: each of two may take the place of the other.
+	 */
+	TRIES_MAX = 64,
+};
+
 /* ---- memory ---- */
 
 /* A step without a common divisor visits every segment. */
@@ -43,8 +51,10 @@ int merge_run_create(struct muninn_store *store)
 	run->store = store;
 	run->needs = malloc(segment_records_max(geometry));
 	run->data = malloc(MERGE_PAGES * (size_t)geometry->page_bytes);
+	run->spares = malloc(FETCH_PAGES * (size_t)nand_spare_usable(nand_geometry(store->nand)));
 	run->needs_segment = NO_SEGMENT;
-	return run->needs && run->data ? 0 : -ENOMEM;
+	run->missing = NO_PAGE;
+	return run->needs && run->data && run->spares ? 0 : -ENOMEM;
 }
 
 void merge_run_destroy(struct muninn_store *store)
@@ -54,6 +64,7 @@ void merge_run_destroy(struct muninn_store *store)
 		return;
 	free(store->merge_run->needs);
 	free(store->merge_run->data);
+	free(store->merge_run->spares);
 	free(store->merge_run);
 }
 
@@ -65,7 +76,8 @@ uint64_t merge_run_segment_bytes(const struct muninn_store *store)
 uint64_t merge_run_scratch_bytes(const struct muninn_store *store)
 {
 	return malloc_usable_size(store->merge_run) + malloc_usable_size(store->merge_run->needs) +
-	       malloc_usable_size(store->merge_run->data);
+	       malloc_usable_size(store->merge_run->data) +
+	       malloc_usable_size(store->merge_run->spares);
 }
 
 void merge_run_forget(struct muninn_store *store, uint32_t segment)
@@ -79,6 +91,12 @@ void merge_run_begin(struct merge_run *run, const struct record_keep *keep,
 {
 	run->keep = keep;
 	run->merge = merge;
+	run->stage = MERGE_CHOOSE;
+	run->choice = (struct merge_choice){ 0 };
+	run->needs_segment = NO_SEGMENT;
+	run->count = 0;
+	run->result = 0;
+	run->void_before = run->store->void_before;
 	memset(run->finds, 0, sizeof(run->finds));
 	for (uint32_t n = 0; n < MERGE_PAGES; n++)
 		run->pages[n].number = NO_PAGE;
@@ -86,16 +104,40 @@ void merge_run_begin(struct merge_run *run, const struct record_keep *keep,
 	run->list.searches = 0;
 	run->reads = 0;
 	run->reads_max = reads_max;
+	run->missing = NO_PAGE;
+	run->tries = run->worked = 0;
+}
+
+void merge_run_begin_piece(struct merge_run *run)
+{
+	memset(run->finds, 0, sizeof(run->finds));
+	run->list.from = run->list.to = 0;
+	run->list.searches = 0;
+	run->missing = NO_PAGE;
+	run->worked = 0;
+}
+
+bool merge_run_has_done_enough(const struct merge_run *run)
+{
+	return run->in_pieces && run->worked >= PIECE_RECORDS;
+}
+
+void merge_run_got_ahead(struct merge_run *run)
+{
+	run->tries = 0;
 }
 
 /* ---- pages ---- */
 
-static int read_page(struct merge_run *run, uint64_t number, struct merge_page *page, uint8_t *data)
+static uint8_t *data_at(const struct merge_run *run, uint64_t number)
 {
-	struct muninn_store *store = run->store;
-	uint8_t spare[4096];
-	struct nand_page_io io = { .page = number, .data = data, .spare = spare };
-	int result = nand_read(store->nand, NAND_CAUSE_MERGE, &io, 1);
+	return run->data + number % MERGE_PAGES * (uint64_t)run->store->geometry.page_bytes;
+}
+
+/* Takes a page into the run's pages that was read with `result`. */
+static int take_page(struct merge_run *run, uint64_t number, const uint8_t *spare, int result)
+{
+	struct merge_page *page = &run->pages[number % MERGE_PAGES];
 
 	run->reads++;
 	page->number = NO_PAGE;
@@ -103,20 +145,67 @@ static int read_page(struct merge_run *run, uint64_t number, struct merge_page *
 		return -EBADMSG;
 	if (result)
 		return result;
-	if (!page_spare_decode(spare, store->geometry.page_bytes, &page->spare) ||
+	if (!page_spare_decode(spare, run->store->geometry.page_bytes, &page->spare) ||
 	    page->spare.kind != PAGE_KIND_RECORDS)
 		return -EBADMSG;
 	page->number = number;
 	return 0;
 }
 
+static int read_page(struct merge_run *run, uint64_t number)
+{
+	struct nand_page_io io = { .page = number,
+				   .data = data_at(run, number),
+				   .spare = run->spares };
+	int result = nand_read(run->store->nand, NAND_CAUSE_MERGE, &io, 1);
+
+	return take_page(run, number, run->spares, result);
+}
+
+/* Pages that are read together, from `number` on: of the segment that is merged they are needed. */
+static uint32_t fetch_count(const struct merge_run *run, uint64_t number)
+{
+	uint32_t pages = run->store->geometry.segment_pages;
+	const struct victim *victim = run->stage == MERGE_MOVE ? &run->moving.victim
+							       : &run->choice.best;
+
+	if ((run->stage != MERGE_MOVE && !run->choice.counts) || number / pages != victim->segment)
+		return 1;
+	return (uint32_t)min_u64(FETCH_PAGES, pages - number % pages);
+}
+
+void merge_run_fetch(struct merge_run *run)
+{
+	uint32_t usable = nand_spare_usable(nand_geometry(run->store->nand));
+	uint32_t count = fetch_count(run, run->missing);
+	struct nand_page_io ios[FETCH_PAGES];
+
+	for (uint32_t n = 0; n < count; n++)
+		ios[n] = (struct nand_page_io){ .page = run->missing + n,
+						.data = data_at(run, run->missing + n),
+						.spare = run->spares + (size_t)n * usable };
+	run->tries++;
+	/* What can't be read with others is read by itself. */
+	if (count > 1 && nand_read(run->store->nand, NAND_CAUSE_MERGE, ios, count) == 0)
+		for (uint32_t n = 0; n < count; n++)
+			take_page(run, ios[n].page, ios[n].spare, 0);
+	else
+		read_page(run, run->missing);
+}
+
 int merge_run_read_page(struct merge_run *run, uint64_t number, struct page_view *view)
 {
-	uint32_t page_bytes = run->store->geometry.page_bytes;
 	struct merge_page *page = &run->pages[number % MERGE_PAGES];
-	uint8_t *data = run->data + number % MERGE_PAGES * (uint64_t)page_bytes;
-	int result = page->number == number ? 0 : read_page(run, number, page, data);
+	uint8_t *data = data_at(run, number);
+	int result = 0;
 
+	if (page->number != number) {
+		if (run->in_pieces && run->tries < TRIES_MAX) {
+			run->missing = number;
+			return -EBUSY;
+		}
+		result = read_page(run, number);
+	}
 	if (result)
 		return result;
 	*view = (struct page_view){
@@ -145,6 +234,8 @@ int merge_run_visit_page(struct merge_run *run, uint32_t segment, uint32_t page,
 	uint32_t offset = 0;
 	int result = merge_run_read_page(run, number, &view);
 
+	if (result && merge_run_misses(run))
+		return result;
 	if (result) {
 		log_line(LOG_LEVEL_ERROR,
 			 "%s: merge: flash page %llu can't be read (error %d); segment %u stays",
@@ -158,7 +249,13 @@ int merge_run_visit_page(struct merge_run *run, uint32_t segment, uint32_t page,
 	view.data = data;
 	if (view.large_header)
 		view.large_header = memcpy(large_header, view.large_header, sizeof(large_header));
-	while (!result && page_next(&view, &offset, &record))
+	run->missing = NO_PAGE;
+	while (!result && page_next(&view, &offset, &record)) {
 		result = visit(run, &record, serial, context);
+		run->worked++;
+	}
+	/* What went on without it does not miss it. */
+	if (!result)
+		run->missing = NO_PAGE;
 	return result;
 }

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* One run of a merge: its memory, what it has read and found. */
+/*
+ * One run of a merge: its memory, what it has read and found, and how far it has got. A thread
+ * merges in pieces: in turn a run only looks at pages that it has read. A page that it has not ends
+ * the piece (`missing`), and is read without the turn. Then what needed it is done again.
+ */
 #ifndef MUNINN_ENGINE_MUNINN_MERGE_RUN_H
 #define MUNINN_ENGINE_MUNINN_MERGE_RUN_H
 
@@ -46,7 +50,58 @@ struct merge_page {
 
 #define MERGE_PAGES 256
 
-/* One call of merge_segments. The store keeps its memory, so that a merge need not get any. */
+/* A sealed segment. */
+struct victim {
+	uint32_t row;
+	uint32_t segment;
+	uint32_t live_permille; /* of the bytes of its records, those that are needed */
+	bool is_unworn;         /* chosen to level wear */
+};
+
+#define MERGE_KEY_GROUPS 1024
+
+/* Bytes of records that were looked at, and of those that are needed. */
+struct live_bytes {
+	uint64_t live, all;
+	uint32_t *keys; /* needed bytes of the keys with the same hash, MERGE_KEY_GROUPS of them;
+			   NULL: not wanted */
+	uint8_t *needs; /* where what is found for each record goes; NULL: nowhere */
+};
+
+/* How far the choice of a segment has got: see choose.c. */
+struct merge_choice {
+	uint32_t step;
+	struct victim best;
+	/* Samples: segments tried; the next one, and the first of its pages. */
+	uint32_t tried;
+	bool has_candidate;
+	struct victim candidate;
+	uint32_t first;
+	/* Counting `best`: its next page. */
+	bool counts;
+	uint32_t page;
+	struct live_bytes bytes;
+	uint32_t keys[MERGE_KEY_GROUPS];
+};
+
+/* How far the records of a segment have been moved. */
+struct merge_moving {
+	struct victim victim;
+	const uint8_t *needs; /* of its records, as counted; NULL: to be found out */
+	uint32_t page;        /* the next one ... */
+	uint32_t done;        /* ... of which so many records are done */
+	uint32_t seen;        /* of that page, now */
+};
+
+enum merge_stage {
+	MERGE_IDLE,
+	MERGE_CHOOSE,
+	MERGE_MOVE,
+	MERGE_MOVED,     /* what was moved is to be made stable ... */
+	MERGE_TAKEN_OUT, /* ... and that the segments are no more there */
+};
+
+/* The store keeps its memory, so that a merge need not get any. */
 struct merge_run {
 	struct muninn_store *store;
 	const struct record_keep *keep;
@@ -61,6 +116,21 @@ struct merge_run {
 	uint64_t from, to;                    /* the numbers in the segment that is counted */
 	uint8_t *needs;         /* what was found for each record of the segment counted last */
 	uint32_t needs_segment; /* NO_SEGMENT: none */
+	enum merge_stage stage;
+	uint32_t wanted; /* segments */
+	struct victim batch[MERGE_SEGMENTS_MAX];
+	struct root_kill kills[MERGE_SEGMENTS_MAX];
+	uint32_t count; /* of them that are done */
+	struct merge_choice choice;
+	struct merge_moving moving;
+	int result;           /* why there are no more; of what was run without the turn */
+	uint64_t number;      /* that a flush is to make stable */
+	uint64_t void_before; /* of the store when it began: a format takes everything away */
+	bool in_pieces;
+	uint64_t missing; /* NO_PAGE: none */
+	uint32_t tries;   /* of the same thing */
+	uint32_t worked;  /* records that this piece has looked at */
+	uint8_t *spares;  /* spare areas of pages that are read together */
 };
 
 /* Memory for merges, and the walk over the segments. -ENOMEM. */
@@ -91,6 +161,24 @@ int merge_run_read_more(struct merge_run *run, uint64_t page, struct page_view *
 /* Called for each record of a page, in order. */
 typedef int record_visitor(struct merge_run *run, const struct page_record *record, uint64_t serial,
 			   void *context);
+
+/*
+ * In pieces: whether a page is missing; whether this piece has done enough. What goes on tells that
+ * it got ahead.
+ */
+static inline bool merge_run_misses(const struct merge_run *run)
+{
+	return run->missing != NO_PAGE;
+}
+
+bool merge_run_has_done_enough(const struct merge_run *run);
+void merge_run_got_ahead(struct merge_run *run);
+
+/* In turn, at the beginning of a piece: what was found may not be so any more. */
+void merge_run_begin_piece(struct merge_run *run);
+
+/* Without the turn: reads the page that is missing. */
+void merge_run_fetch(struct merge_run *run);
 
 int merge_run_visit_page(struct merge_run *run, uint32_t segment, uint32_t page,
 			 record_visitor *visit, void *context);

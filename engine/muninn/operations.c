@@ -270,6 +270,20 @@ static int muninn_merge(struct record_store *base, const struct record_keep *kee
 	return merge_segments(store, keep, merge);
 }
 
+static int muninn_merge_step(struct record_store *base, const struct record_keep *keep,
+			     struct record_merge *merge)
+{
+	struct muninn_store *store = store_of(base);
+
+	assert(store->sequence == 0);
+	return merge_piece(store, keep, merge);
+}
+
+static void muninn_merge_run(struct record_store *base)
+{
+	merge_run_beside(store_of(base));
+}
+
 static void muninn_statistics(struct record_store *base, struct record_statistics *statistics)
 {
 	struct muninn_store *store = store_of(base);
@@ -357,6 +371,8 @@ const struct record_store_operations muninn_operations = {
 	.shortage = muninn_shortage,
 	.merge_calls_max = muninn_merge_calls_max,
 	.merge = muninn_merge,
+	.merge_step = muninn_merge_step,
+	.merge_run = muninn_merge_run,
 	.begin_format = muninn_begin_format,
 	.memo = muninn_memo,
 	.set_memo = muninn_set_memo,

@@ -63,6 +63,16 @@ struct history_calls {
 	int (*bound_ago)(struct engine_txn *txn, uint64_t partition, uint64_t object,
 			 uint32_t modifications, uint64_t *bound);
 
+	/* ---- a thread that merges, if there is one ---- */
+
+	/* -EAGAIN: it can't be started. */
+	int (*start)(struct engine *engine);
+	/* With the turn: nothing begins any more. Without it: it has ended. */
+	void (*end)(struct engine *engine);
+	void (*stop)(struct engine *engine);
+	/* Without the turn, before a transaction: waits for room as long as room is short. */
+	void (*await_space)(struct engine *engine, enum engine_mode mode);
+
 	/* ---- transactions ---- */
 
 	/* One is about to begin: frees some segments if the store gets low. */

@@ -177,6 +177,7 @@ static void take_turn(struct engine_txn *txn, enum engine_mode space)
 	/* What must not wait takes little. */
 	if (txn->mode == ENGINE_WRITE || txn->mode == ENGINE_FREE)
 		sealer_wait(engine);
+	engine->history->await_space(engine, txn->mode);
 	turn_take(&engine->turn);
 	engine->history->make_space(engine, space);
 }

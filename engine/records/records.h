@@ -323,6 +323,15 @@ struct record_store_operations {
 		     struct record_merge *merge);
 
 	/*
+	 * The same in pieces, by a thread beside others. 1: merge_run, without excluding anything
+	 * on the store, does what takes long, and the next merge_step goes on. Otherwise as merge.
+	 * Only one merge goes on at a time. NULL: there are no pieces.
+	 */
+	int (*merge_step)(struct record_store *store, const struct record_keep *keep,
+			  struct record_merge *merge);
+	void (*merge_run)(struct record_store *store);
+
+	/*
 	 * Begins the one writing transaction as the first one of an empty store: all that is older
 	 * is void. Until its end `get` finds only what it has put. Its `commit` makes that so for
 	 * good, at once and across a crash; `abort` leaves all as it was. Sequence numbers go on.

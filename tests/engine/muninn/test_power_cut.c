@@ -22,7 +22,7 @@
 
 #include "common/bytes.h"
 #include "common/log.h"
-#include "engine/muninn/store.h"
+#include "engine/muninn/merge_run.h"
 #include "engine/open.h"
 #include "nand/private.h"
 #include "nand/rehearsal.h"
@@ -59,6 +59,10 @@ struct load {
 	struct flusher flusher; /* ... by this */
 	uint64_t flushes;       /* that ended, over all runs */
 	uint64_t runs;
+	/* A merge in pieces beside the transactions then; over all runs those that freed. */
+	enum { NOT_MERGING, MERGING_STEPPED, MERGING_RAN } merging;
+	struct record_merge merge;
+	uint64_t merges;
 
 	uint64_t committed, flushed; /* last transactions of this run */
 	uint64_t expected[TRANSACTIONS + 2]
@@ -143,6 +147,36 @@ static int flush_some(struct nand *nand, struct load *load, struct record_store 
 	return load->points ? nand_power_point(nand) : 0;
 }
 
+/* As a thread that merges: a step in turn, then what takes long at some moment, and so on. */
+static int merge_some(struct nand *nand, struct load *load, struct record_store *store,
+		      bool in_transaction)
+{
+	const struct merge_run *run = ((struct muninn_store *)(void *)store)->merge_run;
+	const struct record_keep keep = { 0 };
+	int result;
+
+	if (!load->flushes_beside)
+		return 0;
+	if (load->merging == MERGING_STEPPED) {
+		store->operations->merge_run(store);
+		load->merging = MERGING_RAN;
+	} else if (!in_transaction) {
+		if (load->merging == NOT_MERGING)
+			load->merge = (struct record_merge){ .live_permille_max = 950 };
+		result = store->operations->merge_step(store, &keep, &load->merge);
+		/* Many pieces in a row, so that it comes to an end. */
+		for (int n = 0; n < 40 && result == 1 && run->stage < MERGE_MOVED; n++) {
+			store->operations->merge_run(store);
+			result = store->operations->merge_step(store, &keep, &load->merge);
+		}
+		load->merging = result == 1 ? MERGING_STEPPED : NOT_MERGING;
+		load->merges += result == 0;
+		if (result < 0 && result != -EAGAIN)
+			return result;
+	}
+	return load->points ? nand_power_point(nand) : 0;
+}
+
 /* 0, or the error that it was given up for. */
 static int run_transaction(struct nand *nand, struct load *load, struct record_store *store,
 			   uint64_t transaction)
@@ -163,6 +197,8 @@ static int run_transaction(struct nand *nand, struct load *load, struct record_s
 			result = seal_some(nand, load, store, true);
 		if (result == 0)
 			result = flush_some(nand, load, store);
+		if (result == 0 && put % 2)
+			result = merge_some(nand, load, store, true);
 		if (result == 0 && load->points)
 			result = nand_power_point(nand);
 	}
@@ -260,6 +296,7 @@ static void prepare(struct nand *nand, void *context)
 	load->sealers = (struct sealers){ .random = 1 };
 	/* Another schedule in each run. */
 	load->flusher = (struct flusher){ .random = hash_mix(++load->runs) };
+	load->merging = NOT_MERGING;
 }
 
 /* ---- the load ---- */
@@ -308,7 +345,9 @@ static void run(struct nand *nand, void *context)
 			result = seal_some(nand, load, store, false);
 		if (result == 0)
 			result = flush_some(nand, load, store);
-		if (result == 0 && n % 7 == 6)
+		if (result == 0)
+			result = merge_some(nand, load, store, false);
+		if (result == 0 && n % 7 == 6 && !load->flushes_beside)
 			result = merge(store);
 	}
 	store->operations->close(store, false);
@@ -641,7 +680,7 @@ static void test_the_host_fails_while_several_full_buffers_are_sealed_behind_com
 
 /*
  * The number of a flush is taken between any two puts, and the NVRAM gets to the host's storage in
- * parts, while puts, seals and merges go on.
+ * parts, while puts, seals and a merge in pieces go on.
  */
 static void test_the_host_fails_while_a_flush_goes_on_beside_commands(void **state)
 {
@@ -654,10 +693,11 @@ static void test_the_host_fails_while_a_flush_goes_on_beside_commands(void **sta
 
 		if (i >= 2)
 			seal_beside();
-		load = rehearse(nvram[i % 2], 0, 3, true, i < 2 ? 1 : 2);
+		load = rehearse(nvram[i % 2], 0, 3, true, i < 2 ? 3 : 4);
 		seal_at_once();
-		print_message("%llu flushes ended\n", (unsigned long long)load->flushes);
-		assert_true(load->flushes > 1000);
+		print_message("%llu flushes ended, %llu merges\n",
+			      (unsigned long long)load->flushes, (unsigned long long)load->merges);
+		assert_true(load->flushes > 1000 && load->merges > 500);
 		expect_whole_transactions(load);
 		free(load);
 	}

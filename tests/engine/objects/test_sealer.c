@@ -132,6 +132,7 @@ static void open_engine(struct scene *scene, uint32_t threads)
 	struct error_text error = { "" };
 
 	scene->options.sealing_threads = threads;
+	scene->options.merging_thread = threads > 0;
 	if (engine_open(scene->nand, &scene->options, &scene->engine, &error))
 		fail_msg("%s", error.text);
 }
