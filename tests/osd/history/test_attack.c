@@ -377,6 +377,40 @@ static void set_limits(struct attack *attack)
 	}
 }
 
+/* Some attribute that means something to the target, of a partition, the root or an object. */
+static void set_anything(struct attack *attack)
+{
+	static const uint32_t pages[] = { 0x00000000, 0x30000000, 0x50000000,
+					  0x60000000, 0x90000000, 0xB0000000 };
+	static const uint32_t numbers[] = { 0x1, 0x9, 0x82, 0x10001, 0x10002, 0x10081, 0x20002 };
+	const uint32_t page = pages[below(attack, 6)] + (uint32_t)below(attack, 0x12);
+	const uint32_t number = one_in(attack, 2) ? numbers[below(attack, 7)]
+						  : (uint32_t)below(attack, 0x100);
+	uint64_t partition = some_partition(attack);
+	struct call call = call_of(OSD_SET_ATTRIBUTES, partition,
+				   partition && one_in(attack, 2) ? some_object(attack) : 0);
+	bool is_short = one_in(attack, 2);
+	uint8_t value[8];
+
+	put_be64(value, below(attack, 2) ? below(attack, 10) : UINT64_MAX - below(attack, 3));
+	call_set(&call, page, number, value + (is_short ? 7 : 0), is_short ? 1 : 8);
+	call_run(attack->unit, &call);
+}
+
+/* The same command many times: it fills whatever it fills. */
+static void flood(struct attack *attack)
+{
+	const enum osd_function functions[] = { OSD_FUNCTION_ROLLBACK, OSD_FUNCTION_SNAPSHOT,
+						OSD_FUNCTION_VIEW, OSD_FUNCTION_UNDO };
+	const enum osd_function function = functions[below(attack, 4)];
+
+	for (int n = 0; n < 200; n++) {
+		travel(attack, function);
+		if (one_in(attack, 3))
+			store(attack, OSD_WRITE);
+	}
+}
+
 static void merge(struct attack *attack)
 {
 	struct engine_merge_result total = { 0 };
@@ -441,12 +475,16 @@ static void attack_once(struct attack *attack)
 		set_retention(attack);
 	else if (kind < 92)
 		duplicate(attack, duplicates[below(attack, 4)]);
-	else if (kind < 95)
+	else if (kind < 93)
 		set_limits(attack);
-	else if (kind < 97)
+	else if (kind < 95)
+		set_anything(attack);
+	else if (kind < 96)
 		call_run(attack->unit, &format);
-	else if (kind < 98)
+	else if (kind < 97)
 		merge(attack);
+	else if (kind < 98 && one_in(attack, 5))
+		flood(attack);
 	else
 		disturb(attack);
 	attack->now_known = false;
