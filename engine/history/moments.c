@@ -21,20 +21,20 @@ static int present(struct engine_txn *txn, uint64_t *bound)
 	result = txn->mode == ENGINE_READ ? slots_end_present(engine)
 					  : txn_begin_slot(txn, SLOT_KEEP);
 	*bound = slot_end(engine->committed);
-	return result;
+	/* At the end of its life the device shows what it has, although more may come. */
+	return txn->mode == ENGINE_READ && result == -EOVERFLOW ? 0 : result;
 }
 
 /*
  * All of a writing transaction lies behind the moments that it asks for, if it can be so. Readers
  * of a transaction that has changed something already must do with the moments before its slot.
- * `of_present`: the moment is after all that is committed, so that this must be one. -ETIME,
- * -EOVERFLOW.
+ * `of_present`: the moment is after all that is committed, so that this must be one. -ETIME.
  */
 static int settle_slot(struct engine_txn *txn, bool of_present)
 {
 	if (txn->mode != ENGINE_READ)
 		txn_begin_slot(txn, SLOT_KEEP);
-	return of_present ? slots_end_present(txn->engine) : 0;
+	return of_present && slots_end_present(txn->engine) == -ETIME ? -ETIME : 0;
 }
 
 static int resolve_time(struct engine_txn *txn, struct partition *partition,

@@ -67,6 +67,7 @@ int slots_end_present(struct engine *engine)
 		result = slots_check(engine, SLOT_KEEP);
 	if (!result)
 		__atomic_store_n(&engine->slot_over, true, __ATOMIC_RELAXED);
-	/* At the end of its life the device shows what it has. */
-	return result == -EOVERFLOW ? 0 : result;
+	/* Behind the last number of all nothing comes any more. */
+	return result == -EOVERFLOW && engine->committed + 1 >= slot_begin(RECORD_NEWEST) ? 0
+											  : result;
 }

@@ -39,7 +39,8 @@ int slots_check(struct engine *engine, enum slot_use use);
 
 /*
  * Makes all that is committed a moment: the next writing transaction begins a slot, unless the open
- * one has. -ETIME: not yet; then the moment before it is the last one.
+ * one has. -ETIME: not yet. -EOVERFLOW: there are no more slots, but numbers in the present one.
+ * Then the moment before it is the last one.
  */
 int slots_end_present(struct engine *engine);
 

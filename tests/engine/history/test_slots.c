@@ -33,6 +33,16 @@ static void leave(struct fixture *f, uint64_t slots)
 	assert_in_range(begun(f), allowed(f) - slots, allowed(f) - slots + 1);
 }
 
+/* Of a random test; MUNINN_SEED chooses another one. */
+static uint64_t seed_of(uint64_t otherwise)
+{
+	const char *text = getenv("MUNINN_SEED");
+	uint64_t seed = text ? strtoull(text, NULL, 0) : otherwise;
+
+	printf("MUNINN_SEED=%llu\n", (unsigned long long)seed);
+	return seed;
+}
+
 static int try_snapshot(struct fixture *f, uint32_t *version)
 {
 	begin(f, ENGINE_HISTORY);
@@ -162,11 +172,54 @@ static void test_moments_that_were_given_stay_exact_when_slots_are_short(void **
 		}
 }
 
+/*
+ * A policy judges what is too old by ends of slots, and merging drops what it gives up. While the
+ * present slot can't be ended, what lies before it stays, since there will be more in that slot.
+ */
+static void test_a_slot_that_can_not_end_gives_nothing_up(void **state)
+{
+	struct fixture *f = *state;
+	struct engine_merge_result total = { 0 };
+	uint64_t bound;
+	uint32_t view;
+
+	memory_store_merge(f->memory);
+	make_text_object(f);
+	set_policy(f, PARTITION, 100, 0, 0);
+	leave(f, 5);
+	while (slots_check(f->engine, SLOT_KEEP) == 0) {
+		put_text(f, object(OBJECT), "before");
+		try_view(f, the_present);
+	}
+	/* The next one from its first millisecond on. */
+	while (slots_check(f->engine, SLOT_KEEP))
+		f->now++;
+	begin(f, ENGINE_READ);
+	assert_int_equal(engine_moment_resolve(f->txn, PARTITION, the_present, &bound), 0);
+	commit(f);
+	put_text(f, object(OBJECT), "after");
+	f->now += 150;
+	assert_int_equal(slots_check(f->engine, SLOT_KEEP), -ETIME);
+	engine_merge(f->engine, &total);
+	put_text(f, object(OBJECT), "in the same slot");
+	assert_true(slot_begin(f->engine->committed) == bound + 1);
+	view = try_view_of(f, PARTITION, at_sequence(bound));
+	assert_int_not_equal(view, 0);
+	check_text(f, at_version(object(OBJECT), view), "before");
+	/* When it has ended, the policy counts on. */
+	f->now += 2 * SECOND;
+	put_text(f, object(OBJECT), "later");
+	f->now += 2 * SECOND;
+	engine_merge(f->engine, &total);
+	assert_int_equal(try_view_of(f, PARTITION, at_sequence(bound)), 0);
+	check_text(f, object(OBJECT), "later");
+}
+
 /* Whatever is sent, and however often the device is opened anew. */
 static void test_no_commands_begin_more_slots_than_may_be(void **state)
 {
 	struct fixture *f = *state;
-	uint64_t z = 1;
+	uint64_t z = seed_of(1);
 	uint32_t refused = 0, crashes = 0;
 
 	make_text_object(f);
@@ -232,6 +285,7 @@ int main(void)
 		TEST(test_what_needs_a_slot_is_refused_and_writes_go_on),
 		TEST(test_going_back_waits_a_second_at_most),
 		TEST(test_moments_that_were_given_stay_exact_when_slots_are_short),
+		TEST(test_a_slot_that_can_not_end_gives_nothing_up),
 		TEST(test_no_commands_begin_more_slots_than_may_be),
 	};
 
