@@ -6,116 +6,13 @@
 #include <stdlib.h>
 
 #include "common/log.h"
-#include "engine/muninn/nvram.h"
+#include "engine/muninn/buffer_slots.h"
 
 /* ---- slots ---- */
-
-static uint8_t *slot_header(const struct buffer *buffer, uint32_t slot)
-{
-	return buffer->area + buffer->geometry->slot_headers_at +
-	       (uint64_t)slot * SLOT_HEADER_BYTES;
-}
-
-static uint8_t *slot_data(const struct buffer *buffer, uint32_t slot)
-{
-	return buffer->area + buffer->geometry->slots_at +
-	       (uint64_t)slot * buffer->geometry->page_bytes;
-}
-
-static uint8_t *map_entry(const struct buffer *buffer, uint32_t page)
-{
-	return buffer->area + BUFFER_MAP_AT + 2 * (uint64_t)page;
-}
-
-static uint32_t page_slot(const struct buffer *buffer, uint32_t page)
-{
-	return get_le16(map_entry(buffer, page));
-}
-
-/* The slot's state word; 0 when its contents are of an earlier segment than `serial`. */
-static uint64_t slot_word_of(const struct buffer *buffer, uint32_t slot, uint64_t serial)
-{
-	const uint8_t *header = slot_header(buffer, slot);
-
-	return get_le64(header + SLOT_SERIAL_AT) == serial ? get_le64(header + SLOT_STATE_AT) : 0;
-}
-
-static uint64_t slot_word(const struct buffer *buffer, uint32_t slot)
-{
-	return slot_word_of(buffer, slot, buffer->serial);
-}
-
-/* Its low half. */
-static uint32_t slot_state(const struct buffer *buffer, uint32_t slot)
-{
-	return (uint32_t)slot_word(buffer, slot);
-}
-
-static void slot_claim(struct buffer *buffer, uint32_t slot)
-{
-	uint8_t *header = slot_header(buffer, slot);
-
-	nvram_store64(header + SLOT_STATE_AT, 0);
-	nvram_store64(header + SLOT_SERIAL_AT, buffer->serial);
-}
-
-static struct page_view slot_view(const struct buffer *buffer, uint32_t slot)
-{
-	uint32_t state = slot_state(buffer, slot);
-
-	return (struct page_view){
-		.serial = buffer->serial,
-		.data = slot_data(buffer, slot),
-		.used = state & ~SLOT_LARGE,
-		.large_header = state & SLOT_LARGE
-					? slot_header(buffer, slot) + SLOT_LARGE_HEADER_AT
-					: NULL,
-	};
-}
 
 struct page_view buffer_page(const struct buffer *buffer, uint32_t page)
 {
 	return slot_view(buffer, page_slot(buffer, page));
-}
-
-/* ---- its sum ---- */
-
-/* Words of the sum behind those of pages. */
-enum { SUM_SERIAL = 1 << 30, SUM_ROW };
-
-/* Of a buffer without records. */
-static uint64_t sum_empty(uint64_t serial, uint32_t stored_row)
-{
-	return sum_word(SUM_SERIAL, serial) ^ sum_word(SUM_ROW, stored_row);
-}
-
-/* What a page adds: nothing while it has no records. So a new serial takes out all of them. */
-static uint64_t sum_page(uint32_t page, uint32_t slot, uint64_t word)
-{
-	static_assert(MUNINN_SEGMENT_PAGES_MAX < 1 << 14, "a slot's number fits below the page's");
-
-	return word ? sum_word((uint64_t)page << 14 | slot, word) : 0;
-}
-
-static uint32_t stored_row(const struct buffer *buffer)
-{
-	return get_le32(buffer->area + BUFFER_ROW_AT);
-}
-
-uint64_t buffer_sum(const struct buffer *buffer)
-{
-	uint64_t serial = buffer_stored_serial(buffer);
-	uint64_t sum = sum_empty(serial, stored_row(buffer));
-
-	if (!stored_row(buffer))
-		return sum;
-	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++) {
-		uint32_t slot = page_slot(buffer, page);
-
-		if (slot < buffer_slots(buffer->geometry))
-			sum ^= sum_page(page, slot, slot_word_of(buffer, slot, serial));
-	}
-	return sum;
 }
 
 /* Changes the state word of the slot that a page has, which was `before`. */
@@ -125,16 +22,6 @@ static void slot_store(struct buffer *buffer, uint32_t page, uint32_t slot, uint
 	sum_begin(buffer->sum, sum_page(page, slot, before) ^ sum_page(page, slot, word));
 	nvram_store64(slot_header(buffer, slot) + SLOT_STATE_AT, word);
 	sum_end(buffer->sum);
-}
-
-static uint64_t state_word(uint32_t state, uint32_t fold)
-{
-	return (uint64_t)fold << 32 | state;
-}
-
-static uint32_t record_crc_of(const uint8_t *header)
-{
-	return get_le32(header + RECORD_HEADER_BYTES - 4);
 }
 
 /* ---- compaction ---- */
@@ -371,8 +258,10 @@ void buffer_format(struct buffer *buffer)
 {
 	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++)
 		put_le16(map_entry(buffer, page), (uint16_t)page);
-	for (uint32_t slot = 0; slot < buffer_slots(buffer->geometry); slot++)
+	for (uint32_t slot = 0; slot < buffer_slots(buffer->geometry); slot++) {
 		memset(slot_header(buffer, slot), 0, SLOT_HEADER_BYTES);
+		put_le64(slot_header(buffer, slot) + SLOT_SERIAL_AT, SLOT_SERIAL_NEVER);
+	}
 	buffer->spare_slot = (uint16_t)buffer->geometry->segment_pages;
 }
 
@@ -388,7 +277,7 @@ void buffer_start(struct buffer *buffer, uint64_t serial, const struct row_index
 {
 	assert(serial > buffer->serial);
 	buffer->serial = serial;
-	sum_begin_whole(buffer->sum, sum_empty(serial, stored_row(buffer)));
+	sum_begin_whole(buffer->sum, sum_empty(serial, row_word(buffer)));
 	nvram_store64(buffer->area + BUFFER_SERIAL_AT, serial);
 	sum_end(buffer->sum);
 	forget_index(buffer, row, ahead);
@@ -403,8 +292,10 @@ uint32_t buffer_row(const struct buffer *buffer)
 /* It is empty, or what it holds does not count from then on. */
 static void store_row(struct buffer *buffer, uint32_t row)
 {
-	sum_begin_whole(buffer->sum, sum_empty(buffer_stored_serial(buffer), row));
-	nvram_store32(buffer->area + BUFFER_ROW_AT, row);
+	uint32_t word = row | ~row << 16;
+
+	sum_begin_whole(buffer->sum, sum_empty(buffer_stored_serial(buffer), word));
+	nvram_store32(buffer->area + BUFFER_ROW_AT, word);
 	sum_end(buffer->sum);
 }
 
@@ -422,40 +313,6 @@ void buffer_take_back(struct buffer *buffer)
 uint64_t buffer_stored_serial(const struct buffer *buffer)
 {
 	return get_le64(buffer->area + BUFFER_SERIAL_AT);
-}
-
-/*
- * Where the page's records with sequence numbers up to `last` end. `*damaged`: a record there fails
- * its CRC.
- */
-static uint32_t page_end_at(const struct page_view *page, uint64_t last, bool check, bool *damaged)
-{
-	struct page_record record;
-	uint32_t offset = 0, end = 0;
-
-	while (page_next(page, &offset, &record)) {
-		if (record_sequence(record.header) > last)
-			return end;
-		if (check && !record_is_intact(record.header, page->serial, record.value)) {
-			*damaged = true;
-			return end;
-		}
-		end = offset;
-	}
-	if (end != page->used)
-		*damaged = true;
-	return end;
-}
-
-/* What slot_fold makes of the records that end at or before `end`. */
-static uint32_t fold_until(const struct page_view *page, uint32_t end)
-{
-	struct page_record record;
-	uint32_t offset = 0, fold = 0;
-
-	while (page_next(page, &offset, &record) && offset <= end)
-		fold = slot_fold(fold, record_crc_of(record.header));
-	return fold;
 }
 
 /*
@@ -551,45 +408,6 @@ void buffer_clear_rest(struct buffer *buffer)
 		if (!is_zero(rest, length))
 			memset(rest, 0, length);
 	}
-}
-
-/* Whether the records of a page are those that its slot's state word speaks of. */
-static bool page_is_whole(const struct page_view *page, uint32_t fold)
-{
-	struct page_record record;
-	uint32_t offset = 0;
-
-	while (page_next(page, &offset, &record)) {
-		if (!record_is_intact(record.header, page->serial, record.value))
-			return false;
-	}
-	return offset == page->used && fold_until(page, page->used) == fold;
-}
-
-bool buffer_is_whole(const struct buffer *buffer, struct buffer_damage *damage)
-{
-	struct buffer stored = *buffer;
-
-	stored.serial = buffer_stored_serial(buffer);
-	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++) {
-		uint32_t slot = page_slot(&stored, page);
-
-		/* An entry of an empty page that names no slot is buffer_recover's. */
-		if (slot >= buffer_slots(stored.geometry) || !slot_state(&stored, slot))
-			continue;
-		struct page_view view = slot_view(&stored, slot);
-
-		*damage = (struct buffer_damage){
-			.at = stored.area_at + (uint64_t)(view.data - stored.area),
-			.bytes = view.used,
-			.header_at = stored.area_at +
-				     (uint64_t)(slot_header(&stored, slot) - stored.area),
-		};
-		if (view.used > stored.geometry->page_bytes ||
-		    !page_is_whole(&view, (uint32_t)(slot_word(&stored, slot) >> 32)))
-			return false;
-	}
-	return true;
 }
 
 /*

@@ -64,20 +64,6 @@ void buffer_start(struct buffer *buffer, uint64_t serial, const struct row_index
 		  uint32_t ahead);
 
 /*
- * The sum of what NVRAM says of it: serial and row, and if a row has it, which slot each page with
- * records has and what that slot's state word says.
- */
-uint64_t buffer_sum(const struct buffer *buffer);
-
-/* Where in NVRAM records are that are not what they should be; where that is said. */
-struct buffer_damage {
-	uint64_t at, bytes, header_at;
-};
-
-/* Whether all records of a buffer that a row has are as they were put; if not, the first page. */
-bool buffer_is_whole(const struct buffer *buffer, struct buffer_damage *damage);
-
-/*
  * Takes up what is in NVRAM: cuts records with sequence numbers above `committed` and builds
  * the index again. Returns how many records were cut because they were damaged (0 unless the NVRAM
  * lost bytes), or -EINVAL when the area makes no sense at all.

@@ -11,6 +11,7 @@
  */
 #include "engine/muninn/flush.h"
 
+#include "engine/muninn/buffer_check.h"
 #include "engine/muninn/nvram.h"
 #include "engine/muninn/row.h"
 
@@ -22,9 +23,9 @@ uint64_t flush_begin(struct muninn_store *store)
 		if (!row->unpromised)
 			continue;
 		row->unpromised = false;
-		row->buffer.promised = store->committed;
+		buffer_promise(&row->buffer, store->committed);
 		if (row_has_newer(row))
-			row->newer.promised = store->committed;
+			buffer_promise(&row->newer, store->committed);
 	}
 	return store->committed;
 }

@@ -326,7 +326,8 @@ enum nvram_sum {
 enum {
 	BUFFER_SERIAL_AT = 0, /* 8: serial of the buffered segment; the store of this word empties
 				 the buffer */
-	BUFFER_ROW_AT = 8,  /* 4: row + 1; 0 = no row's; the store of this word gives or takes it */
+	BUFFER_ROW_AT = 8, /* 4: row + 1, or 0 = no row's, and its complement above it; the store of
+			      this word gives or takes it */
 	BUFFER_MAP_AT = 64, /* 2 a page: slot that holds the page */
 };
 
@@ -339,6 +340,8 @@ enum {
 #define SLOT_STATE_AT        0
 #define SLOT_SERIAL_AT       8 /* 8: the slot's contents count only for this serial of the row */
 #define SLOT_LARGE_HEADER_AT 16
+#define SLOT_STAMP_AT        48 /* 8: the bytes a flush promises (16), up to which number (48) */
+#define SLOT_SERIAL_NEVER    1  /* serials are higher; so a page of zeros is no slot headers */
 #define SLOT_LARGE           UINT32_C(0x80000000)
 
 /* Begins with 0. The order of the records counts, too. */
@@ -347,7 +350,8 @@ static inline uint32_t slot_fold(uint32_t fold, uint32_t crc)
 	return fold * UINT32_C(0x9e3779b1) + crc;
 }
 
-static_assert(SLOT_LARGE_HEADER_AT + RECORD_HEADER_BYTES <= SLOT_HEADER_BYTES,
+static_assert(SLOT_LARGE_HEADER_AT + RECORD_HEADER_BYTES <= SLOT_STAMP_AT &&
+		      SLOT_STAMP_AT + 8 <= SLOT_HEADER_BYTES,
 	      "slot header too small");
 static_assert(NVRAM_INDEX_PART_AT + INDEX_PART_BYTES <= NVRAM_UUID_AT, "the index's part fits");
 static_assert(STATE_AT % 64 == 0, "state words share no cache line with the header");

@@ -227,6 +227,10 @@ static int step_complete_groups(struct muninn_store *store, struct error_text *e
 
 static int step_buffers(struct muninn_store *store, struct error_text *error)
 {
+	int result = store->host_failed ? rows_check_headers(store, error) : 0;
+
+	if (result)
+		return result;
 	if (store->host_failed)
 		outage_fall_back(store);
 	return rows_recover_buffers(store, error);

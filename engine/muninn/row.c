@@ -21,7 +21,14 @@
 #include <stdio.h>
 
 #include "common/log.h"
+#include "engine/muninn/buffer_check.h"
 #include "engine/muninn/nvram.h"
+
+/*
+ * After a failure of the host the next serial may be as it was before others, which a recovery has
+ * raised by less than this.
+ */
+#define SERIALS_AHEAD_MAX (UINT64_C(1) << 40)
 
 static uint64_t next_serial(struct muninn_store *store)
 {
@@ -235,14 +242,20 @@ static int distribute_buffers(struct muninn_store *store, struct error_text *err
 	return 0;
 }
 
-/* Nothing that was put there may be missing when no failure of the host can have taken it. */
+/*
+ * Nothing that was put there may be missing, or after a failure of the host, what a flush promised
+ * and no format made void.
+ */
 static int check_records(const struct muninn_store *store, uint32_t number,
 			 const struct buffer *buffer, struct error_text *error)
 {
 	struct buffer_damage damage;
 	char what[64];
 
-	if (buffer_is_whole(buffer, &damage))
+	if (!store->host_failed && buffer_is_whole(buffer, &damage))
+		return 0;
+	if (store->host_failed && (state_read(store, STATE_VOID_NEXT_AT) ||
+				   buffer_keeps_promise(buffer, store->committed, &damage)))
 		return 0;
 	snprintf(what, sizeof(what), "records of row %u", number);
 	return store_refuse_nvram(store, what, damage.at, damage.bytes, damage.header_at, error);
@@ -252,7 +265,7 @@ static int check_records(const struct muninn_store *store, uint32_t number,
 static int recover_buffer(struct muninn_store *store, uint32_t number, struct buffer *buffer,
 			  uint32_t ahead, struct error_text *error)
 {
-	int result = store->host_failed ? 0 : check_records(store, number, buffer, error);
+	int result = check_records(store, number, buffer, error);
 
 	if (result)
 		return result;
@@ -266,6 +279,18 @@ static int recover_buffer(struct muninn_store *store, uint32_t number, struct bu
 			 nand_path(store->nand), number, result);
 	if (store->host_failed)
 		buffer_clear_rest(buffer);
+	return 0;
+}
+
+int rows_check_headers(const struct muninn_store *store, struct error_text *error)
+{
+	uint64_t serials = state_read(store, STATE_NEXT_SERIAL_AT) + SERIALS_AHEAD_MAX;
+	struct buffer_damage damage;
+
+	for (uint32_t n = 0; n < store->free_buffer_count; n++)
+		if (!buffer_is_sound(&store->free_buffers[n], serials, &damage))
+			return store_refuse_nvram(store, "the headers of a buffer", damage.at,
+						  damage.bytes, damage.header_at, error);
 	return 0;
 }
 

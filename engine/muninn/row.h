@@ -40,6 +40,12 @@ void row_end_buffer(struct muninn_store *store, uint32_t row);
 void rows_release_buffers(struct muninn_store *store);
 
 /*
+ * After a failure of the host, when sums do not tell: whether the headers of all buffers can be
+ * some. -EINVAL with a sentence.
+ */
+int rows_check_headers(const struct muninn_store *store, struct error_text *error);
+
+/*
  * Gives each row the buffers in NVRAM that are its own and not sealed, cuts them to what is
  * committed and builds their indices again. -EINVAL with a sentence.
  */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "engine/muninn/aborted.h"
+#include "engine/muninn/buffer_check.h"
 #include "engine/muninn/directory.h"
 
 /*

@@ -38,6 +38,7 @@ enum ending {
 	KILLED,
 	KILLED_IN_TRANSACTION,
 	ENDINGS,
+	HOST_FAILED = ENDINGS, /* some transactions after a flush */
 };
 
 enum damage {
@@ -61,10 +62,13 @@ struct scene {
 	struct model *model;
 	struct sealers sealers;
 	uint8_t boot[16];
+	struct muninn_geometry geometry;
 	uint8_t *nvram;
 	uint64_t bytes;
+	enum ending ending;
 	uint8_t *copies[COPIES];
-	uint64_t merged; /* up to which number; then only the present can be compared */
+	uint64_t flushed; /* up to which number */
+	uint64_t merged;  /* up to which number; then only the present can be compared */
 };
 
 static const struct nand_geometry flash = SMALL_FLASH(3000);
@@ -111,6 +115,16 @@ static void roll_back(struct scene *scene)
 	model_roll_back(model, (uint16_t)model_below(model, 3), to);
 }
 
+static void flush(struct scene *scene)
+{
+	const struct record_store_operations *operations = scene->model->store->operations;
+
+	assert_int_equal(operations->flush(scene->model->store,
+					   operations->flush_begin(scene->model->store)),
+			 0);
+	scene->flushed = scene->model->sequence;
+}
+
 /* One transaction, and what may happen beside it. */
 static bool step(struct scene *scene, bool merges)
 {
@@ -121,10 +135,7 @@ static bool step(struct scene *scene, bool merges)
 	if (dice == 20)
 		model_crash(model);
 	if (dice == 21 || dice == 22)
-		assert_int_equal(
-			model->store->operations->flush(
-				model->store, model->store->operations->flush_begin(model->store)),
-			0);
+		flush(scene);
 	if (dice == 23)
 		model_end_slot(model);
 	if (dice == 24)
@@ -150,8 +161,13 @@ static void end(struct scene *scene, enum ending ending)
 					    RECORD_ROOM_WRITE))
 				break;
 	}
+	if (ending == HOST_FAILED) {
+		flush(scene);
+		for (uint32_t n = model_below(model, 30); n > 0; n--)
+			model_transaction(model, true, false);
+	}
 	assert_int_equal(operations->close(model->store, ending <= CLOSED_AND_REBOOTED), 0);
-	if (ending == CLOSED_AND_REBOOTED)
+	if (ending == CLOSED_AND_REBOOTED || ending == HOST_FAILED)
 		scene->boot[0]++;
 }
 
@@ -170,6 +186,7 @@ static void begin_scene(struct scene *scene, uint64_t seed)
 	scene->sealers.random = seed;
 	model_open(scene->model, &flash, &options);
 	scene->nvram = nand_nvram(scene->model->nand, &scene->bytes);
+	scene->geometry = ((struct muninn_store *)(void *)scene->model->store)->geometry;
 	for (uint32_t n = 0; n < COPIES; n++) {
 		scene->copies[n] = malloc(scene->bytes);
 		assert_non_null(scene->copies[n]);
@@ -178,9 +195,8 @@ static void begin_scene(struct scene *scene, uint64_t seed)
 	scene->model->store->operations->set_memo(scene->model->store, MEMO);
 }
 
-static enum ending make_scene(struct scene *scene, uint64_t seed)
+static void make_scene(struct scene *scene, uint64_t seed, enum ending ending)
 {
-	enum ending ending = seed % ENDINGS;
 	uint32_t transactions, copied = 1;
 
 	begin_scene(scene, seed);
@@ -196,8 +212,8 @@ static enum ending make_scene(struct scene *scene, uint64_t seed)
 		if (!step(scene, seed % 4 >= 2))
 			break;
 	}
+	scene->ending = ending;
 	end(scene, ending);
-	return ending;
 }
 
 static void end_scene(struct scene *scene)
@@ -242,6 +258,11 @@ static void check_device(struct scene *scene)
 	struct model *model = scene->model;
 
 	assert_int_equal(model->store->operations->memo(model->store), MEMO);
+	if (scene->ending == HOST_FAILED) {
+		for (uint32_t number = 0; number < MODEL_KEYS; number++)
+			model_check_key(model, number, scene->flushed);
+		return;
+	}
 	model_check_all(model);
 	for (uint32_t number = 10; number < MODEL_KEYS && !scene->merged; number += 7)
 		model_check_versions(model, number, RECORD_NEWEST);
@@ -260,6 +281,8 @@ static enum outcome open_damaged(struct scene *scene)
 		sealers_forget(model->sealers);
 	model->store->operations->set_hidden(model->store, &model->hidden);
 	check_device(scene);
+	if (scene->ending == HOST_FAILED)
+		return WHOLE;
 	/* Nor does it come out later. */
 	for (uint32_t n = model_below(model, 4) ? 0 : 200; n > 0; n--)
 		model_transaction(model, true, false);
@@ -295,16 +318,36 @@ static void quiet(enum log_level level, const char *line)
 	(void)line;
 }
 
+/*
+ * After a failure of the host pages need not fit together. So only damage to row buffers is told:
+ * of their headers, when the page is no such thing; of records, all that a flush had promised.
+ */
+static bool is_told_after_failure(const struct scene *scene, uint32_t page, uint32_t damage)
+{
+	const struct muninn_geometry *geometry = &scene->geometry;
+	uint64_t at = (uint64_t)page * PAGE;
+
+	if (at < geometry->buffers_at || at >= geometry->groups_at)
+		return false;
+	return (at - geometry->buffers_at) % geometry->buffer_bytes < geometry->slots_at
+		       ? damage <= OVERWRITTEN
+		       : damage != EXCHANGED;
+}
+
 /* Damages pages of one device, every `stride`-th combination. Adds up what became of them. */
-static void damage_device(uint64_t seed, uint32_t stride, uint64_t counts[OUTCOMES])
+static void damage_device(uint64_t seed, enum ending ending, uint32_t stride,
+			  uint64_t counts[OUTCOMES])
 {
 	struct scene scene;
-	enum ending ending = make_scene(&scene, seed);
+
+	make_scene(&scene, seed, ending);
 	uint32_t pages = (uint32_t)(scene.bytes / PAGE), damages = NONE;
 
 	assert_int_equal(try_damage(&scene, seed, 0, NONE), WHOLE);
 	for (uint32_t n = (uint32_t)seed % stride; n < pages * damages; n += stride)
-		counts[try_damage(&scene, seed, n / damages, n % damages)]++;
+		if (ending != HOST_FAILED ||
+		    is_told_after_failure(&scene, n / damages, n % damages))
+			counts[try_damage(&scene, seed, n / damages, n % damages)]++;
 	print_message("seed %llu: %u pages, ending %d: %llu refused, %llu whole in all\n",
 		      (unsigned long long)seed, pages, (int)ending,
 		      (unsigned long long)counts[REFUSED], (unsigned long long)counts[WHOLE]);
@@ -321,7 +364,20 @@ static void test_a_damaged_page_is_refused_or_gives_what_the_model_says(void **s
 	log_configure(quiet, LOG_LEVEL_ERROR);
 	for (uint64_t first = seed;
 	     seed < first + 2 * ENDINGS || counts[REFUSED] + counts[WHOLE] < wanted; seed++)
-		damage_device(seed, stride, counts);
+		damage_device(seed, seed % ENDINGS, stride, counts);
+	log_configure(NULL, LOG_LEVEL_INFO);
+	assert_true(counts[REFUSED] && counts[WHOLE]);
+}
+
+static void test_after_a_failure_of_the_host_what_was_flushed_is_there_or_is_refused(void **state)
+{
+	uint64_t wanted = model_setting("MUNINN_DAMAGED", 400) / 4;
+	uint64_t seed = model_setting("MUNINN_SEED", 1), counts[OUTCOMES] = { 0 };
+
+	(void)state;
+	log_configure(quiet, LOG_LEVEL_ERROR);
+	for (; counts[REFUSED] + counts[WHOLE] < wanted; seed++)
+		damage_device(seed, HOST_FAILED, wanted > 100 ? 1 : 11, counts);
 	log_configure(NULL, LOG_LEVEL_INFO);
 	assert_true(counts[REFUSED] && counts[WHOLE]);
 }
@@ -329,6 +385,8 @@ static void test_a_damaged_page_is_refused_or_gives_what_the_model_says(void **s
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			test_after_a_failure_of_the_host_what_was_flushed_is_there_or_is_refused),
 		cmocka_unit_test(test_a_damaged_page_is_refused_or_gives_what_the_model_says),
 	};
 

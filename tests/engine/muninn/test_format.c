@@ -382,6 +382,21 @@ static void test_sums_and_slots_have_the_documented_bytes(void **state)
 	assert_false(sum_accept(bytes, sum_word(STATE_COMMITTED_AT, 5)));
 }
 
+/* Aborts a transaction that has sealed segments, so that its number is noted. */
+static void abort_much(struct record_store *store)
+{
+	uint8_t value[100] = { 0 };
+
+	store->operations->begin(store, 0);
+	for (uint32_t i = 0; i < 300; i++) {
+		struct record_key key = { .partition = 1, .identifier = 0x20000 + i };
+
+		assert_int_equal(
+			store->operations->put(store, &key, 1, 0, value, sizeof(value), false), 0);
+	}
+	store->operations->abort(store);
+}
+
 static struct nand *small_device(struct record_store **store, uint32_t puts)
 {
 	const struct nand_geometry nand_shape = SMALL_FLASH(2000);
@@ -397,6 +412,7 @@ static struct nand *small_device(struct record_store **store, uint32_t puts)
 	assert_int_equal(nand_open_memory(&nand_shape, nvram, &nand, &error), 0);
 	assert_int_equal(engine_format(nand, &options, &error), 0);
 	assert_int_equal(engine_open_records(nand, &options, store, &error), 0);
+	abort_much(*store);
 	for (uint32_t i = 0; i < puts; i++) {
 		struct record_key key = { .partition = 1, .identifier = 0x10000 + i };
 
@@ -452,6 +468,9 @@ static void test_opening_damaged_nvram_says_what_is_wrong(void **state)
 		  "contradict byte 49264" },
 		{ STATE_SEALED_AT + 5, 1, -EINVAL, "the state words" },
 		{ NVRAM_MEMO_AT + 3, 4, -EINVAL, "the memo" },
+		{ NVRAM_ABORTED_AT, 1, -EINVAL, "aborted sequence numbers" },
+		{ NVRAM_ABORTED_AT + 8, 1, -EINVAL, "aborted sequence numbers" },
+		{ geometry.sums_at + SUMS_PAIRS_AT + SUM_ABORTED * SUM_PAIR_BYTES, 1, 0, "" },
 		{ geometry.buffers_at + BUFFER_SERIAL_AT, 1, -EINVAL, "headers of buffer 0" },
 		{ geometry.buffers_at + BUFFER_ROW_AT, 1, -EINVAL, "headers of buffer 0" },
 		{ slot_headers_at + SLOT_STATE_AT, 4, -EINVAL, "headers of buffer 0" },
@@ -484,6 +503,27 @@ static void test_opening_damaged_nvram_says_what_is_wrong(void **state)
 	put_le32(nvram + NVRAM_INDEX_AT, 2);
 	put_le32(nvram + NVRAM_HEADER_CRC_AT, crc32c(0, nvram, NVRAM_HEADER_CRC_AT));
 	expect_open(nand, -EINVAL, "index 2, this program knows 1");
+	assert_int_equal(nand_close(nand), 0);
+}
+
+/* Otherwise the ring would go on elsewhere, over the last root. */
+static void test_the_place_of_the_last_root_is_found_again_when_nvram_has_a_wrong_one(void **state)
+{
+	struct record_store *store;
+	struct nand *nand = small_device(&store, 3000);
+	uint8_t *word = (uint8_t *)nand_nvram(nand, NULL) + STATE_ROOT_SEGMENT_AT;
+	uint32_t segments = ((struct muninn_store *)(void *)store)->geometry.root_segments;
+	uint64_t right;
+
+	(void)state;
+	assert_int_equal(store->operations->close(store, true), 0);
+	right = get_le64(word);
+	assert_true(segments > 1 && right < segments);
+	for (uint64_t wrong = 0; wrong <= segments; wrong++) {
+		put_le64(word, wrong);
+		expect_open(nand, 0, "");
+		assert_int_equal(get_le64(word), right);
+	}
 	assert_int_equal(nand_close(nand), 0);
 }
 
@@ -545,6 +585,8 @@ int main(void)
 		cmocka_unit_test(test_filters_take_the_memory_of_equal_rates_and_waste_fewer_reads),
 		cmocka_unit_test(test_sums_and_slots_have_the_documented_bytes),
 		cmocka_unit_test(test_opening_damaged_nvram_says_what_is_wrong),
+		cmocka_unit_test(
+			test_the_place_of_the_last_root_is_found_again_when_nvram_has_a_wrong_one),
 		cmocka_unit_test(test_impossible_shapes_are_refused_with_a_sentence),
 	};
 

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* What the area of a buffer holds, for those who change it (buffer.c) and check it. */
+#ifndef MUNINN_ENGINE_MUNINN_BUFFER_SLOTS_H
+#define MUNINN_ENGINE_MUNINN_BUFFER_SLOTS_H
+
+#include "engine/muninn/buffer.h"
+#include "engine/muninn/nvram.h"
+
+/* ---- slots ---- */
+
+static inline uint8_t *slot_header(const struct buffer *buffer, uint32_t slot)
+{
+	return buffer->area + buffer->geometry->slot_headers_at +
+	       (uint64_t)slot * SLOT_HEADER_BYTES;
+}
+
+static inline uint8_t *slot_data(const struct buffer *buffer, uint32_t slot)
+{
+	return buffer->area + buffer->geometry->slots_at +
+	       (uint64_t)slot * buffer->geometry->page_bytes;
+}
+
+static inline uint8_t *map_entry(const struct buffer *buffer, uint32_t page)
+{
+	return buffer->area + BUFFER_MAP_AT + 2 * (uint64_t)page;
+}
+
+static inline uint32_t page_slot(const struct buffer *buffer, uint32_t page)
+{
+	return get_le16(map_entry(buffer, page));
+}
+
+/* The slot's state word; 0 when its contents are of an earlier segment than `serial`. */
+static inline uint64_t slot_word_of(const struct buffer *buffer, uint32_t slot, uint64_t serial)
+{
+	const uint8_t *header = slot_header(buffer, slot);
+
+	return get_le64(header + SLOT_SERIAL_AT) == serial ? get_le64(header + SLOT_STATE_AT) : 0;
+}
+
+static inline uint64_t slot_word(const struct buffer *buffer, uint32_t slot)
+{
+	return slot_word_of(buffer, slot, buffer->serial);
+}
+
+/* Its low half. */
+static inline uint32_t slot_state(const struct buffer *buffer, uint32_t slot)
+{
+	return (uint32_t)slot_word(buffer, slot);
+}
+
+static inline void slot_claim(struct buffer *buffer, uint32_t slot)
+{
+	uint8_t *header = slot_header(buffer, slot);
+
+	nvram_store64(header + SLOT_STATE_AT, 0);
+	nvram_store64(header + SLOT_STAMP_AT, 0);
+	nvram_store64(header + SLOT_SERIAL_AT, buffer->serial);
+}
+
+static inline struct page_view slot_view(const struct buffer *buffer, uint32_t slot)
+{
+	uint32_t state = slot_state(buffer, slot);
+
+	return (struct page_view){
+		.serial = buffer->serial,
+		.data = slot_data(buffer, slot),
+		.used = state & ~SLOT_LARGE,
+		.large_header = state & SLOT_LARGE
+					? slot_header(buffer, slot) + SLOT_LARGE_HEADER_AT
+					: NULL,
+	};
+}
+
+static inline uint32_t row_word(const struct buffer *buffer)
+{
+	return get_le32(buffer->area + BUFFER_ROW_AT);
+}
+
+/* Row + 1; 0: no row's. */
+static inline uint32_t stored_row(const struct buffer *buffer)
+{
+	return row_word(buffer) & UINT16_MAX;
+}
+
+/* ---- its sum ---- */
+
+/* Words of the sum behind those of pages. */
+enum { SUM_SERIAL = 1 << 30, SUM_ROW };
+
+/* Of a buffer without records. */
+static inline uint64_t sum_empty(uint64_t serial, uint32_t row_word)
+{
+	return sum_word(SUM_SERIAL, serial) ^ sum_word(SUM_ROW, row_word);
+}
+
+/* What a page adds: nothing while it has no records. So a new serial takes out all of them. */
+static inline uint64_t sum_page(uint32_t page, uint32_t slot, uint64_t word)
+{
+	static_assert(MUNINN_SEGMENT_PAGES_MAX < 1 << 14, "a slot's number fits below the page's");
+
+	return word ? sum_word((uint64_t)page << 14 | slot, word) : 0;
+}
+
+static inline uint64_t state_word(uint32_t state, uint32_t fold)
+{
+	return (uint64_t)fold << 32 | state;
+}
+
+static inline uint32_t record_crc_of(const uint8_t *header)
+{
+	return get_le32(header + RECORD_HEADER_BYTES - 4);
+}
+
+/*
+ * Where the page's records with sequence numbers up to `last` end. `*damaged`: a record there fails
+ * its CRC.
+ */
+static inline uint32_t page_end_at(const struct page_view *page, uint64_t last, bool check,
+				   bool *damaged)
+{
+	struct page_record record;
+	uint32_t offset = 0, end = 0;
+
+	while (page_next(page, &offset, &record)) {
+		if (record_sequence(record.header) > last)
+			return end;
+		if (check && !record_is_intact(record.header, page->serial, record.value)) {
+			*damaged = true;
+			return end;
+		}
+		end = offset;
+	}
+	if (end != page->used)
+		*damaged = true;
+	return end;
+}
+
+/* What slot_fold makes of the records that end at or before `end`. */
+static inline uint32_t fold_until(const struct page_view *page, uint32_t end)
+{
+	struct page_record record;
+	uint32_t offset = 0, fold = 0;
+
+	while (page_next(page, &offset, &record) && offset <= end)
+		fold = slot_fold(fold, record_crc_of(record.header));
+	return fold;
+}
+
+#endif
