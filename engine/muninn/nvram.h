@@ -61,18 +61,18 @@ static inline void sum_begin_whole(uint8_t *pair, uint64_t sum)
 }
 
 /*
- * Takes up a pair when a structure has this sum. False: it is neither of both, so the structure or
+ * Whether a pair is that of a structure with this sum. If it is neither of both, the structure or
  * the pair is damaged, or one of them is an older one.
  */
-static inline bool sum_accept(uint8_t *pair, uint64_t sum)
+static inline bool sum_fits(const uint8_t *pair, uint64_t sum)
 {
-	if (sum != get_le64(pair) && sum != get_le64(pair + 8))
-		return false;
-	if (sum != get_le64(pair))
-		nvram_store64(pair, sum);
-	if (sum != get_le64(pair + 8))
-		nvram_store64(pair + 8, sum);
-	return true;
+	return sum == get_le64(pair) || sum == get_le64(pair + 8);
+}
+
+/* No change was under way. */
+static inline bool sum_is_settled(const uint8_t *pair)
+{
+	return get_le64(pair) == get_le64(pair + 8);
 }
 
 static inline void sum_set(uint8_t *pair, uint64_t sum)

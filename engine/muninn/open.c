@@ -123,33 +123,39 @@ static int step_index(struct muninn_store *store, struct error_text *error)
 
 static int step_outage(struct muninn_store *store, struct error_text *error)
 {
-	int result;
-
+	(void)error;
 	outage_look(store, store->records);
-	result = store->host_failed ? 0 : sums_check(store, error);
-	if (result)
-		return result;
-	outage_begin(store);
 	store->committed = state_read(store, STATE_COMMITTED_AT);
 	return 0;
 }
 
 static int step_growing_groups(struct muninn_store *store, struct error_text *error)
 {
-	int result = 0;
-
-	for (uint32_t number = 0; !result && number < store->geometry.rows; number++) {
-		struct row_index *index = store->rows[number].index;
-
-		if (!row_index_attach(index))
+	for (uint32_t number = 0; number < store->geometry.rows; number++)
+		if (!row_index_attach(store->rows[number].index))
 			return error_set(error, -EINVAL,
 					 "the growing group of row %u in NVRAM is corrupt", number);
-		result = store->host_failed ? 0 : sums_check_group(store, number, error);
-		/* It may have been about to begin. */
-		if (!result && !row_index_members(index))
+	return 0;
+}
+
+/* Whoever is refused by that finds the device as it was. So nothing is stored before it. */
+static int step_sums(struct muninn_store *store, struct error_text *error)
+{
+	int result = store->host_failed ? 0 : sums_check(store, error);
+
+	if (result)
+		return result;
+	if (!store->host_failed)
+		sums_settle(store);
+	outage_begin(store);
+	/* Those may have been about to begin. */
+	for (uint32_t number = 0; number < store->geometry.rows; number++) {
+		struct row_index *index = store->rows[number].index;
+
+		if (!row_index_members(index))
 			row_index_begin(index, row_index_growing(index));
 	}
-	return result;
+	return 0;
 }
 
 /* The growing group of a row is newer than its complete ones. */
@@ -299,8 +305,9 @@ static const struct {
 	{ "allocate memory", store_allocate },
 	{ "prepare the index", step_index },
 	{ "look for a failure of the host", step_outage },
-	{ "look at the last root", roots_check },
 	{ "attach growing groups", step_growing_groups },
+	{ "compare NVRAM with its sums", step_sums },
+	{ "look at the last root", roots_check },
 	{ "load complete groups", step_complete_groups },
 	{ "recover row buffers", step_buffers },
 	{ "look for a format", step_format },

@@ -242,20 +242,16 @@ static int distribute_buffers(struct muninn_store *store, struct error_text *err
 	return 0;
 }
 
-/*
- * Nothing that was put there may be missing, or after a failure of the host, what a flush promised
- * and no format made void.
+/* After a failure of the host nothing may be missing that a flush promised and no format made void.
  */
-static int check_records(const struct muninn_store *store, uint32_t number,
+static int check_promise(const struct muninn_store *store, uint32_t number,
 			 const struct buffer *buffer, struct error_text *error)
 {
 	struct buffer_damage damage;
 	char what[64];
 
-	if (!store->host_failed && buffer_is_whole(buffer, &damage))
-		return 0;
-	if (store->host_failed && (state_read(store, STATE_VOID_NEXT_AT) ||
-				   buffer_keeps_promise(buffer, store->committed, &damage)))
+	if (!store->host_failed || state_read(store, STATE_VOID_NEXT_AT) ||
+	    buffer_keeps_promise(buffer, store->committed, &damage))
 		return 0;
 	snprintf(what, sizeof(what), "records of row %u", number);
 	return store_refuse_nvram(store, what, damage.at, damage.bytes, damage.header_at, error);
@@ -265,7 +261,7 @@ static int check_records(const struct muninn_store *store, uint32_t number,
 static int recover_buffer(struct muninn_store *store, uint32_t number, struct buffer *buffer,
 			  uint32_t ahead, struct error_text *error)
 {
-	int result = check_records(store, number, buffer, error);
+	int result = check_promise(store, number, buffer, error);
 
 	if (result)
 		return result;

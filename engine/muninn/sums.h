@@ -13,11 +13,13 @@
 #include "engine/muninn/store.h"
 
 /*
- * Compares everything with its sum but what row_index_attach has to take up first; a row's growing
- * group. Before anything changes. -EINVAL with a sentence.
+ * Compares everything with its sum, and records with what their slots say; changes nothing. Growing
+ * groups have been attached. -EINVAL with a sentence.
  */
-int sums_check(struct muninn_store *store, struct error_text *error);
-int sums_check_group(struct muninn_store *store, uint32_t row, struct error_text *error);
+int sums_check(const struct muninn_store *store, struct error_text *error);
+
+/* Of what fits: ends the change that was under way when the process ended. */
+void sums_settle(struct muninn_store *store);
 
 /* Whether the store was closed: NVRAM_CLEAN, or 0. */
 void sums_set_clean(struct muninn_store *store, uint64_t clean);

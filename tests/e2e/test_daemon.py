@@ -311,6 +311,26 @@ class RefusingImages(E2ETest):
         os.unlink(daemon.image() + ".nvram")
         self.assert_refused_unchanged(daemon, r"nvram is missing, .*: put it back .* recover_without_nvram = yes saves")
 
+    def test_an_image_with_a_damaged_page_of_nvram(self):
+        daemon = self.daemon(size="64M").start()
+        self.ctl("mkpart", daemon.url(), 0x10000)
+        self.ctl("put", daemon.url(), "0x10000/0x10004", stdin=b"a raven" * 5000)
+        self.assertEqual(daemon.stop(), 0)
+        nvram = daemon.image() + ".nvram"
+        whole = self.contents(nvram)
+        for page in range(0, len(whole), 4096):
+            if b"a raven" in whole[page : page + 4096]:
+                break
+        with open(nvram, "r+b") as file:
+            file.seek(page)
+            file.write(bytes(4096))
+        self.assert_refused_unchanged(daemon, rf"lun1\.img\.nvram: bytes {page} to \d+, which hold records of row")
+        with open(nvram, "wb") as file:
+            file.write(whole)
+        daemon.start()
+        self.assertEqual(self.ctl("get", daemon.url(), "0x10000/0x10004", binary=True), b"a raven" * 5000)
+        self.assertEqual(daemon.stop(), 0)
+
     def test_an_image_whose_nvram_is_lost_opens_when_that_is_wanted(self):
         first = self.prepared()
         os.unlink(first.image() + ".nvram")

@@ -268,13 +268,24 @@ static void check_device(struct scene *scene)
 		model_check_versions(model, number, RECORD_NEWEST);
 }
 
+/* Who is refused can put the right file back, or try again: nothing has changed. */
+static void check_unchanged(const struct scene *scene, const uint8_t *before)
+{
+	assert_true(scene->ending == HOST_FAILED ||
+		    memcmp(before, scene->nvram, scene->bytes) == 0);
+}
+
 static enum outcome open_damaged(struct scene *scene)
 {
+	uint8_t *before = malloc(scene->bytes);
 	struct error_text error = { "" };
 	struct model *model = scene->model;
 
+	assert_non_null(before);
+	memcpy(before, scene->nvram, scene->bytes);
 	if (engine_open_records(model->nand, &model->options, &model->store, &error)) {
 		assert_true(strstr(error.text, "nvram") || strstr(error.text, "NVRAM"));
+		check_unchanged(scene, before);
 		return REFUSED;
 	}
 	if (model->sealers)

@@ -377,9 +377,13 @@ static void test_sums_and_slots_have_the_documented_bytes(void **state)
 		if (bytes[i] != documented[i])
 			print_error("byte %zu is %02x\n", i, bytes[i]);
 	assert_memory_equal(bytes, documented, sizeof(documented));
-	assert_false(sum_accept(bytes, sum_word(STATE_COMMITTED_AT, 7)));
-	assert_true(sum_accept(bytes, sum_word(STATE_COMMITTED_AT, 6)));
-	assert_false(sum_accept(bytes, sum_word(STATE_COMMITTED_AT, 5)));
+	assert_true(sum_fits(bytes, sum_word(STATE_COMMITTED_AT, 5)));
+	assert_true(sum_fits(bytes, sum_word(STATE_COMMITTED_AT, 6)));
+	assert_false(sum_fits(bytes, sum_word(STATE_COMMITTED_AT, 7)));
+	assert_false(sum_is_settled(bytes));
+	sum_end(bytes);
+	assert_true(sum_is_settled(bytes));
+	assert_false(sum_fits(bytes, sum_word(STATE_COMMITTED_AT, 5)));
 }
 
 /* Aborts a transaction that has sealed segments, so that its number is noted. */
