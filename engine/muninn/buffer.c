@@ -325,7 +325,11 @@ static void end_page(struct buffer *buffer, uint32_t page, uint32_t end)
 {
 	uint32_t slot = page_slot(buffer, page), state = slot_state(buffer, slot);
 	struct page_view view = slot_view(buffer, slot);
+	uint8_t *stamp = slot_header(buffer, slot) + SLOT_STAMP_AT;
 
+	/* A format takes out what was promised. */
+	if (end < (get_le64(stamp) & UINT16_MAX))
+		nvram_store64(stamp, (get_le64(stamp) & ~(uint64_t)UINT16_MAX) | end);
 	slot_store(buffer, page, slot, slot_word(buffer, slot),
 		   state_word(end, end ? fold_until(&view, end) : 0));
 	if (!(state & SLOT_LARGE) && end < state)

@@ -413,6 +413,26 @@ static void test_a_format_that_can_t_be_made_stable_holds_and_opening_frees_what
 	assert_true(unsettled > 1);
 }
 
+/* What a flush promised before the format is not missed. */
+static void test_the_host_fails_after_a_format_that_emptied_flushed_buffers(void **state)
+{
+	struct nand *nand = new_device(nvram_bytes());
+	struct record_store *store;
+
+	(void)state;
+	prepare(nand, NULL);
+	store = open_store(nand, 0);
+	assert_int_equal(put_beginning(store), 0);
+	store->operations->commit(store);
+	assert_int_equal(flush_now(store), 0);
+	store->operations->close(store, false);
+	store = open_store(nand, 1);
+	assert_false(is_there(store, 1, OLD_KEYS));
+	assert_true(is_there(store, 2, BEGINNING));
+	store->operations->close(store, false);
+	assert_int_equal(nand_close(nand), 0);
+}
+
 /* Stores formatted again and again, with and without aborts and losses between. */
 static void test_each_of_many_formats_makes_the_one_before_it_void(void **state)
 {
@@ -525,6 +545,7 @@ int main(void)
 		cmocka_unit_test(test_a_format_of_too_much_is_refused_and_can_be_aborted),
 		cmocka_unit_test(
 			test_a_format_that_can_t_be_made_stable_holds_and_opening_frees_what_is_void),
+		cmocka_unit_test(test_the_host_fails_after_a_format_that_emptied_flushed_buffers),
 		cmocka_unit_test(test_each_of_many_formats_makes_the_one_before_it_void),
 		cmocka_unit_test(test_the_host_fails_while_what_a_format_freed_is_written_over),
 		cmocka_unit_test(test_the_power_fails_at_every_operation_of_a_format),
