@@ -127,6 +127,7 @@ static uint32_t compact_page(struct buffer *buffer, uint32_t page, uint64_t comm
 			 "failure of this host",
 			 nand_path(buffer->nand));
 	buffer->spare_slot = (uint16_t)slot;
+	buffer->unstamped[page] = true;
 	return view.used - used;
 }
 
@@ -171,6 +172,7 @@ static void append_to_page(struct buffer *buffer, uint32_t page, const struct ne
 		memcpy(value, record->value, length);
 	slot_store(buffer, page, slot, word,
 		   state_word(state, slot_fold(fold, record_crc_of(header))));
+	buffer->unstamped[page] = true;
 	if (record->header.flags & RECORD_ABSORB)
 		buffer->absorbable[page] = true;
 }
@@ -240,7 +242,9 @@ int buffer_create(struct buffer *buffer, const struct muninn_geometry *geometry,
 		.sum = nvram + buffer_sum_pair_at(geometry, number),
 	};
 	buffer->index = segment_index_create(geometry);
-	buffer->absorbable = calloc(geometry->segment_pages, sizeof(*buffer->absorbable));
+	buffer->absorbable =
+		calloc(2 * (size_t)geometry->segment_pages, sizeof(*buffer->absorbable));
+	buffer->unstamped = buffer->absorbable + geometry->segment_pages;
 	if (buffer->index && buffer->absorbable)
 		return 0;
 	buffer_destroy(buffer);
@@ -270,6 +274,9 @@ static void forget_index(struct buffer *buffer, const struct row_index *row, uin
 	segment_index_begin(buffer->index, row, ahead);
 	memset(buffer->absorbable, 0,
 	       buffer->geometry->segment_pages * sizeof(*buffer->absorbable));
+	/* Whatever it will hold, now or later. */
+	memset(buffer->unstamped, true,
+	       buffer->geometry->segment_pages * sizeof(*buffer->unstamped));
 }
 
 void buffer_start(struct buffer *buffer, uint64_t serial, const struct row_index *row,
@@ -292,7 +299,7 @@ uint32_t buffer_row(const struct buffer *buffer)
 /* It is empty, or what it holds does not count from then on. */
 static void store_row(struct buffer *buffer, uint32_t row)
 {
-	uint32_t word = row | ~row << 16;
+	uint32_t word = buffer_row_word(row);
 
 	sum_begin_whole(buffer->sum, sum_empty(buffer_stored_serial(buffer), word));
 	nvram_store32(buffer->area + BUFFER_ROW_AT, word);
@@ -329,7 +336,7 @@ static void end_page(struct buffer *buffer, uint32_t page, uint32_t end)
 
 	/* A format takes out what was promised. */
 	if (end < (get_le64(stamp) & UINT16_MAX))
-		nvram_store64(stamp, (get_le64(stamp) & ~(uint64_t)UINT16_MAX) | end);
+		nvram_store64(stamp, slot_stamp(end, get_le64(stamp) >> 16));
 	slot_store(buffer, page, slot, slot_word(buffer, slot),
 		   state_word(end, end ? fold_until(&view, end) : 0));
 	if (!(state & SLOT_LARGE) && end < state)

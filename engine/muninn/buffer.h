@@ -27,6 +27,7 @@ struct buffer {
 	uint64_t promised; /* its records up to this number a flush made stable, or is about to */
 	uint16_t spare_slot;
 	bool *absorbable; /* a page: holds records that compaction may drop */
+	bool *unstamped;  /* a page: a flush promises more of it than its slot says; behind them */
 };
 
 /* A record to put. `large`: it gets a page of its own, header in the spare area. */

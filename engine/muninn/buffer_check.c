@@ -74,28 +74,32 @@ static void stamp_page(struct buffer *buffer, uint32_t page, uint64_t sequence)
 	uint8_t *stamp = slot_header(buffer, page_slot(buffer, page)) + SLOT_STAMP_AT;
 	struct page_view view = buffer_page(buffer, page);
 	bool damaged = false;
+	uint32_t end = page_end_at(&view, sequence, false, &damaged);
 
-	if (view.used != (get_le64(stamp) & UINT16_MAX))
-		nvram_store64(stamp,
-			      sequence << 16 | page_end_at(&view, sequence, false, &damaged));
+	if (view.used && end != (get_le64(stamp) & UINT16_MAX))
+		nvram_store64(stamp, slot_stamp(end, sequence));
+	buffer->unstamped[page] = end != view.used;
 }
 
 void buffer_promise(struct buffer *buffer, uint64_t sequence)
 {
+	uint32_t pages = buffer->geometry->segment_pages;
+	const bool *at = buffer->unstamped;
+
 	buffer->promised = sequence;
-	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++)
-		if (slot_word(buffer, page_slot(buffer, page)))
-			stamp_page(buffer, page, sequence);
+	/* Few of them have changed since the last flush. */
+	while ((at = memchr(at, true, pages - (size_t)(at - buffer->unstamped))) != NULL)
+		stamp_page(buffer, (uint32_t)(at++ - buffer->unstamped), sequence);
 }
 
 bool buffer_is_sound(const struct buffer *buffer, uint64_t serials, struct buffer_damage *damage)
 {
-	uint32_t row = row_word(buffer);
+	uint32_t row = stored_row(buffer);
 
 	*damage = (struct buffer_damage){ .at = buffer->area_at,
 					  .bytes = buffer->geometry->slots_at,
 					  .header_at = buffer->area_at + BUFFER_ROW_AT };
-	if ((row & UINT16_MAX) != (~row >> 16) || buffer_stored_serial(buffer) >= serials)
+	if (row_word(buffer) != buffer_row_word(row) || buffer_stored_serial(buffer) >= serials)
 		return false;
 	for (uint32_t slot = 0; slot < buffer_slots(buffer->geometry); slot++) {
 		uint64_t serial = get_le64(slot_header(buffer, slot) + SLOT_SERIAL_AT);

@@ -344,6 +344,18 @@ enum {
 #define SLOT_SERIAL_NEVER    1  /* serials are higher; so a page of zeros is no slot headers */
 #define SLOT_LARGE           UINT32_C(0x80000000)
 
+/* What is at BUFFER_ROW_AT, of row + 1 or 0; so a page of zeros is no header of a buffer. */
+static inline uint32_t buffer_row_word(uint32_t row)
+{
+	return row | ~row << 16;
+}
+
+/* What is at SLOT_STAMP_AT. */
+static inline uint64_t slot_stamp(uint32_t bytes, uint64_t sequence)
+{
+	return sequence << 16 | bytes;
+}
+
 /* Begins with 0. The order of the records counts, too. */
 static inline uint32_t slot_fold(uint32_t fold, uint32_t crc)
 {

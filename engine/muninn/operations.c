@@ -230,9 +230,12 @@ static void muninn_set_memo(struct record_store *base, uint64_t memo)
 	struct muninn_store *store = store_of(base);
 	uint8_t *pair = store_sum(store, SUM_MEMO);
 
+	/* Not two at a time: the sum would be the other one's. */
+	pthread_mutex_lock(&store->seal_lock);
 	sum_begin_whole(pair, sum_word(0, memo));
 	nvram_store64(store->nvram + NVRAM_MEMO_AT, memo);
 	sum_end(pair);
+	pthread_mutex_unlock(&store->seal_lock);
 }
 
 static int muninn_sync_memo(struct record_store *base)
@@ -327,7 +330,7 @@ static void muninn_statistics(struct record_store *base, struct record_statistic
 	statistics->buffer_bytes =
 		(uint64_t)geometry->buffers *
 		((uint64_t)buffer_slots(geometry) * geometry->page_bytes +
-		 geometry->segment_pages * sizeof(*store->rows[0].buffer.absorbable));
+		 2 * (uint64_t)geometry->segment_pages * sizeof(*store->rows[0].buffer.absorbable));
 	statistics->sealed_records =
 		__atomic_load_n(&store->counters.sealed_records, __ATOMIC_RELAXED);
 	statistics->sealed_record_bytes =

@@ -131,8 +131,8 @@ struct muninn_store {
 	uint32_t metadata_segment,
 		metadata_page; /* where the next group image begins; NO_SEGMENT: in a new segment */
 	uint8_t *spare;        /* space for a spare area */
-	pthread_mutex_t
-		seal_lock; /* who runs a stage; the list of scratch memory; the flushed number */
+	/* Who runs a stage; the list of scratch memory; the flushed number; the memo. */
+	pthread_mutex_t seal_lock;
 	pthread_cond_t seal_ran;
 	struct seal_scratch scratch[SEAL_SCRATCH], *free_scratch;
 	uint32_t waiting;               /* rows with two buffers, but history's */
