@@ -152,11 +152,13 @@ void engine_abort(struct engine_txn *txn);
  * An attempt: between the two calls nothing waits in this thread, neither for the turn, nor for
  * flash or the host, nor for work that others have left to do. What would have to wait ends with
  * -EINPROGRESS instead, and so does then the commit of the transaction, whatever became of that
- * error: nothing of it has happened. A thread that may wait is to make it again.
+ * error: nothing of it has happened. A thread that may wait is to make it again; or another attempt
+ * is made, when the pages have come that `stage` (nand.h; may be NULL) has noted.
  *
  * Allowed are the calls of a transaction that neither formats nor goes back nor ends `stable`.
  */
-void engine_attempt_begin(void);
+struct nand_stage;
+void engine_attempt_begin(struct nand_stage *stage);
 void engine_attempt_end(void);
 
 /*

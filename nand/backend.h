@@ -29,11 +29,8 @@ struct nand_units {
  * image says.
  */
 struct nand_backend_async {
-	/*
-	 * A mover of `depth` transfers of the image file; `memory` as in struct nand_mover_options.
-	 * 0 or -errno.
-	 */
-	int (*open_mover)(struct nand *nand, uint32_t depth, void *memory, uint64_t memory_bytes,
+	/* A mover of the image file; `options` but for its descriptor. 0 or -errno. */
+	int (*open_mover)(struct nand *nand, const struct nand_mover_options *options,
 			  struct nand_mover **mover);
 
 	struct nand_units (*units)(const struct nand *nand);

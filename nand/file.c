@@ -44,16 +44,12 @@ static struct nand_units file_units(const struct nand *nand)
 	return nand->file->units;
 }
 
-static int file_open_mover(struct nand *nand, uint32_t depth, void *memory, uint64_t memory_bytes,
+static int file_open_mover(struct nand *nand, const struct nand_mover_options *wanted,
 			   struct nand_mover **mover)
 {
-	const struct nand_mover_options options = {
-		.fd = nand->file->data_fd,
-		.depth = depth,
-		.memory = memory,
-		.memory_bytes = memory_bytes,
-	};
+	struct nand_mover_options options = *wanted;
 
+	options.fd = nand->file->data_fd;
 	return nand->file->threads ? nand_io_threads_open(&options, mover)
 				   : nand_uring_open(&options, mover);
 }
@@ -211,13 +207,14 @@ static int open_data(struct nand *nand, struct error_text *error)
 /* Is there io_uring? If not: threads, or what to do about it. */
 static int choose_mover(struct nand *nand, enum nand_io_kind io, struct error_text *error)
 {
+	const struct nand_mover_options one = { .depth = 1 };
 	struct nand_mover *mover = NULL;
 	int result = -ENOSYS;
 
 	nand->file->threads = io == NAND_IO_THREADS;
 	if (nand->file->threads)
 		return 0;
-	result = file_open_mover(nand, 1, NULL, 0, &mover);
+	result = file_open_mover(nand, &one, &mover);
 	if (result == 0) {
 		mover->operations->close(mover);
 		return 0;

@@ -20,7 +20,7 @@ struct transfer_list {
 
 struct io_threads {
 	struct nand_mover mover;
-	int fd;
+	int fd, event_fd;
 	uint32_t depth, held;
 	struct transfer_list started; /* not handed over yet */
 
@@ -81,6 +81,16 @@ static struct io_threads *threads_of(struct nand_mover *mover)
 	return (struct io_threads *)mover;
 }
 
+/* Somebody who watches a descriptor has something to take. */
+static void tell(const struct io_threads *threads)
+{
+	const uint64_t one = 1;
+
+	/* Fails only when the counter overflows, and then the event is pending anyway. */
+	if (threads->event_fd && write(threads->event_fd, &one, sizeof(one)) != sizeof(one))
+		return;
+}
+
 static void *work(void *argument)
 {
 	struct io_threads *threads = argument;
@@ -100,6 +110,7 @@ static void *work(void *argument)
 		pthread_mutex_lock(&threads->lock);
 		list_append(&threads->finished, transfer);
 		pthread_cond_signal(&threads->news);
+		tell(threads);
 	}
 	pthread_mutex_unlock(&threads->lock);
 	return NULL;
@@ -178,6 +189,7 @@ int nand_io_threads_open(const struct nand_mover_options *options, struct nand_m
 		return -ENOMEM;
 	threads->mover.operations = &threads_operations;
 	threads->fd = options->fd;
+	threads->event_fd = options->event_fd;
 	threads->depth = options->depth;
 	list_clear(&threads->started);
 	list_clear(&threads->waiting);

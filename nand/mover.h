@@ -53,6 +53,7 @@ struct nand_mover_options {
 	void *memory;   /* where most transfers begin and end, to be made known to the kernel; NULL:
 			   none */
 	uint64_t memory_bytes;
+	int event_fd; /* an eventfd(2) to be written to with each finished transfer; 0: none */
 };
 
 /* 0, -EPERM or -ENOSYS if this host forbids or lacks io_uring, -ENOMEM, -errno. */

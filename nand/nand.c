@@ -13,6 +13,7 @@
 #include "nand/lab.h"
 #include "nand/page.h"
 #include "nand/private.h"
+#include "nand/stage.h"
 
 const char *nand_path(const struct nand *nand)
 {
@@ -184,18 +185,37 @@ int nand_read(struct nand *nand, enum nand_cause cause, const struct nand_page_i
 	return result;
 }
 
-int nand_read_at_hand(struct nand *nand, enum nand_cause cause, const struct nand_page_io *pages,
-		      size_t count)
+/* One page at hand; notes in the stage what is not. */
+static int read_page_at_hand(struct nand *nand, struct nand_stage *stage, enum nand_cause cause,
+			     const struct nand_page_io *io)
 {
 	struct nand_timed timed;
+	int result = -EINPROGRESS;
 	size_t done;
-	int result;
 
-	if (!nand->backend->read_at_hand || nand_timed_waits(nand))
-		return -EINPROGRESS;
-	nand_timed_begin(nand, &timed);
-	result = read_each(nand, nand->backend->read_at_hand, &timed, cause, pages, count, &done);
-	nand_timed_end(nand, &timed);
+	if (stage && nand_stage_copy(nand, stage, io))
+		return 0;
+	if (nand->backend->read_at_hand && !nand_timed_waits(nand)) {
+		nand_timed_begin(nand, &timed);
+		result = read_each(nand, nand->backend->read_at_hand, &timed, cause, io, 1, &done);
+		nand_timed_end(nand, &timed);
+	}
+	if (result == -EINPROGRESS && stage)
+		nand_stage_note(nand, stage, io->page);
+	return result;
+}
+
+int nand_read_at_hand(struct nand *nand, struct nand_stage *stage, enum nand_cause cause,
+		      const struct nand_page_io *pages, size_t count)
+{
+	int result = 0;
+
+	/* Of those that are not at hand the stage is told all. */
+	for (size_t i = 0; i < count && (!result || result == -EINPROGRESS); i++) {
+		int read = read_page_at_hand(nand, stage, cause, &pages[i]);
+
+		result = read ? read : result;
+	}
 	return result;
 }
 

@@ -242,11 +242,13 @@ int nand_read(struct nand *nand, enum nand_cause cause, const struct nand_page_i
 	      size_t count);
 
 /*
- * As nand_read of pages that the host has in memory, so that nothing waits for a drive or for the
- * time that the flash takes. -EINPROGRESS: it has not got all of them.
+ * As nand_read of pages that the host has in memory or a stage has brought, so that nothing waits
+ * for a drive or for the time that the flash takes. -EINPROGRESS: some are not there; the stage
+ * notes them. `stage` may be NULL.
  */
-int nand_read_at_hand(struct nand *nand, enum nand_cause cause, const struct nand_page_io *pages,
-		      size_t count);
+struct nand_stage;
+int nand_read_at_hand(struct nand *nand, struct nand_stage *stage, enum nand_cause cause,
+		      const struct nand_page_io *pages, size_t count);
 
 /*
  * Programs `count` pages in the order given. 0, or -EPERM (rule broken), -ERANGE, -EIO, -ENOSPC
@@ -281,6 +283,13 @@ struct nand_queue;
 struct nand_queue_options {
 	uint32_t depth;         /* requests held at most, 1..4096 */
 	uint32_t request_pages; /* pages of a request at most, 1..1024; 0: NAND_REQUEST_PAGES */
+	/*
+	 * Where pages move while the caller goes on: an eventfd(2) that becomes readable when
+	 * there may be something to reap. 0: none.
+	 */
+	int event_fd;
+	/* nand_submit leaves it to nand_queue_flush that requests set out, several at once. */
+	bool holds;
 };
 
 enum nand_request_kind { NAND_REQUEST_READ, NAND_REQUEST_PROGRAM };
@@ -323,12 +332,57 @@ void nand_queue_close(struct nand_queue *queue);
  */
 size_t nand_submit(struct nand_queue *queue, struct nand_request *const *requests, size_t count);
 
+/* Of a queue that holds requests: what was submitted sets out. */
+void nand_queue_flush(struct nand_queue *queue);
+
 /*
  * Waits until `least` requests are complete or nothing is under way any more. Returns up to `most`
  * of them in `completed`.
  */
 size_t nand_reap(struct nand_queue *queue, struct nand_request **completed, size_t most,
 		 size_t least);
+
+/*
+ * Stages: for those who do something else while their pages are read. Who finds pages missing by
+ * nand_read_at_hand has them read, and asks again when they have come, for these and for what he
+ * finds that he needs then. A stage holds NAND_STAGE_PAGES of them until it is given back. What it
+ * holds counts only as long as the page is still the one that was read.
+ *
+ * One thread at a time may use the stages of a set.
+ */
+#define NAND_STAGE_PAGES 24
+
+struct nand_stages;
+
+struct nand_stage {
+	struct nand_stages *stages;
+	uint32_t number; /* 0.. in its set */
+	void *owner;     /* for the caller */
+};
+
+/*
+ * A set of `count` stages. *event_fd becomes readable when nand_stages_next may have one. 0;
+ * -EOPNOTSUPP: this device has no pages that a stage would bring; -ENOMEM or -errno.
+ */
+int nand_stages_open(struct nand *nand, uint32_t count, struct nand_stages **stages, int *event_fd,
+		     struct error_text *error);
+/* Waits for what is under way. NULL: nothing to do. */
+void nand_stages_close(struct nand_stages *stages);
+
+/* An empty stage; NULL: all are taken. */
+struct nand_stage *nand_stage_take(struct nand_stages *stages);
+/* Gives it back; nothing may be under way. */
+void nand_stage_give(struct nand_stage *stage);
+
+/*
+ * Has the pages read that were noted since the last time, from the next nand_stages_flush or
+ * waiting nand_stages_next on. False: there are none, or there were more than it can hold, or the
+ * last ones could not be read: then they are not worth waiting for.
+ */
+bool nand_stage_send(struct nand_stage *stage);
+void nand_stages_flush(struct nand_stages *stages);
+/* A stage whose pages have come, right or wrong. NULL: none. `wait`: until there is one, if any. */
+struct nand_stage *nand_stages_next(struct nand_stages *stages, bool wait);
 
 /*
  * State of a block; -ERANGE, -EBADMSG (the record of its state is damaged; only an erase makes it

@@ -141,9 +141,15 @@ size_t nand_submit(struct nand_queue *queue, struct nand_request *const *request
 			move_at_once(queue, take_slot(queue, request));
 		}
 	}
+	if (!queue->holds)
+		nand_queue_flush(queue);
+	return taken;
+}
+
+void nand_queue_flush(struct nand_queue *queue)
+{
 	if (queue->mover)
 		queue->mover->operations->flush(queue->mover);
-	return taken;
 }
 
 /* ---- the caller takes what is complete ---- */
@@ -238,10 +244,10 @@ static int map_slots(struct nand_queue *queue, struct error_text *error)
 }
 
 /* Buffers that are not too large are registered with the kernel, which keeps them in memory. */
-static int open_mover(struct nand_queue *queue, struct error_text *error)
+static int open_mover(struct nand_queue *queue, int event_fd, struct error_text *error)
 {
 	const struct nand_backend_async *async = queue->nand->backend->async;
-	bool registered;
+	struct nand_mover_options options = { .event_fd = event_fd };
 	int result;
 
 	queue->units = async->units(queue->nand);
@@ -249,11 +255,12 @@ static int open_mover(struct nand_queue *queue, struct error_text *error)
 	result = map_slots(queue, error);
 	if (result < 0)
 		return result;
-	registered = queue->buffers.bytes <= REGISTERED_BYTES_MAX;
 	queue->transfers_max = (uint32_t)max_u64(queue->depth, TRANSFERS_MIN);
-	result = async->open_mover(queue->nand, queue->transfers_max,
-				   registered ? queue->buffers.at : NULL, queue->buffers.bytes,
-				   &queue->mover);
+	options.depth = queue->transfers_max;
+	options.memory_bytes = queue->buffers.bytes;
+	if (options.memory_bytes <= REGISTERED_BYTES_MAX)
+		options.memory = queue->buffers.at;
+	result = async->open_mover(queue->nand, &options, &queue->mover);
 	return result < 0 ? error_set(error, result, "%s: cannot make a queue of %u requests: %s",
 				      queue->nand->path, queue->depth, strerror(-result))
 			  : 0;
@@ -276,6 +283,7 @@ int nand_queue_open(struct nand *nand, const struct nand_queue_options *options,
 	if (!made)
 		return error_set(error, -ENOMEM, "%s: no memory for a queue", nand->path);
 	made->nand = nand;
+	made->holds = options->holds;
 	made->depth = options->depth;
 	made->request_pages = options->request_pages ? options->request_pages : NAND_REQUEST_PAGES;
 	made->last_program = &made->first_program;
@@ -286,7 +294,7 @@ int nand_queue_open(struct nand *nand, const struct nand_queue_options *options,
 	for (uint32_t i = 0; i < made->depth && result == 0; i++)
 		release(made, &made->slots[i]);
 	if (result == 0 && nand->backend->async)
-		result = open_mover(made, error);
+		result = open_mover(made, options->event_fd, error);
 	if (result < 0) {
 		nand_queue_close(made);
 		return result;

@@ -44,6 +44,7 @@ struct slot {
 struct nand_queue {
 	struct nand *nand;
 	uint32_t depth, request_pages;
+	bool holds;
 	uint32_t held; /* requests submitted and not reaped */
 	uint32_t transfers_held, transfers_max;
 	uint32_t writes_held;  /* of the transfers */

@@ -146,6 +146,14 @@ int nand_uring_open(const struct nand_mover_options *options, struct nand_mover 
 		free(uring);
 		return result;
 	}
+	if (options->event_fd) {
+		result = io_uring_register_eventfd(&uring->ring, options->event_fd);
+		if (result < 0) {
+			io_uring_queue_exit(&uring->ring);
+			free(uring);
+			return result;
+		}
+	}
 	/* A process may be allowed to pin less than this: then it goes without. */
 	if (options->memory && io_uring_register_buffers(&uring->ring, &memory, 1) == 0) {
 		uring->memory = options->memory;

@@ -133,6 +133,7 @@ struct osd_request {
 	uint32_t turns; /* that an undo has had */
 
 	bool attempt; /* it must not wait: see osd_execute_at_once */
+	struct nand_stage *stage;
 	bool timestamps_bypassed;
 	bool more;           /* the command wants another transaction behind this one */
 	bool leaves_nothing; /* then: of this one nothing stays if a later one fails */

@@ -121,9 +121,12 @@ void osd_execute(struct osd_device *device, struct osd_command *command);
 /*
  * Executes the command if it is short and nothing in it has to wait: for a thread that has others
  * to serve. False: nothing has happened, and the command is still to be executed; its results mean
- * nothing. A command that would fail counts as one that would wait.
+ * nothing. A command that would fail counts as one that would wait. `stage` as of
+ * engine_attempt_begin: if it has noted pages, it may be tried again when they have come.
  */
-bool osd_execute_at_once(struct osd_device *device, struct osd_command *command);
+struct nand_stage;
+bool osd_execute_at_once(struct osd_device *device, struct osd_command *command,
+			 struct nand_stage *stage);
 
 /*
  * For TEST UNIT READY: what happened to the unit that the session has not been told yet; this call

@@ -564,7 +564,7 @@ static bool attempt(struct osd_request *request)
 		answer(request);
 		return true;
 	}
-	engine_attempt_begin();
+	engine_attempt_begin(request->stage);
 	run(request);
 	engine_attempt_end();
 	if (!request->failed)
@@ -613,9 +613,12 @@ void osd_execute(struct osd_device *device, struct osd_command *command)
 	with_buffers(&request, execute);
 }
 
-bool osd_execute_at_once(struct osd_device *device, struct osd_command *command)
+bool osd_execute_at_once(struct osd_device *device, struct osd_command *command,
+			 struct nand_stage *stage)
 {
-	struct osd_request request = { .device = device, .command = command, .attempt = true };
+	struct osd_request request = {
+		.device = device, .command = command, .attempt = true, .stage = stage
+	};
 
 	return with_buffers(&request, attempt);
 }

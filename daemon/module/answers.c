@@ -4,10 +4,10 @@
  * before libc's.
  *
  * tgtd corks a socket (TCP_CORK) before each PDU and uncorks it behind. Uncorking pushes the last
- * segment out and wakes the initiator, and that takes more of a processor than everything else about
- * a short command. So while there is more to do, the socket stays corked, and what follows shares
- * the push. Before tgtd waits, or after PDUS_HELD_MAX PDUs, everything held is pushed. Full segments
- * leave at once in any case.
+ * segment out and wakes the initiator, and that takes more of a processor than everything else
+ * about a short command. So while there is more to do, the socket stays corked, and what follows
+ * shares the push. Before tgtd waits, or after PDUS_HELD_MAX PDUs, everything held is pushed. Full
+ * segments leave at once in any case.
  *
  * One command at a time gains nothing by that. So answers are held only after a call of epoll_wait
  * that had something to give at once.
@@ -27,6 +27,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/module/later.h"
+
 enum {
 	PDUS_HELD_MAX = 16,
 	/* A call of epoll_wait that took longer has waited. */
@@ -38,7 +40,6 @@ static pthread_t main_thread;
 static int held[PDUS_HELD_MAX]; /* sockets that are to be pushed, each once */
 static unsigned int held_count;
 static unsigned int pdus; /* since the last push */
-static bool busy;
 
 /* When the module is loaded, which tgtd's main thread does. */
 __attribute__((constructor)) static void note_main_thread(void)
@@ -89,7 +90,7 @@ static int begin_pdu(int socket)
 /* Behind a PDU. */
 static int end_pdu(int socket)
 {
-	if (!busy)
+	if (!later_is_busy())
 		return cork(socket, 0);
 	if (!is_held(socket))
 		held[held_count++] = socket;
@@ -122,14 +123,15 @@ int answers_epoll_wait(int epoll, struct epoll_event *events, int most, int time
 
 	if (!pthread_equal(pthread_self(), main_thread))
 		return wait_for_events(epoll, events, most, timeout);
-	if (held_count) {
+	if (held_count || later_has_any()) {
 		count = wait_for_events(epoll, events, most, 0);
 		if (count != 0)
 			return count;
+		later_do();
 		push();
 	}
 	began_ns = now_ns();
 	count = wait_for_events(epoll, events, most, timeout);
-	busy = count > 0 && now_ns() - began_ns < AT_ONCE_NS;
+	later_set_busy(count > 0 && now_ns() - began_ns < AT_ONCE_NS);
 	return count;
 }

@@ -100,6 +100,14 @@ struct engine *device_engine(const struct device *device)
 	return device->engine;
 }
 
+int device_open_stages(const struct device *device, uint32_t count, struct nand_stages **stages,
+		       int *event_fd, struct error_text *error)
+{
+	int result = nand_stages_open(device->nand, count, stages, event_fd, error);
+
+	return result == -EOPNOTSUPP ? 0 : result;
+}
+
 const uint8_t *device_uuid(const struct device *device)
 {
 	return nand_uuid(device->nand);

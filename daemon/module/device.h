@@ -32,6 +32,13 @@ int device_close(struct device *device);
 /* The device's engine, as long as the device is open. */
 struct engine *device_engine(const struct device *device);
 
+/*
+ * Opens `count` stages for pages of the device (nand.h). *stages NULL: it has no use for any. As
+ * nand_stages_open.
+ */
+int device_open_stages(const struct device *device, uint32_t count, struct nand_stages **stages,
+		       int *event_fd, struct error_text *error);
+
 /* 16 bytes, chosen when the image was made. */
 const uint8_t *device_uuid(const struct device *device);
 

@@ -17,76 +17,16 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "daemon/module/io_private.h"
+#include "daemon/module/later.h"
 #include "daemon/module/nexus.h"
 #include "daemon/module/requests.h"
-
-#include "list.h"
-#include "scsi.h"
-#include "tgtd.h"
-
-/* Need the others before them. */
-#include "target.h"
-
-/* One thread, and what it does. */
-struct io_thread {
-	struct io_threads *io;
-	pthread_t thread;
-	struct scsi_cmd *running; /* under lock; NULL: waits for one */
-	bool aborts;              /* under lock: `running` has aborted others */
-	uint64_t awaited;         /* under lock: the threads (bits) that it waits for at its end */
-	struct mgmt_req
-		*request; /* under lock: an initiator's request to abort `running`, as last seen */
-};
-
-/* Where a command is executed: `kind` of its task. */
-enum { ON_IO_THREAD, ON_MAIN_THREAD };
-
-struct io_threads {
-	struct io_work work;
-	int event_fd;    /* readable: `done` or `due` is not empty */
-	int timer_fd;    /* readable: it is time to look for aborted commands */
-	bool timer_runs; /* main thread only */
-
-	pthread_mutex_t lock;
-	pthread_cond_t wanted;  /* of threads without work */
-	unsigned int unoccupied; /* under lock: threads that wait for `wanted` */
-	bool waking;            /* under lock: one of them has been woken, and has not looked yet */
-	pthread_cond_t changed; /* a command has ended, or is due */
-	struct order order;     /* under lock: of all commands that have not ended */
-	struct list_head due;   /* under lock: commands of the main thread whose turn has come */
-	struct list_head done;  /* under lock: ended commands, of which tgtd is to be told */
-	void (*probe)(void *context); /* under lock: to be called; NULL: nothing */
-	struct scsi_cmd *attempted; /* under lock: by the main thread; NULL: none */
-	bool attempt_aborted;       /* under lock: somebody has aborted that */
-	bool probing;                 /* under lock: a thread is calling it */
-	bool stopping;                /* under lock */
-
-	unsigned int count; /* threads that run */
-	struct io_thread threads[];
-};
 
 /*
  * How long an aborted command that has not begun may stay. tgtd only notes the request in the
  * command.
  */
 #define ABORT_LOOK_MS 100
-
-/*
- * A command's place in the order lies in the link of tgtd's own queue of held back commands. tgtd
- * never holds back a command of ours, because all of them are SIMPLE to it.
- */
-static_assert(sizeof(struct order_task) <= sizeof(struct list_head), "they fit there");
-static_assert(_Alignof(struct order_task) <= _Alignof(struct list_head), "they fit there");
-
-static struct order_task *task_of(struct scsi_cmd *cmd)
-{
-	return (struct order_task *)(void *)&cmd->qlist;
-}
-
-static struct scsi_cmd *command_of(struct order_task *task)
-{
-	return list_entry((struct list_head *)(void *)task, struct scsi_cmd, qlist);
-}
 
 static void announce(struct io_threads *io)
 {
@@ -97,34 +37,16 @@ static void announce(struct io_threads *io)
 		return;
 }
 
-/*
- * Did an initiator abort the command, by a task management function of iSCSI? Then it is not begun.
- * tgtd sets the mark on its main thread, and answers the function when the command comes back,
- * whatever its status.
- */
-static bool is_aborted(struct scsi_cmd *cmd)
-{
-	return __atomic_load_n(&cmd->mreq, __ATOMIC_ACQUIRE) != NULL;
-}
-
 bool io_threads_is_aborted(struct scsi_cmd *cmd)
 {
-	return is_aborted(cmd);
-}
-
-static void end_aborted(struct scsi_cmd *cmd)
-{
-	scsi_set_in_resid_by_actual(cmd, 0);
-	scsi_set_out_resid_by_actual(cmd, 0);
-	cmd->sense_len = 0;
-	scsi_set_result(cmd, SAM_STAT_TASK_ABORTED);
+	return io_is_aborted(cmd);
 }
 
 /*
  * Under lock: to `due` or `done`. The main thread takes everything in both at once, so one event
  * announces a batch.
  */
-static void give_to_main(struct io_threads *io, struct scsi_cmd *cmd, struct list_head *list)
+void io_give_to_main(struct io_threads *io, struct scsi_cmd *cmd, struct list_head *list)
 {
 	bool first = list_empty(&io->due) && list_empty(&io->done);
 
@@ -138,7 +60,7 @@ static void give_to_main(struct io_threads *io, struct scsi_cmd *cmd, struct lis
  * Under lock: there may be work for one more thread. It wakes the next one if there is work for
  * that, too; so whoever has much work for them wakes one.
  */
-static void wake_one(struct io_threads *io)
+void io_wake_one(struct io_threads *io)
 {
 	if (!order_has_next(&io->order) || !io->unoccupied || io->waking)
 		return;
@@ -164,12 +86,12 @@ static void release_waiting(struct io_thread *thread)
 static void run(struct io_thread *thread, struct order_task *task)
 {
 	struct io_threads *io = thread->io;
-	struct scsi_cmd *cmd = command_of(task);
+	struct scsi_cmd *cmd = io_command_of(task);
 
 	thread->running = cmd;
 	pthread_mutex_unlock(&io->lock);
-	if (is_aborted(cmd))
-		end_aborted(cmd);
+	if (io_is_aborted(cmd))
+		io_end_aborted(cmd);
 	else
 		io->work.execute(io->work.context, cmd);
 	pthread_mutex_lock(&io->lock);
@@ -183,8 +105,8 @@ static void run(struct io_thread *thread, struct order_task *task)
 	thread->aborts = false;
 	release_waiting(thread);
 	order_end(&io->order, task);
-	wake_one(io);
-	give_to_main(io, cmd, &io->done);
+	io_wake_one(io);
+	io_give_to_main(io, cmd, &io->done);
 }
 
 /* Under lock, which it gives away meanwhile. */
@@ -219,9 +141,9 @@ static void *serve(void *argument)
 		}
 		if (!task)
 			break;
-		wake_one(io);
+		io_wake_one(io);
 		if (task->kind == ON_MAIN_THREAD)
-			give_to_main(io, command_of(task), &io->due);
+			io_give_to_main(io, io_command_of(task), &io->due);
 		else
 			run(thread, task);
 	}
@@ -231,59 +153,32 @@ static void *serve(void *argument)
 
 /* ---- choosing tasks ---- */
 
-static bool is_chosen(const struct task_choice *choice, const struct scsi_cmd *cmd)
+bool io_search_finds(struct search *search, const struct scsi_cmd *cmd)
 {
+	const struct task_choice *choice = search->choice;
+
 	if (!choice->every_nexus && nexus_of(cmd) != choice->nexus)
 		return false;
 	/* tgtd keeps iSCSI's tag of 32 bits as on the wire. */
-	return !choice->one || be32toh((uint32_t)cmd->tag) == choice->tag;
-}
-
-/* What io_threads_choose looks for, and what it has found so far. */
-struct search {
-	struct io_threads *io;
-	const struct task_choice *choice;
-	bool abort;
-	task_found *found;
-	void *found_context;
-	uint32_t count;
-};
-
-static void note_found(struct search *search, const struct scsi_cmd *cmd)
-{
+	if (choice->one && be32toh((uint32_t)cmd->tag) != choice->tag)
+		return false;
 	search->count++;
 	if (search->found)
 		search->found(search->found_context, nexus_of(cmd));
+	return true;
 }
 
 /* Under lock, an order_visitor: chooses among those that have not begun. */
 static bool choose_waiting(void *context, struct order_task *task)
 {
 	struct search *search = context;
-	struct scsi_cmd *cmd = command_of(task);
+	struct scsi_cmd *cmd = io_command_of(task);
 
-	if (!is_chosen(search->choice, cmd))
+	if (!io_search_finds(search, cmd) || !search->abort)
 		return false;
-	note_found(search, cmd);
-	if (!search->abort)
-		return false;
-	end_aborted(cmd);
-	give_to_main(search->io, cmd, &search->io->done);
+	io_end_aborted(cmd);
+	io_give_to_main(search->io, cmd, &search->io->done);
 	return true;
-}
-
-/*
- * Under lock: chooses what the main thread tries to execute. Its answer comes before that of whoever
- * aborts it, because the main thread gives both. If the attempt fails, it does not begin again.
- */
-static void choose_attempted(struct search *search)
-{
-	struct io_threads *io = search->io;
-
-	if (!io->attempted || !is_chosen(search->choice, io->attempted))
-		return;
-	note_found(search, io->attempted);
-	io->attempt_aborted |= search->abort;
 }
 
 /*
@@ -297,10 +192,8 @@ static void choose_running(struct io_thread *self, struct search *search)
 	for (unsigned int i = 0; i < io->count; i++) {
 		struct io_thread *thread = &io->threads[i];
 
-		if (thread == self || !thread->running ||
-		    !is_chosen(search->choice, thread->running))
+		if (thread == self || !thread->running || !io_search_finds(search, thread->running))
 			continue;
-		note_found(search, thread->running);
 		if (search->abort && !thread->aborts)
 			self->awaited |= bit_of(thread);
 	}
@@ -322,9 +215,9 @@ uint32_t io_threads_choose(struct io_threads *io, const struct task_choice *choi
 		release_waiting(self);
 	}
 	order_visit(&io->order, choose_waiting, &search);
-	wake_one(io);
+	io_wake_one(io);
 	choose_running(self, &search);
-	choose_attempted(&search);
+	attempts_choose(&search);
 	pthread_mutex_unlock(&io->lock);
 	return search.count;
 }
@@ -334,13 +227,13 @@ uint32_t io_threads_choose(struct io_threads *io, const struct task_choice *choi
 /* Performs a command that tgtd answers itself, and whose turn has come. */
 static void perform(struct io_threads *io, struct scsi_cmd *cmd)
 {
-	if (is_aborted(cmd))
-		end_aborted(cmd);
+	if (io_is_aborted(cmd))
+		io_end_aborted(cmd);
 	else
 		scsi_set_result(cmd, io->work.perform(io->work.context, cmd));
 	pthread_mutex_lock(&io->lock);
-	order_end(&io->order, task_of(cmd));
-	wake_one(io);
+	order_end(&io->order, io_task_of(cmd));
+	io_wake_one(io);
 	pthread_mutex_unlock(&io->lock);
 }
 
@@ -353,6 +246,12 @@ static void say_that_it_was_aborted(struct scsi_cmd *cmd)
 	if (cmd->mreq && cmd->mreq->function == ABORT_TASK &&
 	    scsi_get_result(cmd) == SAM_STAT_TASK_ABORTED)
 		cmd->mreq->function = ABORT_TASK_SET;
+}
+
+void io_completed(struct scsi_cmd *cmd)
+{
+	say_that_it_was_aborted(cmd);
+	target_cmd_io_done(cmd, scsi_get_result(cmd));
 }
 
 static void complete(struct io_threads *io)
@@ -376,8 +275,7 @@ static void complete(struct io_threads *io)
 		struct scsi_cmd *cmd = list_first_entry(&done, struct scsi_cmd, bs_list);
 
 		list_del(&cmd->bs_list);
-		say_that_it_was_aborted(cmd);
-		target_cmd_io_done(cmd, scsi_get_result(cmd));
+		io_completed(cmd);
 	}
 }
 
@@ -391,8 +289,9 @@ static void on_event(int fd, int events, void *data)
 	complete(data);
 }
 
-static void set_timer(struct io_threads *io)
+void io_set_timer(struct io_threads *io)
 {
+
 	const struct itimerspec once = { .it_value.tv_nsec = ABORT_LOOK_MS * 1000000L };
 
 	/* If this failed, aborted commands would end in their turn. */
@@ -403,12 +302,12 @@ static void set_timer(struct io_threads *io)
 static bool take_out_aborted(void *context, struct order_task *task)
 {
 	struct io_threads *io = context;
-	struct scsi_cmd *cmd = command_of(task);
+	struct scsi_cmd *cmd = io_command_of(task);
 
-	if (!is_aborted(cmd))
+	if (!io_is_aborted(cmd))
 		return false;
-	end_aborted(cmd);
-	give_to_main(io, cmd, &io->done);
+	io_end_aborted(cmd);
+	io_give_to_main(io, cmd, &io->done);
 	return true;
 }
 
@@ -427,12 +326,12 @@ static void on_timer(int fd, int events, void *data)
 		expirations = 0;
 	pthread_mutex_lock(&io->lock);
 	order_visit(&io->order, take_out_aborted, io);
-	wake_one(io);
+	io_wake_one(io);
 	idle = order_is_empty(&io->order);
 	pthread_mutex_unlock(&io->lock);
 	io->timer_runs = false;
 	if (!idle)
-		set_timer(io);
+		io_set_timer(io);
 	requests_look();
 	complete(io);
 }
@@ -442,6 +341,12 @@ static void drain(struct io_threads *io)
 {
 	pthread_mutex_lock(&io->lock);
 	while (!order_is_empty(&io->order)) {
+		if (io->parked_count) {
+			pthread_mutex_unlock(&io->lock);
+			attempts_go_on(io, true);
+			pthread_mutex_lock(&io->lock);
+			continue;
+		}
 		if (list_empty(&io->due)) {
 			pthread_cond_wait(&io->changed, &io->lock);
 			continue;
@@ -498,13 +403,18 @@ static int create_threads(struct io_threads *io, unsigned int count)
 	return -result;
 }
 
-/* Watches both descriptors or none. */
+/* Watches all descriptors or none. */
 static int watch(struct io_threads *io)
 {
 	if (tgt_event_add(io->event_fd, EPOLLIN, on_event, io))
 		return -ENOMEM;
 	if (tgt_event_add(io->timer_fd, EPOLLIN, on_timer, io)) {
 		tgt_event_del(io->event_fd);
+		return -ENOMEM;
+	}
+	if (attempts_watch(io)) {
+		tgt_event_del(io->event_fd);
+		tgt_event_del(io->timer_fd);
 		return -ENOMEM;
 	}
 	return 0;
@@ -550,67 +460,10 @@ int io_threads_start(unsigned int count, const struct io_work *work, struct io_t
 	return 0;
 }
 
-/*
- * Under lock, which it gives away meanwhile: the command has begun, and the main thread tries to
- * execute it. False: it could not.
- */
-static bool attempt(struct io_threads *io, struct scsi_cmd *cmd)
-{
-	bool ended;
-
-	io->attempted = cmd;
-	io->attempt_aborted = false;
-	pthread_mutex_unlock(&io->lock);
-	ended = io->work.attempt(io->work.context, cmd);
-	pthread_mutex_lock(&io->lock);
-	io->attempted = NULL;
-	if (!ended && io->attempt_aborted) {
-		end_aborted(cmd);
-		ended = true;
-	}
-	return ended;
-}
-
-/* Under lock: a command arrives. True: it has ended. */
-static bool arrive(struct io_threads *io, struct scsi_cmd *cmd, enum order_attribute attribute)
-{
-	struct order_task *task = task_of(cmd);
-
-	if (!io->work.attempt ||
-	    !order_begin_at_once(&io->order, task, attribute, ON_IO_THREAD)) {
-		set_cmd_async(cmd);
-		order_arrive(&io->order, task, attribute, ON_IO_THREAD);
-		return false;
-	}
-	if (attempt(io, cmd)) {
-		order_end(&io->order, task);
-		return true;
-	}
-	set_cmd_async(cmd);
-	order_put_back(&io->order, task);
-	return false;
-}
-
-int io_threads_submit(struct io_threads *threads, struct scsi_cmd *cmd,
-		      enum order_attribute attribute)
-{
-	bool ended;
-
-	pthread_mutex_lock(&threads->lock);
-	ended = arrive(threads, cmd, attribute);
-	wake_one(threads);
-	pthread_mutex_unlock(&threads->lock);
-	if (ended)
-		return scsi_get_result(cmd);
-	if (!threads->timer_runs)
-		set_timer(threads);
-	return SAM_STAT_GOOD;
-}
-
 int io_threads_perform(struct io_threads *threads, struct scsi_cmd *cmd,
 		       enum order_attribute attribute)
 {
-	struct order_task *task = task_of(cmd);
+	struct order_task *task = io_task_of(cmd);
 	bool begun;
 	int status;
 
@@ -623,13 +476,13 @@ int io_threads_perform(struct io_threads *threads, struct scsi_cmd *cmd,
 	pthread_mutex_unlock(&threads->lock);
 	if (!begun) {
 		if (!threads->timer_runs)
-			set_timer(threads);
+			io_set_timer(threads);
 		return SAM_STAT_GOOD;
 	}
 	status = threads->work.perform(threads->work.context, cmd);
 	pthread_mutex_lock(&threads->lock);
 	order_end(&threads->order, task);
-	wake_one(threads);
+	io_wake_one(threads);
 	pthread_mutex_unlock(&threads->lock);
 	return status;
 }
@@ -663,5 +516,8 @@ void io_threads_stop(struct io_threads *threads)
 	complete(threads);
 	tgt_event_del(threads->event_fd);
 	tgt_event_del(threads->timer_fd);
+	later_forget(threads);
+	if (threads->work.stages)
+		tgt_event_del(threads->work.stages_fd);
 	release(threads);
 }

@@ -19,6 +19,11 @@
 
 struct scsi_cmd;
 struct io_threads;
+struct nand_stage;
+struct nand_stages;
+
+/* Commands that may wait for pages of flash on no thread. */
+#define ATTEMPTS_PARKED_MAX 64
 
 /* As many as one word has bits. */
 #define IO_THREADS_MAX 64
@@ -31,9 +36,10 @@ typedef void io_execute(void *context, struct scsi_cmd *cmd);
 
 /*
  * Tries to execute one command on tgtd's main thread, as io_execute, without waiting for anything.
- * False: nothing has happened, and the command is still to be executed.
+ * False: nothing has happened, and the command is still to be executed. `stage`: for pages of flash
+ * that it lacks (nand.h); NULL: none.
  */
-typedef bool io_attempt(void *context, struct scsi_cmd *cmd);
+typedef bool io_attempt(void *context, struct scsi_cmd *cmd, struct nand_stage *stage);
 
 /*
  * Executes one command on tgtd's main thread, without waiting for anything. As io_execute, but
@@ -47,6 +53,9 @@ struct io_work {
 	io_attempt *attempt; /* NULL: none is tried */
 	io_perform *perform; /* of those for the main thread */
 	void *context;       /* of all of them */
+	/* ATTEMPTS_PARKED_MAX of them, and their event; NULL: none. */
+	struct nand_stages *stages;
+	int stages_fd;
 };
 
 /* Starts `count` threads (1..IO_THREADS_MAX). -ENOMEM, -EAGAIN, -EMFILE with a sentence. */

@@ -85,12 +85,12 @@ static void execute(struct unit *unit, struct scsi_cmd *cmd)
 	give_results(&command, cmd);
 }
 
-static bool attempt(struct unit *unit, struct scsi_cmd *cmd)
+static bool attempt(struct unit *unit, struct scsi_cmd *cmd, struct nand_stage *stage)
 {
 	struct osd_command command;
 
 	take_command(cmd, &command);
-	if (!osd_execute_at_once(unit->state, &command))
+	if (!osd_execute_at_once(unit->state, &command, stage))
 		return false;
 	give_results(&command, cmd);
 	return true;

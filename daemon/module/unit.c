@@ -14,11 +14,11 @@ static void execute(void *context, struct scsi_cmd *cmd)
 	unit->kind->execute(unit, cmd);
 }
 
-static bool attempt(void *context, struct scsi_cmd *cmd)
+static bool attempt(void *context, struct scsi_cmd *cmd, struct nand_stage *stage)
 {
 	struct unit *unit = context;
 
-	return unit->kind->attempt(unit, cmd);
+	return unit->kind->attempt(unit, cmd, stage);
 }
 
 static int perform_on_main(void *context, struct scsi_cmd *cmd)
@@ -46,20 +46,36 @@ int unit_attach(struct scsi_lu *lu, const struct unit_kind *kind, const char *bs
 	return 0;
 }
 
-/* If opening fails, the kind has nothing open. */
-static int open_kind(struct unit *unit, uint64_t *bytes, struct error_text *error)
+/* If opening fails, nothing is open. */
+static int start_threads(struct unit *unit, struct error_text *error)
 {
-	const struct io_work work = {
+	struct io_work work = {
 		.execute = execute,
 		.attempt = unit->kind->attempt ? attempt : NULL,
 		.perform = perform_on_main,
 		.context = unit,
 	};
+	int result = 0;
+
+	if (work.attempt)
+		result = device_open_stages(unit->device, ATTEMPTS_PARKED_MAX, &unit->stages,
+					    &work.stages_fd, error);
+	if (result)
+		return result;
+	work.stages = unit->stages;
+	result = io_threads_start(unit->options.threads, &work, &unit->threads, error);
+	if (result)
+		nand_stages_close(unit->stages);
+	return result;
+}
+
+static int open_kind(struct unit *unit, uint64_t *bytes, struct error_text *error)
+{
 	int result = unit->kind->open(unit, bytes, error);
 
 	if (result)
 		return result;
-	result = io_threads_start(unit->options.threads, &work, &unit->threads, error);
+	result = start_threads(unit, error);
 	if (result)
 		unit->kind->close(unit);
 	return result;
@@ -89,6 +105,7 @@ int unit_close(struct unit *unit)
 	control_end(unit);
 	io_threads_stop(unit->threads);
 	unit->threads = NULL;
+	nand_stages_close(unit->stages);
 	unit->kind->close(unit);
 	unit->device = NULL;
 	return device_close(device);

@@ -67,7 +67,7 @@ struct unit_kind {
 	 * On tgtd's main thread, as `execute` if nothing has to wait. False: nothing has happened.
 	 * NULL: everything goes to the threads.
 	 */
-	bool (*attempt)(struct unit *unit, struct scsi_cmd *cmd);
+	bool (*attempt)(struct unit *unit, struct scsi_cmd *cmd, struct nand_stage *stage);
 	/*
 	 * On tgtd's main thread, without waiting for anything: as `execute`, but returns the
 	 * status. Gives what the kind does not answer itself to unit_perform_stock.
@@ -81,6 +81,7 @@ struct unit {
 	struct lun_options options;
 	struct device *device;      /* NULL: no image is open */
 	struct io_threads *threads; /* NULL: as above */
+	struct nand_stages *stages; /* of the threads; NULL: the device needs none */
 	void *state;                /* the kind's */
 	struct control control;
 	/* tgtd's own functions that ours replace: of the unit, and by operation code. */

@@ -162,7 +162,8 @@ int directory_read_page(void *context, uint32_t row, uint32_t group, const uint8
 				   .data = data,
 				   .spare = spare_bytes };
 	int result = may_wait() ? nand_read(store->nand, NAND_CAUSE_INDEX, &io, 1)
-				: nand_read_at_hand(store->nand, NAND_CAUSE_INDEX, &io, 1);
+				: nand_read_at_hand(store->nand, waiting_stage, NAND_CAUSE_INDEX,
+						    &io, 1);
 
 	if (result == -EINPROGRESS)
 		return would_wait();

@@ -214,7 +214,7 @@ static int read_pages(struct muninn_store *store, const struct nand_page_io *ios
 		return nand_read(store->nand, NAND_CAUSE_USER, ios, count);
 	if (has_missed()) /* whatever is read now is of no use any more */
 		return -EINPROGRESS;
-	result = nand_read_at_hand(store->nand, NAND_CAUSE_USER, ios, count);
+	result = nand_read_at_hand(store->nand, waiting_stage, NAND_CAUSE_USER, ios, count);
 	return result == -EINPROGRESS ? would_wait() : result;
 }
 

@@ -485,9 +485,9 @@ void engine_abort(struct engine_txn *txn)
 
 /* ---- attempts ---- */
 
-void engine_attempt_begin(void)
+void engine_attempt_begin(struct nand_stage *stage)
 {
-	waiting_forbid();
+	waiting_forbid(stage);
 }
 
 void engine_attempt_end(void)

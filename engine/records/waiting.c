@@ -5,10 +5,12 @@
 #include <assert.h>
 
 _Thread_local enum waiting waiting_now;
+_Thread_local struct nand_stage *waiting_stage;
 
-void waiting_forbid(void)
+void waiting_forbid(struct nand_stage *stage)
 {
 	assert(waiting_now == WAITING_ALLOWED);
+	waiting_stage = stage;
 	waiting_now = WAITING_FORBIDDEN;
 }
 

@@ -72,7 +72,7 @@ void local_target_execute(struct local_target *target, uint64_t nexus,
 		.nexus = nexus,
 	};
 
-	if (!osd_execute_at_once(target->device, &osd))
+	if (!osd_execute_at_once(target->device, &osd, NULL))
 		osd_execute(target->device, &osd);
 	command->status = osd.status;
 	command->in_length = osd.data_in_length;

@@ -41,7 +41,7 @@ static int set_up(void **state)
 
 	(void)state;
 	main_thread = pthread_self();
-	busy = false;
+	later_set_busy(false);
 	held_count = pdus = 0;
 	epoll = epoll_create1(0);
 	assert_int_equal(pipe(pipes), 0);
@@ -93,7 +93,7 @@ static void make_busy(void)
 
 	assert_int_equal(write(ready, ".", 1), 1);
 	/* The host may take the processor away in the middle of it. */
-	while (!busy)
+	while (!later_is_busy())
 		assert_int_equal(epoll_wait(epoll, &event, 1, -1), 1);
 }
 
@@ -135,6 +135,34 @@ static void test_answers_leave_together_before_tgtd_waits(void **state)
 	/* Nothing stays corked. */
 	send_pdu(1);
 	assert_int_equal(came(1), 4);
+}
+
+static int done[2];
+
+static void count_done(void *context)
+{
+	++*(int *)context;
+}
+
+static void test_what_is_put_off_is_done_once_before_tgtd_waits(void **state)
+{
+	struct epoll_event event;
+
+	(void)state;
+	done[0] = done[1] = 0;
+	assert_false(later_put_off(count_done, &done[0]));
+	make_busy();
+	assert_true(later_put_off(count_done, &done[0]));
+	assert_true(later_put_off(count_done, &done[1]));
+	assert_true(later_put_off(count_done, &done[0]));
+	assert_int_equal(epoll_wait(epoll, &event, 1, -1), 1);
+	assert_int_equal(done[0], 0);
+	later_forget(&done[1]);
+	make_idle();
+	assert_int_equal(epoll_wait(epoll, &event, 1, 0), 0);
+	assert_int_equal(done[0], 1);
+	assert_int_equal(done[1], 0);
+	assert_false(later_put_off(count_done, &done[0]));
 }
 
 static void test_so_many_answers_leave_however_busy_tgtd_is(void **state)
@@ -218,6 +246,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		prepared(test_an_answer_leaves_at_once_when_nothing_else_is_to_be_done),
 		prepared(test_answers_leave_together_before_tgtd_waits),
+		prepared(test_what_is_put_off_is_done_once_before_tgtd_waits),
 		prepared(test_so_many_answers_leave_however_busy_tgtd_is),
 		prepared(test_a_socket_that_ends_meanwhile_loses_nothing_and_harms_nobody),
 		prepared(test_other_options_and_errors_are_as_ever),

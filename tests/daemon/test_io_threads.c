@@ -427,8 +427,9 @@ static void test_a_stop_performs_what_waits_for_its_turn(void **state)
 /* ---- attempts on the main thread ---- */
 
 /* Commands with `offset` 1 end at once, others have to wait for something. */
-static bool attempt(void *context, struct scsi_cmd *cmd)
+static bool attempt(void *context, struct scsi_cmd *cmd, struct nand_stage *stage)
 {
+	assert_null(stage);
 	assert_ptr_equal(context, &executed);
 	assert_true(pthread_equal(pthread_self(), main_thread));
 	if (cmd->offset != 1)
@@ -439,10 +440,9 @@ static bool attempt(void *context, struct scsi_cmd *cmd)
 
 static void start_with_attempts(unsigned int count, io_execute *on_threads, io_attempt *attempts)
 {
-	const struct io_work work = { .execute = on_threads,
-				      .attempt = attempts,
-				      .perform = perform,
-				      .context = &executed };
+	const struct io_work work = {
+		.execute = on_threads, .attempt = attempts, .perform = perform, .context = &executed
+	};
 	struct error_text error;
 
 	assert_int_equal(io_threads_start(count, &work, &threads, &error), 0);
@@ -605,14 +605,14 @@ static void manage_attempt(void *context, struct scsi_cmd *cmd)
 	execute_or_manage(context, cmd);
 }
 
-static bool attempt_beside_manager(void *context, struct scsi_cmd *cmd)
+static bool attempt_beside_manager(void *context, struct scsi_cmd *cmd, struct nand_stage *stage)
 {
 	if (cmd == &commands[0])
 		return false;
 	atomic_store(&is_trying, true);
 	while (!atomic_load(&has_managed))
 		sched_yield();
-	return cmd->state == 1 ? false : attempt(context, cmd);
+	return cmd->state == 1 ? false : attempt(context, cmd, stage);
 }
 
 static void try_beside_manager(bool has_to_wait)

@@ -29,6 +29,7 @@ SANITIZED = True
 P = O = 0x10000
 COMMANDS = 48
 DATA = bytes(range(256)) * 128  # goes with the command, so that all of them are in the module at once
+FUA = 0x08  # in the options of a command
 # Of PERFORM TASK MANAGEMENT FUNCTION: functions, service responses.
 OSD_ABORT_TASK, OSD_ABORT_TASK_SET, OSD_CLEAR_TASK_SET, OSD_LOGICAL_UNIT_RESET = 0x01, 0x02, 0x04, 0x08
 OSD_QUERY_TASK, OSD_QUERY_TASK_SET = 0x80, 0x81
@@ -333,6 +334,10 @@ class HeldTasks(E2ETest):
     def write(self, session, attribute, text):
         return self.submit(session, attribute, Command(osd.WRITE, P, O, data=text))
 
+    def write_on_thread(self, session, text, attribute=SIMPLE):
+        """Waits for a thread, as it has to wait for the host's storage (FUA): it is not tried at once."""
+        return self.submit(session, attribute, Command(osd.WRITE, P, O, data=text, options=FUA))
+
     def read(self, session, attribute):
         """Does not need the flash: on a thread of its own it ends at once."""
         return self.submit(session, attribute, Command(osd.READ, P, O, length=7))
@@ -345,9 +350,9 @@ class HeldTasks(E2ETest):
 
     def test_head_of_queue_overtakes_what_has_not_begun(self):
         session, device, reading = self.held(threads=1)
-        first = self.write(session, SIMPLE, b"first..")
-        second = self.write(session, SIMPLE, b"second.")
-        head = self.write(session, HEAD_OF_QUEUE, b"head...")
+        first = self.write_on_thread(session, b"first..")
+        second = self.write_on_thread(session, b"second.")
+        head = self.write_on_thread(session, b"head...", HEAD_OF_QUEUE)
         self.assert_ended(session, head, first, second)
         self.assert_ended(session, reading, first)
         self.assertEqual(bytes(reading.room), LARGE_DATA)
@@ -408,8 +413,8 @@ class HeldTasks(E2ETest):
 
     def test_an_aborted_command_that_has_not_begun_is_not_executed(self):
         session, device, reading = self.held(threads=1)
-        kept = self.write(session, SIMPLE, b"kept...")
-        aborted = self.write(session, SIMPLE, b"aborted")
+        kept = self.write_on_thread(session, b"kept...")
+        aborted = self.write_on_thread(session, b"aborted")
         self.assertEqual(session.manage(ABORT_TASK, session.tag_of(aborted)), FUNCTION_COMPLETE)
         self.assertEqual(session.ended, [aborted])
         session.wait(reading, kept)
@@ -520,7 +525,7 @@ class HeldTasks(E2ETest):
 
     def test_an_aborted_task_set_that_has_not_begun_is_not_executed(self):
         session, device, reading = self.held(threads=1)
-        tasks = [self.write(session, SIMPLE, b"aborted") for _ in range(3)]
+        tasks = [self.write_on_thread(session, b"aborted") for _ in range(3)]
         self.assertEqual(session.manage(ABORT_TASK_SET), FUNCTION_COMPLETE)
         self.assertEqual(device.read(P, O, 0, 7), b"nothing")
         self.assertEqual([task.status for task in tasks], [TASK_ABORTED] * 3)

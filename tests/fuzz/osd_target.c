@@ -170,7 +170,7 @@ static void execute(struct run *run, uint8_t garbage)
 		.nexus = nexus_of(run),
 	};
 	memset(run->command.sense, garbage, sizeof(run->command.sense));
-	if (!osd_execute_at_once(run->unit.device, &run->command))
+	if (!osd_execute_at_once(run->unit.device, &run->command, NULL))
 		osd_execute(run->unit.device, &run->command);
 	commands_executed++;
 	show(run);

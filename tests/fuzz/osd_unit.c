@@ -161,7 +161,7 @@ static void execute(struct osd_fuzz_unit *unit, const struct osd_cdb *cdb, const
 				       .nexus = 1 };
 
 	fuzz_check(osd_cdb_encode(cdb, bytes, &command.cdb_length) == 0);
-	if (!osd_execute_at_once(unit->device, &command))
+	if (!osd_execute_at_once(unit->device, &command, NULL))
 		osd_execute(unit->device, &command);
 	fuzz_check(command.status == SCSI_STATUS_GOOD);
 }

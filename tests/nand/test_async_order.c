@@ -71,13 +71,11 @@ static const struct nand_mover_operations held_operations = {
 };
 static struct nand_mover held_mover = { &held_operations };
 
-static int open_held(struct nand *nand, uint32_t depth, void *memory, uint64_t memory_bytes,
+static int open_held(struct nand *nand, const struct nand_mover_options *options,
 		     struct nand_mover **mover)
 {
 	(void)nand;
-	(void)depth;
-	(void)memory;
-	(void)memory_bytes;
+	(void)options;
 	*mover = &held_mover;
 	return 0;
 }

@@ -16,7 +16,7 @@ static int read_at_hand(struct nand *nand, uint64_t page)
 	struct nand_page_io io = { .page = page, .data = data };
 
 	memset(data, 0, sizeof(data));
-	return nand_read_at_hand(nand, NAND_CAUSE_USER, &io, 1);
+	return nand_read_at_hand(nand, NULL, NAND_CAUSE_USER, &io, 1);
 }
 
 static bool has_direct_reads(void)
@@ -78,8 +78,8 @@ static void test_flash_that_takes_its_time_is_not_at_hand(void **state)
 /* Does the host still have the page of the image in its cache? Without looking at it. */
 static bool is_cached(const struct nand *nand, uint64_t page)
 {
-	uint64_t offset = nand_page_offset(&nand->layout, &nand->geometry, page) -
-			  nand->layout.data_offset;
+	uint64_t offset =
+		nand_page_offset(&nand->layout, &nand->geometry, page) - nand->layout.data_offset;
 	uint8_t *at = nand->pages.at + offset / 4096 * 4096;
 	unsigned char there[3] = { 0 };
 

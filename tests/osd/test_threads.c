@@ -37,7 +37,7 @@ static bool run(struct worker *worker, struct osd_cdb *decoded, const uint8_t *o
 
 	if (osd_cdb_encode(decoded, cdb, &command.cdb_length) != 0)
 		return false;
-	if (!osd_execute_at_once(worker->device, &command))
+	if (!osd_execute_at_once(worker->device, &command, NULL))
 		osd_execute(worker->device, &command);
 	return command.status == SCSI_STATUS_GOOD;
 }

@@ -179,7 +179,7 @@ void unit_execute(struct unit *unit, const uint8_t *cdb, size_t cdb_length, cons
 	};
 	memset(unit->command.sense, 0xEE, sizeof(unit->command.sense));
 	/* As the service does. */
-	if (!osd_execute_at_once(unit->device, &unit->command))
+	if (!osd_execute_at_once(unit->device, &unit->command, NULL))
 		osd_execute(unit->device, &unit->command);
 	free(cdb_copy);
 	free(out_copy);
