@@ -356,6 +356,9 @@ static int read_object_id(struct osd_request *request, struct engine_address *ad
 	request->object = id.object;
 	*address = osd_address(cdb->partition, id.object);
 	/* Nobody creates anything in the past. An address has one version at most. */
+	/* Modifications are counted one by one. */
+	if (request->attempt && id.ago)
+		return osd_result(request, -EINPROGRESS, 0);
 	if (id.version || id.ago) {
 		if (creates ||
 		    (request->entry->action == OSD_EXECUTE && request->entry->mode != ENGINE_READ))

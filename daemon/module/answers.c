@@ -6,8 +6,8 @@
  * tgtd corks a socket (TCP_CORK) before each PDU and uncorks it behind. Uncorking pushes the last
  * segment out and wakes the initiator, and that takes more of a processor than everything else
  * about a short command. So while there is more to do, the socket stays corked, and what follows
- * shares the push. Before tgtd waits, or after PDUS_HELD_MAX PDUs, everything held is pushed. Full
- * segments leave at once in any case.
+ * shares the push. Before tgtd waits, after PDUS_HELD_MAX PDUs, and when tgtd has asked for events
+ * ROUNDS_HELD_MAX times, everything held is pushed. Full segments leave at once in any case.
  *
  * One command at a time gains nothing by that. So answers are held only after a call of epoll_wait
  * that had something to give at once.
@@ -31,6 +31,7 @@
 
 enum {
 	PDUS_HELD_MAX = 16,
+	ROUNDS_HELD_MAX = 16,
 	/* A call of epoll_wait that took longer has waited. */
 	AT_ONCE_NS = 4000,
 };
@@ -39,7 +40,8 @@ enum {
 static pthread_t main_thread;
 static int held[PDUS_HELD_MAX]; /* sockets that are to be pushed, each once */
 static unsigned int held_count;
-static unsigned int pdus; /* since the last push */
+static unsigned int pdus;   /* since the last push */
+static unsigned int rounds; /* since then: calls of epoll_wait that had events at once */
 
 /* When the module is loaded, which tgtd's main thread does. */
 __attribute__((constructor)) static void note_main_thread(void)
@@ -71,6 +73,7 @@ static void push(void)
 		(void)cork(held[i], 0);
 	held_count = 0;
 	pdus = 0;
+	rounds = 0;
 }
 
 static bool is_held(int socket)
@@ -125,10 +128,12 @@ int answers_epoll_wait(int epoll, struct epoll_event *events, int most, int time
 		return wait_for_events(epoll, events, most, timeout);
 	if (held_count || later_has_any()) {
 		count = wait_for_events(epoll, events, most, 0);
-		if (count != 0)
+		if (count != 0 && ++rounds < ROUNDS_HELD_MAX)
 			return count;
 		later_do();
 		push();
+		if (count != 0)
+			return count;
 	}
 	began_ns = now_ns();
 	count = wait_for_events(epoll, events, most, timeout);

@@ -11,6 +11,7 @@
 #include "common/bytes.h"
 #include "common/log.h"
 #include "engine/objects/handles.h"
+#include "engine/records/waiting.h"
 
 /* ---- single pieces ---- */
 
@@ -172,6 +173,9 @@ static int put_again(struct target *target, struct extent extent)
 
 	if (extent.min_sequence > target->onode->head.void_sequence)
 		return 0;
+	/* So many pieces are no work for who must not wait. */
+	if (!may_wait())
+		return would_wait();
 	for (uint64_t piece = extent.first; piece < end; piece++) {
 		uint32_t length;
 		int result = data_get(target, (uint32_t)piece, page,

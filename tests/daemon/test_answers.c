@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/module/answers.c"
+#include "daemon/module/answers.c" /* NOLINT(bugprone-suspicious-include) */
 
 static int epoll, ready; /* `ready` is readable while there is something to do */
 static int tgtd[2], initiator[2];
@@ -42,7 +42,7 @@ static int set_up(void **state)
 	(void)state;
 	main_thread = pthread_self();
 	later_set_busy(false);
-	held_count = pdus = 0;
+	held_count = pdus = rounds = 0;
 	epoll = epoll_create1(0);
 	assert_int_equal(pipe(pipes), 0);
 	ready = pipes[1];
@@ -176,6 +176,20 @@ static void test_so_many_answers_leave_however_busy_tgtd_is(void **state)
 	assert_int_equal(came(0), 4 * PDUS_HELD_MAX);
 }
 
+static void test_an_answer_does_not_wait_for_long_for_others_that_send_none(void **state)
+{
+	struct epoll_event event;
+
+	(void)state;
+	make_busy();
+	send_pdu(0);
+	for (int round = 1; round < ROUNDS_HELD_MAX; round++)
+		assert_int_equal(epoll_wait(epoll, &event, 1, -1), 1);
+	assert_int_equal(came(0), 0);
+	assert_int_equal(epoll_wait(epoll, &event, 1, -1), 1);
+	assert_int_equal(came(0), 4);
+}
+
 static void test_a_socket_that_ends_meanwhile_loses_nothing_and_harms_nobody(void **state)
 {
 	struct epoll_event event;
@@ -248,6 +262,7 @@ int main(void)
 		prepared(test_answers_leave_together_before_tgtd_waits),
 		prepared(test_what_is_put_off_is_done_once_before_tgtd_waits),
 		prepared(test_so_many_answers_leave_however_busy_tgtd_is),
+		prepared(test_an_answer_does_not_wait_for_long_for_others_that_send_none),
 		prepared(test_a_socket_that_ends_meanwhile_loses_nothing_and_harms_nobody),
 		prepared(test_other_options_and_errors_are_as_ever),
 		prepared(test_other_threads_hold_nothing),
