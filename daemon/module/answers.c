@@ -30,7 +30,7 @@
 #include "daemon/module/later.h"
 
 enum {
-	PDUS_HELD_MAX = 16,
+	PDUS_HELD_MAX = 8,
 	ROUNDS_HELD_MAX = 16,
 	/* A call of epoll_wait that took longer has waited. */
 	AT_ONCE_NS = 4000,
