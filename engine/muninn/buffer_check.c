@@ -88,7 +88,7 @@ void buffer_promise(struct buffer *buffer, uint64_t sequence)
 
 	buffer->promised = sequence;
 	/* Few of them have changed since the last flush. */
-	while ((at = memchr(at, true, pages - (size_t)(at - buffer->unstamped))) != NULL)
+	while ((at = memchr(at, 1, pages - (size_t)(at - buffer->unstamped))) != NULL)
 		stamp_page(buffer, (uint32_t)(at++ - buffer->unstamped), sequence);
 }
 
