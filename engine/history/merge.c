@@ -233,8 +233,7 @@ bool merge_is_due(const struct engine *engine)
 	if (hidden_review_is_due(engine) || engine->indices_wanted)
 		return true;
 	if (engine->past->merger.is_on)
-		return __atomic_load_n(&engine->past->merger.share, __ATOMIC_RELAXED) !=
-		       MERGER_TURNS;
+		return __atomic_load_n(&engine->past->merger.share, __ATOMIC_RELAXED) != 0;
 	return operations->merge && !engine->options.merge_manual &&
 	       operations->shortage(engine->store, RECORD_ROOM_WRITE);
 }

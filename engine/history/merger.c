@@ -7,6 +7,8 @@
 #include "engine/history/merge.h"
 #include "engine/history/past.h"
 
+enum { PIECES_MAX = 8 };
+
 void merger_init(struct merger *merger)
 {
 	pthread_mutex_init(&merger->merging, NULL);
@@ -23,20 +25,23 @@ void merger_destroy(struct merger *merger)
 	pthread_mutex_destroy(&merger->merging);
 }
 
-/* By how much of the space between the mark where merging begins and the end of room is used. */
-static enum merger_share share_of(const struct engine *engine, uint32_t shortage)
+/*
+ * By how much of the space between the mark where merging begins and the end of room is used: none
+ * for the first quarter, then up to PIECES_MAX.
+ */
+static uint32_t share_of(const struct engine *engine, uint32_t shortage)
 {
-	uint32_t slack = engine->store->limits.segments_open;
+	uint32_t slack = engine->store->limits.segments_open, quarter = slack / 4;
 
-	if (shortage * 4 > slack * 3)
+	if (shortage > slack)
 		return MERGER_ALL;
-	return shortage * 4 > slack ? MERGER_ALTERNATE : MERGER_TURNS;
+	return shortage > quarter ? (shortage - quarter) * PIECES_MAX / (slack - quarter) + 1 : 0;
 }
 
 /* Under the mutex: tells those who store how long to wait. */
-static void set_share(struct merger *merger, enum merger_share share)
+static void set_share(struct merger *merger, uint32_t share)
 {
-	__atomic_store_n(&merger->share, merger->stop ? MERGER_TURNS : share, __ATOMIC_RELAXED);
+	__atomic_store_n(&merger->share, merger->stop ? 0 : share, __ATOMIC_RELAXED);
 	pthread_cond_broadcast(&merger->moved);
 }
 
@@ -46,7 +51,7 @@ void merger_look(struct engine *engine, bool stores)
 	uint32_t shortage = engine->store->operations->shortage(engine->store, RECORD_ROOM_WRITE);
 	bool due;
 
-	if (!shortage && __atomic_load_n(&merger->share, __ATOMIC_RELAXED) == MERGER_TURNS)
+	if (!shortage && !__atomic_load_n(&merger->share, __ATOMIC_RELAXED))
 		return;
 	due = merge_is_wanted(engine);
 	pthread_mutex_lock(&merger->mutex);
@@ -55,7 +60,7 @@ void merger_look(struct engine *engine, bool stores)
 		merger->stores |= stores;
 		pthread_cond_signal(&merger->due);
 	}
-	set_share(merger, due ? share_of(engine, shortage) : MERGER_TURNS);
+	set_share(merger, due ? share_of(engine, shortage) : 0);
 	pthread_mutex_unlock(&merger->mutex);
 }
 
@@ -66,14 +71,13 @@ void merger_await(struct engine *engine, enum engine_mode mode)
 
 	/* Others must not wait, and take little. */
 	if ((mode != ENGINE_WRITE && mode != ENGINE_FREE) ||
-	    __atomic_load_n(&merger->share, __ATOMIC_RELAXED) == MERGER_TURNS)
+	    !__atomic_load_n(&merger->share, __ATOMIC_RELAXED))
 		return;
 	pthread_mutex_lock(&merger->mutex);
 	pieces = merger->pieces;
 	/* If the thread finds nothing to merge the command goes on, and meets that itself. */
 	while ((merger->wanted || merger->busy) &&
-	       (merger->share == MERGER_ALL ||
-		(merger->share == MERGER_ALTERNATE && merger->pieces == pieces)))
+	       (merger->share == MERGER_ALL || merger->pieces - pieces < merger->share))
 		pthread_cond_wait(&merger->moved, &merger->mutex);
 	pthread_mutex_unlock(&merger->mutex);
 }
@@ -196,7 +200,7 @@ void merger_end(struct engine *engine)
 
 	pthread_mutex_lock(&merger->mutex);
 	merger->stop = true;
-	__atomic_store_n(&merger->share, MERGER_TURNS, __ATOMIC_RELAXED);
+	__atomic_store_n(&merger->share, 0, __ATOMIC_RELAXED);
 	pthread_cond_broadcast(&merger->due);
 	pthread_cond_broadcast(&merger->moved);
 	pthread_mutex_unlock(&merger->mutex);

@@ -2,8 +2,8 @@
 /*
  * The thread that merges beside others, in pieces: it has the turn for what is short, and reads
  * flash and waits for the host without it. The less room there is, the more of the time is its own:
- * first it takes its turn like everybody, then each command that stores waits for a piece, and at
- * last for room.
+ * first it takes its turn like everybody, then each command that stores waits for more and more
+ * pieces, and at last for room.
  */
 #ifndef MUNINN_ENGINE_HISTORY_MERGER_H
 #define MUNINN_ENGINE_HISTORY_MERGER_H
@@ -14,12 +14,8 @@
 
 #include "engine/engine.h"
 
-/* How much of the time is the thread's. */
-enum merger_share {
-	MERGER_TURNS,     /* as much as anybody's */
-	MERGER_ALTERNATE, /* commands that store wait for a piece each */
-	MERGER_ALL,       /* they wait until there is room, or there is none to be had */
-};
+/* In place of a number of pieces: until there is room, or the thread finds none to be had. */
+#define MERGER_ALL UINT32_MAX
 
 struct merger {
 	pthread_t thread;
@@ -29,9 +25,9 @@ struct merger {
 	pthread_cond_t due;      /* for the thread */
 	pthread_cond_t moved;    /* for those who wait */
 	bool wanted, busy, stop;
-	bool stores;             /* what wants room may cost history; taken with `wanted` */
-	uint64_t pieces;         /* that have been done */
-	enum merger_share share; /* atomic */
+	bool stores;     /* what wants room may cost history; taken with `wanted` */
+	uint64_t pieces; /* that have been done */
+	uint32_t share;  /* atomic: pieces that a command that stores waits for */
 };
 
 /* As a member of engine->past: before anything else, and at the end. */

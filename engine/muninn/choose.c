@@ -61,6 +61,9 @@ static int add_live_bytes(struct merge_run *run, const struct page_record *recor
 	record_header_decode(record->header, &header);
 	int need = judge_record(run, &header, record->value, !bytes->needs);
 
+	/* All of it is judged again. This only finds what else is missing. */
+	if (merge_run_misses(run))
+		return 0;
 	bytes->all += RECORD_HEADER_BYTES + header.length;
 	if (need > RECORD_NEED_NONE) {
 		bytes->live += RECORD_HEADER_BYTES + header.length;
@@ -116,7 +119,8 @@ static uint32_t sample_segment(struct merge_run *run, const struct victim *victi
 		uint32_t page = (first + i * (pages / samples) + i / samples) % pages;
 		uint64_t before = bytes.all;
 
-		if (merge_run_visit_page(run, victim->segment, page, add_live_bytes, &bytes))
+		if (merge_run_visit_page(run, victim->segment, page, add_live_bytes, &bytes) &&
+		    !merge_run_misses(run))
 			return 1000;
 		found += bytes.all != before;
 	}
@@ -138,7 +142,19 @@ static void begin_count(struct merge_run *run)
 	choice->counts = true;
 }
 
-/* One page; where another one is missing, nothing of it. */
+/* Looks for what else is missing in the next pages, so that it is read together. */
+static void look_ahead(struct merge_run *run)
+{
+	struct merge_choice *choice = &run->choice;
+	struct live_bytes nothing = { .needs = run->needs };
+
+	for (uint32_t page = choice->page + 1;
+	     page < run->store->geometry.segment_pages && !merge_run_has_done_enough(run); page++)
+		if (merge_run_visit_page(run, choice->best.segment, page, add_live_bytes, &nothing))
+			return;
+}
+
+/* One page; where others are missing, nothing of it. */
 static int count_page(struct merge_run *run)
 {
 	struct merge_choice *choice = &run->choice;
@@ -156,6 +172,8 @@ static int count_page(struct merge_run *run)
 	}
 	choice->bytes = bytes;
 	memcpy(choice->keys, keys, sizeof(keys));
+	if (!result)
+		look_ahead(run);
 	return -EINPROGRESS;
 }
 

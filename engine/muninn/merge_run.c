@@ -12,8 +12,8 @@
 #include "common/log.h"
 
 enum {
-	FETCH_PAGES = 32,   /* that are read together of the segment that is merged */
-	PIECE_RECORDS = 64, /* that a piece looks at: then others have their turn */
+	AHEAD_PAGES = 32,    /* that are read together of the segment that is merged */
+	PIECE_RECORDS = 256, /* that a piece looks at: then others have their turn */
 	/* With so many tries pages are read in turn: each of two may take the place of the other.
 	 */
 	TRIES_MAX = 64,
@@ -51,9 +51,8 @@ int merge_run_create(struct muninn_store *store)
 	run->store = store;
 	run->needs = malloc(segment_records_max(geometry));
 	run->data = malloc(MERGE_PAGES * (size_t)geometry->page_bytes);
-	run->spares = malloc(FETCH_PAGES * (size_t)nand_spare_usable(nand_geometry(store->nand)));
+	run->spares = malloc(MERGE_MISSING * (size_t)nand_spare_usable(nand_geometry(store->nand)));
 	run->needs_segment = NO_SEGMENT;
-	run->missing = NO_PAGE;
 	return run->needs && run->data && run->spares ? 0 : -ENOMEM;
 }
 
@@ -104,7 +103,7 @@ void merge_run_begin(struct merge_run *run, const struct record_keep *keep,
 	run->list.searches = 0;
 	run->reads = 0;
 	run->reads_max = reads_max;
-	run->missing = NO_PAGE;
+	run->missing_count = 0;
 	run->tries = run->worked = 0;
 }
 
@@ -113,7 +112,7 @@ void merge_run_begin_piece(struct merge_run *run)
 	memset(run->finds, 0, sizeof(run->finds));
 	run->list.from = run->list.to = 0;
 	run->list.searches = 0;
-	run->missing = NO_PAGE;
+	run->missing_count = 0;
 	run->worked = 0;
 }
 
@@ -152,45 +151,75 @@ static int take_page(struct merge_run *run, uint64_t number, const uint8_t *spar
 	return 0;
 }
 
+/* In pieces -EINPROGRESS: it has to be fetched. */
 static int read_page(struct merge_run *run, uint64_t number)
 {
 	struct nand_page_io io = { .page = number,
 				   .data = data_at(run, number),
 				   .spare = run->spares };
-	int result = nand_read(run->store->nand, NAND_CAUSE_MERGE, &io, 1);
+	int result = -EINPROGRESS;
 
+	if (!run->in_pieces || run->tries >= TRIES_MAX)
+		result = nand_read(run->store->nand, NAND_CAUSE_MERGE, &io, 1);
+	else if (!run->fetches_all)
+		result = nand_read_at_hand(run->store->nand, NAND_CAUSE_MERGE, &io, 1);
+	if (result == -EINPROGRESS) {
+		/* What was there may be overwritten. */
+		run->pages[number % MERGE_PAGES].number = NO_PAGE;
+		return result;
+	}
 	return take_page(run, number, run->spares, result);
 }
 
-/* Pages that are read together, from `number` on: of the segment that is merged they are needed. */
-static uint32_t fetch_count(const struct merge_run *run, uint64_t number)
+/* Whether a page is of the segment whose records are counted or moved. */
+static bool is_of_victim(const struct merge_run *run, uint64_t number)
 {
-	uint32_t pages = run->store->geometry.segment_pages;
-	const struct victim *victim = run->stage == MERGE_MOVE ? &run->moving.victim
-							       : &run->choice.best;
+	uint32_t segment = (uint32_t)(number / run->store->geometry.segment_pages);
 
-	if ((run->stage != MERGE_MOVE && !run->choice.counts) || number / pages != victim->segment)
-		return 1;
-	return (uint32_t)min_u64(FETCH_PAGES, pages - number % pages);
+	if (run->stage == MERGE_MOVE)
+		return segment == run->moving.victim.segment;
+	return run->choice.counts && segment == run->choice.best.segment;
+}
+
+/* Two that have the same place are not read together: the first one is. */
+static void miss(struct merge_run *run, uint64_t number)
+{
+	for (uint32_t n = 0; n < run->missing_count; n++)
+		if (run->missing[n] % MERGE_PAGES == number % MERGE_PAGES)
+			return;
+	if (run->missing_count < MERGE_MISSING)
+		run->missing[run->missing_count++] = number;
+}
+
+/* All of a segment that is counted or moved is needed: the pages behind one that is missing are. */
+static void miss_ahead(struct merge_run *run)
+{
+	uint64_t first = run->missing[0];
+
+	for (uint64_t number = first + 1; number < first + AHEAD_PAGES && is_of_victim(run, number);
+	     number++)
+		if (run->pages[number % MERGE_PAGES].number != number)
+			miss(run, number);
 }
 
 void merge_run_fetch(struct merge_run *run)
 {
 	uint32_t usable = nand_spare_usable(nand_geometry(run->store->nand));
-	uint32_t count = fetch_count(run, run->missing);
-	struct nand_page_io ios[FETCH_PAGES];
+	struct nand_page_io ios[MERGE_MISSING];
+	bool together;
 
-	for (uint32_t n = 0; n < count; n++)
-		ios[n] = (struct nand_page_io){ .page = run->missing + n,
-						.data = data_at(run, run->missing + n),
+	if (is_of_victim(run, run->missing[0]))
+		miss_ahead(run);
+	for (uint32_t n = 0; n < run->missing_count; n++)
+		ios[n] = (struct nand_page_io){ .page = run->missing[n],
+						.data = data_at(run, run->missing[n]),
 						.spare = run->spares + (size_t)n * usable };
 	run->tries++;
-	/* What can't be read with others is read by itself. */
-	if (count > 1 && nand_read(run->store->nand, NAND_CAUSE_MERGE, ios, count) == 0)
-		for (uint32_t n = 0; n < count; n++)
-			take_page(run, ios[n].page, ios[n].spare, 0);
-	else
-		read_page(run, run->missing);
+	together = nand_read(run->store->nand, NAND_CAUSE_MERGE, ios, run->missing_count) == 0;
+	for (uint32_t n = 0; n < run->missing_count; n++)
+		/* What can't be read with others is read by itself. */
+		take_page(run, ios[n].page, ios[n].spare,
+			  together ? 0 : nand_read(run->store->nand, NAND_CAUSE_MERGE, &ios[n], 1));
 }
 
 int merge_run_read_page(struct merge_run *run, uint64_t number, struct page_view *view)
@@ -199,12 +228,11 @@ int merge_run_read_page(struct merge_run *run, uint64_t number, struct page_view
 	uint8_t *data = data_at(run, number);
 	int result = 0;
 
-	if (page->number != number) {
-		if (run->in_pieces && run->tries < TRIES_MAX) {
-			run->missing = number;
-			return -EBUSY;
-		}
+	if (page->number != number)
 		result = read_page(run, number);
+	if (result == -EINPROGRESS) {
+		miss(run, number);
+		return -EBUSY;
 	}
 	if (result)
 		return result;
@@ -249,13 +277,9 @@ int merge_run_visit_page(struct merge_run *run, uint32_t segment, uint32_t page,
 	view.data = data;
 	if (view.large_header)
 		view.large_header = memcpy(large_header, view.large_header, sizeof(large_header));
-	run->missing = NO_PAGE;
 	while (!result && page_next(&view, &offset, &record)) {
 		result = visit(run, &record, serial, context);
 		run->worked++;
 	}
-	/* What went on without it does not miss it. */
-	if (!result)
-		run->missing = NO_PAGE;
 	return result;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * One run of a merge: its memory, what it has read and found, and how far it has got. A thread
- * merges in pieces: in turn a run only looks at pages that it has read. A page that it has not ends
- * the piece (`missing`), and is read without the turn. Then what needed it is done again.
+ * merges in pieces: in turn a run only looks at pages that it has read. Pages that it lacks are
+ * noted (`missing`), and read together without the turn. Then what needed them is done again.
  */
 #ifndef MUNINN_ENGINE_MUNINN_MERGE_RUN_H
 #define MUNINN_ENGINE_MUNINN_MERGE_RUN_H
@@ -49,6 +49,9 @@ struct merge_page {
 };
 
 #define MERGE_PAGES 256
+
+/* Pages that are read together. */
+#define MERGE_MISSING 64
 
 /* A sealed segment. */
 struct victim {
@@ -127,10 +130,12 @@ struct merge_run {
 	uint64_t number;      /* that a flush is to make stable */
 	uint64_t void_before; /* of the store when it began: a format takes everything away */
 	bool in_pieces;
-	uint64_t missing; /* NO_PAGE: none */
-	uint32_t tries;   /* of the same thing */
-	uint32_t worked;  /* records that this piece has looked at */
-	uint8_t *spares;  /* spare areas of pages that are read together */
+	bool fetches_all; /* set by tests: as if the host had no page in memory */
+	uint64_t missing[MERGE_MISSING];
+	uint32_t missing_count;
+	uint32_t tries;  /* of the same thing */
+	uint32_t worked; /* records that this piece has looked at */
+	uint8_t *spares; /* spare areas of pages that are read together */
 };
 
 /* Memory for merges, and the walk over the segments. -ENOMEM. */
@@ -163,12 +168,12 @@ typedef int record_visitor(struct merge_run *run, const struct page_record *reco
 			   void *context);
 
 /*
- * In pieces: whether a page is missing; whether this piece has done enough. What goes on tells that
+ * In pieces: whether pages are missing; whether this piece has done enough. What goes on tells that
  * it got ahead.
  */
 static inline bool merge_run_misses(const struct merge_run *run)
 {
-	return run->missing != NO_PAGE;
+	return run->missing_count != 0;
 }
 
 bool merge_run_has_done_enough(const struct merge_run *run);
@@ -177,7 +182,7 @@ void merge_run_got_ahead(struct merge_run *run);
 /* In turn, at the beginning of a piece: what was found may not be so any more. */
 void merge_run_begin_piece(struct merge_run *run);
 
-/* Without the turn: reads the page that is missing. */
+/* Without the turn: reads the pages that are missing. */
 void merge_run_fetch(struct merge_run *run);
 
 int merge_run_visit_page(struct merge_run *run, uint32_t segment, uint32_t page,

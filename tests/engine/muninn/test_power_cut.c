@@ -151,12 +151,13 @@ static int flush_some(struct nand *nand, struct load *load, struct record_store 
 static int merge_some(struct nand *nand, struct load *load, struct record_store *store,
 		      bool in_transaction)
 {
-	const struct merge_run *run = ((struct muninn_store *)(void *)store)->merge_run;
+	struct merge_run *run = ((struct muninn_store *)(void *)store)->merge_run;
 	const struct record_keep keep = { 0 };
 	int result;
 
 	if (!load->flushes_beside)
 		return 0;
+	run->fetches_all = load->runs % 2;
 	if (load->merging == MERGING_STEPPED) {
 		store->operations->merge_run(store);
 		load->merging = MERGING_RAN;

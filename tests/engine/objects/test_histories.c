@@ -16,6 +16,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "engine/muninn/merge_run.h"
 #include "engine/objects/objects.h"
 #include "tests/engine/by_address.h"
 #include "tests/engine/objects/histories.h"
@@ -353,12 +354,13 @@ static uint64_t seed_of_run(void)
 	return seed;
 }
 
-static void go_through(uint32_t rows)
+static void go_through(uint32_t rows, bool fetches_all)
 {
 	struct scene *scene = make_scene(rows);
 	struct engine_statistics statistics;
 	struct nand_counters counters;
 
+	((struct muninn_store *)(void *)scene->engine->store)->merge_run->fetches_all = fetches_all;
 	assert_true(run_rounds(scene, seed_of_run(), ROUNDS));
 	engine_read_statistics(scene->engine, &statistics);
 	nand_read_counters(scene->nand, &counters);
@@ -374,13 +376,13 @@ static void go_through(uint32_t rows)
 static void test_some_order_explains_what_threads_saw(void **state)
 {
 	(void)state;
-	go_through(4);
+	go_through(4, false);
 }
 
-static void test_also_where_one_row_takes_all(void **state)
+static void test_also_where_one_row_takes_all_and_merging_waits_for_each_page(void **state)
 {
 	(void)state;
-	go_through(1);
+	go_through(1, true);
 }
 
 /* ---- what is wrong is found ---- */
@@ -456,7 +458,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_checker_knows_what_may_be_seen_beside_a_write),
 		cmocka_unit_test(test_some_order_explains_what_threads_saw),
-		cmocka_unit_test(test_also_where_one_row_takes_all),
+		cmocka_unit_test(test_also_where_one_row_takes_all_and_merging_waits_for_each_page),
 		cmocka_unit_test(test_a_store_that_answers_old_data_is_found_out),
 	};
 
