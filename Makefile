@@ -239,7 +239,7 @@ $(TESTBIN)/bench/test_peers: | $(PEER_LIBS)
 
 # ---- fuzzing: one program for each target, built with VARIANT=fuzz ----
 
-FUZZ_TARGETS := osd wire client flash
+FUZZ_TARGETS := osd wire client flash pdu
 FUZZ_SRC := $(filter-out tests/fuzz/test_%.c,$(wildcard tests/fuzz/*.c))
 define FUZZ_RULE
 $(OBJ)/tests/fuzz/libfuzzer/$(1).o: tests/fuzz/libfuzzer/entry.c
@@ -295,7 +295,8 @@ help:
 	@echo "make bench-paper the paper's experiments, its numbers beside ours: build/bench/muninn-paper.json"
 	@echo '                QUICK=1: a minute, with 2 million pairs in place of 50 million'
 	@echo 'make figures    draws docs/figures/ from build/bench/muninn-paper.json'
-	@echo 'make fuzz       fuzzes the target, the client and the formats: SECONDS=60 (of each), FUZZ=osd|wire|client|flash'
+	@echo 'make fuzz       fuzzes the target, the client and the formats: SECONDS=60 (of each), FUZZ=osd|wire|client|flash|pdu'
+	@echo 'make fuzz-pdu   sessions of mutated PDUs against a real tgtd: SECONDS=60, SEED=N'
 	@echo 'make deb: not available yet'
 
 bootstrap:
@@ -483,6 +484,12 @@ fuzz:
 	@scripts/bootstrap fuzz
 	+@$(SUBMAKE) VARIANT=fuzz $(FUZZ:%=$(BUILD)/fuzz/bin/fuzz-%)
 	@tests/fuzz/run --seconds $(SECONDS) $(FUZZ)
+
+# Sessions of mutated PDUs against a real tgtd behind the guard. SEED=N: those of a seed.
+.PHONY: fuzz-pdu
+fuzz-pdu: bootstrap
+	+@$(SUBMAKE) all
+	@tests/e2e/pdu_sessions.py --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 deb:
 	@echo 'make $@: not available yet' >&2; exit 1

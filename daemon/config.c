@@ -33,6 +33,7 @@ void config_defaults(struct config *config)
 	strcpy(config->target_name, "iqn.2014-06.local.muninn:osd");
 	strcpy(config->address, "127.0.0.1");
 	config->port = 3260;
+	limits_default(&config->limits);
 }
 
 static void lun_defaults(struct lun_config *lun)
@@ -93,10 +94,11 @@ static struct lun_config *section_lun(struct reading *reading, const char *secti
 
 	if (strncmp(section, "lun ", 4) ||
 	    lun_option_number(section + 4, 1, CONFIG_LUN_NUMBER_MAX, &number, &ignored)) {
-		error_set(error, -EINVAL,
-			  "section [%s] is unknown; there are [daemon], [target], [nand], [engine] "
-			  "and [lun N] with N from 1 to %d",
-			  section, CONFIG_LUN_NUMBER_MAX);
+		error_set(
+			error, -EINVAL,
+			"section [%s] is unknown; there are [daemon], [target], [limits], [nand], "
+			"[engine] and [lun N] with N from 1 to %d",
+			section, CONFIG_LUN_NUMBER_MAX);
 		return NULL;
 	}
 	for (unsigned int i = 0; i < config->lun_count; i++)
@@ -450,6 +452,11 @@ int config_complete(struct config *config, struct error_text *error)
 			&reason, -EINVAL,
 			"[target] chap_user and chap_secret belong together; %s is missing",
 			config->chap_user[0] ? "chap_secret" : "chap_user");
+	if (!result && (config->limits.transfer > config->limits.session_memory ||
+			config->limits.session_memory > config->limits.memory))
+		result = error_set(&reason, -EINVAL,
+				   "[limits] transfer may not be above session_memory, nor that "
+				   "above memory");
 	if (!result)
 		return 0;
 	if (line)

@@ -11,6 +11,7 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "daemon/allocator.h"
+#include "daemon/module/limits.h"
 #include "daemon/module/options.h"
 #include "daemon/module/unit_type.h"
 #include "engine/engine.h"
@@ -63,6 +64,8 @@ struct config {
 	unsigned int allow_names;
 	char chap_user[64];
 	char chap_secret[64];
+
+	struct limits limits; /* [limits] */
 
 	struct lun_config luns[CONFIG_LUNS_MAX];
 	unsigned int lun_count;

@@ -287,6 +287,21 @@ static int parse_size(const struct config_key *key, const char *value, char *bas
 	return result;
 }
 
+/* A size of memory; the key's limits are MiB. */
+static int parse_memory(const struct config_key *key, const char *value, char *base,
+			struct error_text *error)
+{
+	uint64_t bytes;
+	int result = config_parse_size(value, &bytes, error);
+
+	if (!result && (bytes < (uint64_t)key->least << 20 || bytes > (uint64_t)key->most << 20))
+		return error_set(error, -EINVAL, "%s: %uM at least, %uM at most", value, key->least,
+				 key->most);
+	if (!result)
+		memcpy(base + key->offset, &bytes, sizeof(bytes));
+	return result;
+}
+
 int config_parse_size(const char *text, uint64_t *bytes, struct error_text *error)
 {
 	static const char suffixes[] = "KMGT";
@@ -323,6 +338,7 @@ int config_parse_port(const char *text, uint16_t *port, struct error_text *error
 /* ---- keys ---- */
 
 #define IN_CONFIG(field)  offsetof(struct config, field)
+#define IN_LIMITS(field)  offsetof(struct config, limits.field)
 #define IN_LUN(field)     offsetof(struct lun_config, field)
 #define IN_ENGINE(field)  offsetof(struct lun_config, options.engine.field)
 #define TEXT_BYTES(field) sizeof(((struct config *)NULL)->field)
@@ -344,6 +360,16 @@ const struct config_key config_keys[] = {
 	{ "target", "chap_user", parse_chap_user, IN_CONFIG(chap_user), 0, TEXT_BYTES(chap_user) },
 	{ "target", "chap_secret", parse_chap_secret, IN_CONFIG(chap_secret), 0,
 	  TEXT_BYTES(chap_secret) },
+
+	{ "limits", "connections", parse_number, IN_LIMITS(connections), 1, 4096 },
+	{ "limits", "connections_per_address", parse_number, IN_LIMITS(connections_per_address), 1,
+	  4096 },
+	{ "limits", "login_timeout", parse_number, IN_LIMITS(login_timeout), 1, 3600 },
+	{ "limits", "stall_timeout", parse_number, IN_LIMITS(stall_timeout), 1, 3600 },
+	{ "limits", "commands", parse_number, IN_LIMITS(commands), 128, LIMITS_COMMANDS_MAX },
+	{ "limits", "transfer", parse_memory, IN_LIMITS(transfer), 1, 1024 },
+	{ "limits", "session_memory", parse_memory, IN_LIMITS(session_memory), 1, 1 << 20 },
+	{ "limits", "memory", parse_memory, IN_LIMITS(memory), 1, 1 << 20 },
 
 	{ "nand", "backend", parse_option, 0, 0, 0 },
 	{ "nand", "page_bytes", parse_number, IN_LUN(geometry.page_bytes), 512, 65536 },

@@ -180,6 +180,7 @@ static int start_tgtd(struct server *server, struct error_text *error)
 		.module = config->module,
 		.allocator = allocator,
 		.portal = server->portal,
+		.limits = &config->limits,
 		.log_level = config->log_level,
 		.answer_ms = (int)config->watchdog * 1000,
 	};

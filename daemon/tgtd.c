@@ -100,8 +100,10 @@ static void set_environment(const struct tgtd_options *options)
 {
 	static const char *const levels[] = { "error", "warning", "info", "debug" };
 	const char *before = getenv("LD_PRELOAD");
-	char preload[4096];
+	char preload[4096], limits[LIMITS_TEXT_BYTES];
 
+	limits_write(options->limits, limits);
+	setenv(LIMITS_VARIABLE, limits, 1);
 	setenv("TGT_IPC_SOCKET", TGTD_SOCKET, 1);
 	setenv("MUNINN_LOG_LEVEL", levels[options->log_level], 1);
 	/* tgtd would announce itself to systemd before it has a target. */

@@ -14,6 +14,7 @@
 
 #include "common/error.h"
 #include "common/log.h"
+#include "daemon/module/limits.h"
 
 /* In the run directory; tgtd appends ".0", the number of the control port. */
 #define TGTD_SOCKET      "control"
@@ -34,6 +35,7 @@ struct tgtd_options {
 	const char *module;    /* preloaded: it need not be installed, and stands before libc */
 	const char *allocator; /* preloaded too; "": the C library's */
 	const char *portal;    /* ADDRESS:PORT, IPv6 in brackets */
+	const struct limits *limits;
 	enum log_level log_level;
 	int answer_ms; /* as in struct tgtd */
 };

@@ -27,6 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/module/connections.h"
 #include "daemon/module/later.h"
 
 enum {
@@ -116,6 +117,8 @@ int answers_setsockopt(int socket, int level, int name, const void *value, sockl
 	    !pthread_equal(pthread_self(), main_thread))
 		return (int)syscall(SYS_setsockopt, socket, level, name, value, bytes);
 	memcpy(&on, value, sizeof(on));
+	if (!on && connection_of(socket))
+		connection_pdu_sent(connection_of(socket));
 	return on ? begin_pdu(socket) : end_pdu(socket);
 }
 

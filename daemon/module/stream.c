@@ -1,35 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Follows the PDUs that tgtd reads from its connections: `read` and `close` of a preloaded module
- * stand before libc's. tgtd reads sockets with `read` alone, on its main thread, and never beyond
- * the end of a part of a PDU: 48 bytes of header, additional header segments, data. It acts on a
- * PDU when its last part has been read. Digests are not followed: muninnd's target offers none.
+ * Stands between tgtd and its connections: the functions of a preloaded module that stand before
+ * libc's. tgtd reads sockets with `read` alone, on its main thread, and never beyond the end of a
+ * part of a PDU: header, additional header segments, data. It acts on a part when all of it has
+ * been read. It writes header and data of a PDU, each by `write`, and takes the cork off the socket
+ * at the PDU's end.
  *
- * Other descriptors are followed too, which means nothing and does no harm. A module that is not
- * preloaded follows nothing.
+ * A module that is not preloaded follows nothing, and guards nothing.
  */
+#include <errno.h>
+#include <netinet/in.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "common/bytes.h"
-#include "daemon/module/requests.h"
+#include "daemon/module/connections.h"
 
-#define FOLLOWED_MAX           65536
-#define HEADER_BYTES           48
-#define OPCODE_MASK            0x3f
-#define OPCODE_TASK_MANAGEMENT 0x02
-
-struct stream {
-	uint8_t begin[8]; /* of the header: opcode, ..., lengths of the segments */
-	uint8_t header;   /* bytes of the header that have come; 0 after it */
-	uint32_t rest;    /* bytes of the PDU that follow the header and have not come */
-};
-
-static struct stream streams[FOLLOWED_MAX];
 static pthread_t main_thread;
 
 /* When the module is loaded, which tgtd's main thread does. */
@@ -38,50 +24,68 @@ __attribute__((constructor)) static void note_main_thread(void)
 	main_thread = pthread_self();
 }
 
-/* Whether a PDU has come to its end. */
-static bool follow(struct stream *stream, const uint8_t *from, size_t bytes)
+static struct connection *followed(int fd)
 {
-	if (stream->rest) {
-		stream->rest -= (uint32_t)min_u64(bytes, stream->rest);
-		return !stream->rest;
-	}
-	for (size_t i = 0; i < bytes && stream->header + i < sizeof(stream->begin); i++)
-		stream->begin[stream->header + i] = from[i];
-	stream->header += (uint8_t)min_u64(bytes, HEADER_BYTES - stream->header);
-	if (stream->header < HEADER_BYTES)
-		return false;
-	stream->header = 0;
-	stream->rest = (uint32_t)(4 * stream->begin[4] +
-				  align_up(get_be32(stream->begin + 4) & 0xffffff, 4));
-	return !stream->rest;
-}
+	struct connection *connection = connection_of(fd);
 
-static void came(int fd, const void *from, size_t bytes)
-{
-	struct stream *stream = &streams[fd];
-
-	if (follow(stream, from, bytes) &&
-	    (stream->begin[0] & OPCODE_MASK) == OPCODE_TASK_MANAGEMENT)
-		requests_arrive();
+	return connection && pthread_equal(pthread_self(), main_thread) ? connection : NULL;
 }
 
 /* In libc's places, by the symbols' names. */
 ssize_t stream_read(int fd, void *to, size_t bytes) __asm__("read");
+ssize_t stream_write(int fd, const void *from, size_t bytes) __asm__("write");
 int stream_close(int fd) __asm__("close");
+int stream_accept(int fd, struct sockaddr *from, socklen_t *bytes) __asm__("accept");
+int stream_epoll_ctl(int epoll_fd, int operation, int fd,
+		     struct epoll_event *event) __asm__("epoll_ctl");
 
 ssize_t stream_read(int fd, void *to, size_t bytes)
 {
-	ssize_t got = syscall(SYS_read, fd, to, bytes);
+	struct connection *connection = followed(fd);
 
-	if (got > 0 && fd < FOLLOWED_MAX && pthread_equal(pthread_self(), main_thread))
-		came(fd, to, (size_t)got);
-	return got;
+	return connection ? connection_read(connection, to, bytes)
+			  : syscall(SYS_read, fd, to, bytes);
+}
+
+ssize_t stream_write(int fd, const void *from, size_t bytes)
+{
+	struct connection *connection = followed(fd);
+
+	return connection ? connection_write(connection, from, bytes)
+			  : syscall(SYS_write, fd, from, bytes);
 }
 
 int stream_close(int fd)
 {
-	/* The number may be the next connection's. */
-	if (fd >= 0 && fd < FOLLOWED_MAX)
-		memset(&streams[fd], 0, sizeof(streams[fd]));
+	struct connection *connection = followed(fd);
+
+	if (connection)
+		connection_close(connection);
 	return (int)syscall(SYS_close, fd);
+}
+
+int stream_accept(int fd, struct sockaddr *from, socklen_t *bytes)
+{
+	int accepted = (int)syscall(SYS_accept, fd, from, bytes);
+	struct sockaddr_storage own = { 0 }, peer = { 0 };
+	socklen_t own_bytes = sizeof(own), peer_bytes = sizeof(peer);
+
+	if (accepted < 0 || !pthread_equal(pthread_self(), main_thread))
+		return accepted;
+	/* tgtd's control socket is a local one. */
+	if (getsockname(accepted, (struct sockaddr *)&own, &own_bytes) ||
+	    (own.ss_family != AF_INET && own.ss_family != AF_INET6))
+		return accepted;
+	/* A peer that is gone already has no address. */
+	getpeername(accepted, (struct sockaddr *)&peer, &peer_bytes);
+	connection_begin(accepted, &peer);
+	return accepted;
+}
+
+int stream_epoll_ctl(int epoll_fd, int operation, int fd, struct epoll_event *event)
+{
+	struct connection *connection = followed(fd);
+
+	return connection ? connection_watch(connection, epoll_fd, operation, event)
+			  : (int)syscall(SYS_epoll_ctl, epoll_fd, operation, fd, event);
 }

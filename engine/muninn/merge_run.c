@@ -162,7 +162,7 @@ static int read_page(struct merge_run *run, uint64_t number)
 	if (!run->in_pieces || run->tries >= TRIES_MAX)
 		result = nand_read(run->store->nand, NAND_CAUSE_MERGE, &io, 1);
 	else if (!run->fetches_all)
-		result = nand_read_at_hand(run->store->nand, NAND_CAUSE_MERGE, &io, 1);
+		result = nand_read_at_hand(run->store->nand, NULL, NAND_CAUSE_MERGE, &io, 1);
 	if (result == -EINPROGRESS) {
 		/* What was there may be overwritten. */
 		run->pages[number % MERGE_PAGES].number = NO_PAGE;

@@ -89,6 +89,9 @@ static void test_every_key_gets_to_its_place(void **state)
 			"allow_address = 192.0.2.0/24, ::1 10.0.0.1\n"
 			"allow_name = iqn.2014-06.h:a,iqn.2014-06.h:b\n"
 			"chap_user = u\nchap_secret = 123456789012\n"
+			"[limits]\nconnections = 5\nconnections_per_address = 4\n"
+			"login_timeout = 3\nstall_timeout = 2\ncommands = 128\n"
+			"transfer = 2M\nsession_memory = 3M\nmemory = 4M\n"
 			"[nand]\nbackend = file\npage_bytes = 8192\nspare_bytes = 512\n"
 			"pages_per_block = 128\nchannels = 2\ndies_per_channel = 3\n"
 			"[engine]\nengine = muninn\nrows = 16\nsegment_pages = 512\nrecord_bytes = "
@@ -121,6 +124,14 @@ static void test_every_key_gets_to_its_place(void **state)
 	assert_string_equal(config.allow_name[1], "iqn.2014-06.h:b");
 	assert_string_equal(config.chap_user, "u");
 	assert_string_equal(config.chap_secret, "123456789012");
+	assert_int_equal(config.limits.connections, 5);
+	assert_int_equal(config.limits.connections_per_address, 4);
+	assert_int_equal(config.limits.login_timeout, 3);
+	assert_int_equal(config.limits.stall_timeout, 2);
+	assert_int_equal(config.limits.commands, 128);
+	assert_int_equal(config.limits.transfer, 2 << 20);
+	assert_int_equal(config.limits.session_memory, 3 << 20);
+	assert_int_equal(config.limits.memory, 4 << 20);
 	assert_int_equal(config.luns[0].geometry.page_bytes, 8192);
 	assert_int_equal(config.luns[0].geometry.spare_bytes, 512);
 	assert_int_equal(config.luns[0].geometry.pages_per_block, 128);
@@ -267,6 +278,15 @@ static void test_errors_tell_file_line_and_reason(void **state)
 	assert_refused("[lun 1]\nsize\n", ":2: neither [section] nor KEY = VALUE");
 	assert_refused("[lun 1\n", ":1: neither [section] nor KEY = VALUE");
 	assert_refused("[lun 1]\ntype = osd\ntype = osd\n", ":3: type is set twice in [lun 1]");
+	assert_refused("[limits]\nconnections = 0\n", ":2: connections: ");
+	assert_refused("[limits]\ncommands = 127\n", ":2: commands: ");
+	assert_refused("[limits]\ntransfer = 2G\n", ":2: transfer: 2G: 1M at least, 1024M at most");
+	assert_refused("[limits]\nmemory = much\n", ":2: memory: 'much' is not a size");
+	assert_refused("[target]\nmemory = 1G\n", ":2: [target] has no key memory; it belongs to");
+	assert_refused("[limits]\ntransfer = 512M\n[lun 1]\ntype = osd\n",
+		       ": [limits] transfer may not be above session_memory");
+	assert_refused("[limits]\nmemory = 128M\n[lun 1]\ntype = osd\n",
+		       ": [limits] transfer may not be above session_memory");
 	assert_refused("[lun 1]\ntype = tape\n", ":2: type: 'tape' is not a type of logical unit");
 }
 

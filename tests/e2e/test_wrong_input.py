@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
 """Wrong commands over the wire, wrong images, wrong configurations: each gets its own answer, and the daemon lives.
 
-Not here: what stock tgtd itself does not survive (an extended-CDB segment of length 0), see docs/how-to/attach.md."""
+Wrong PDUs are in test_guard.py."""
 
 import os
 import random

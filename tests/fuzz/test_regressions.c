@@ -101,6 +101,12 @@ static void test_no_kept_bytes_on_flash_break_what_reads_them(void **state)
 	run_target(&fuzz_flash);
 }
 
+static void test_no_kept_session_gets_past_the_guard_with_what_tgtd_can_t_handle(void **state)
+{
+	(void)state;
+	run_target(&fuzz_pdu);
+}
+
 /* With a pattern of names as its argument: those tests only. */
 int main(int count, char **arguments)
 {
@@ -108,6 +114,8 @@ int main(int count, char **arguments)
 		cmocka_unit_test(test_no_kept_bytes_on_flash_break_what_reads_them),
 		cmocka_unit_test(test_no_kept_answer_or_text_breaks_the_client_or_the_parsers),
 		cmocka_unit_test(test_no_kept_sequence_of_commands_breaks_the_target),
+		cmocka_unit_test(
+			test_no_kept_session_gets_past_the_guard_with_what_tgtd_can_t_handle),
 		cmocka_unit_test(test_no_kept_input_of_the_wire_decoders_breaks_them),
 	};
 
