@@ -62,7 +62,7 @@ static bool login(const char *keys, size_t bytes, const char *answered, size_t a
 	uint8_t back[GUARD_HEADER_BYTES] = { 0x23, 0x87 };
 
 	put_be32(header + 24, number);
-	if (!send_with(header, NULL, 0, keys, bytes))
+	if (!send_with(header, zeros, 0, keys, bytes))
 		return false;
 	put_be32(back + 4, (uint32_t)answered_bytes);
 	guard_went(&guard, back, sizeof(back));
@@ -102,7 +102,7 @@ static bool command(uint32_t tag, uint8_t flags, uint32_t length, uint32_t immed
 	put_be32(header + 16, tag);
 	put_be32(header + 20, length);
 	put_be32(header + 24, number++);
-	return send_with(header, NULL, 0, zeros, immediate);
+	return send_with(header, zeros, 0, zeros, immediate);
 }
 
 static bool data_out(uint32_t tag, uint32_t transfer_tag, uint32_t offset, uint32_t bytes,
@@ -113,7 +113,7 @@ static bool data_out(uint32_t tag, uint32_t transfer_tag, uint32_t offset, uint3
 	put_be32(header + 16, tag);
 	put_be32(header + 20, transfer_tag);
 	put_be32(header + 40, offset);
-	return send_with(header, NULL, 0, zeros, bytes);
+	return send_with(header, zeros, 0, zeros, bytes);
 }
 
 static bool request(uint8_t opcode, uint8_t function, uint32_t tag, uint32_t word)
@@ -123,7 +123,7 @@ static bool request(uint8_t opcode, uint8_t function, uint32_t tag, uint32_t wor
 	put_be32(header + 16, tag);
 	put_be32(header + 20, word);
 	put_be32(header + 24, number);
-	return send_with(header, NULL, 0, NULL, 0);
+	return send_with(header, zeros, 0, zeros, 0);
 }
 
 static int setup(void **state)
@@ -237,7 +237,7 @@ static void test_a_discovery_asks_for_texts_and_a_session_does_not(void **state)
 	begin();
 	assert_true(LOGIN("InitiatorName=a\0SessionType=Discovery\0", "a=b\0"));
 	assert_int_equal(guard.phase, GUARD_DISCOVERY);
-	assert_true(send_with(header, NULL, 0, "SendTargets=All", 16));
+	assert_true(send_with(header, zeros, 0, "SendTargets=All", 16));
 	assert_false(command(TAG, FINAL, 0, 0));
 }
 
