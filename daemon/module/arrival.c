@@ -96,6 +96,9 @@ static int arrive_at_first(int tid, struct scsi_cmd *cmd)
 {
 	if (cmd->dev->dev_type_template.type == TYPE_RAID || cmd->dev->lun != cmd->dev_id)
 		nothing_answered_yet(cmd);
+	/* As in arrive. A controller executes each command at once, so it keeps their order. */
+	if (cmd->dev->dev_type_template.type == TYPE_RAID)
+		cmd->attribute = MSG_SIMPLE_TAG;
 	return target_cmd_perform(tid, cmd);
 }
 

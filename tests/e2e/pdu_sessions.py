@@ -271,7 +271,10 @@ class Fuzzer:
 
     def run(self, number):
         dice = random.Random(self.seed << 32 | number)
-        session = FuzzSession(dice, self.daemon.port)
+        try:
+            session = FuzzSession(dice, self.daemon.port)
+        except OSError as error:
+            self.fail(number, f"tgtd takes no connection: {error!r}")
         session.run()
         self.sessions += 1
         self.pdus += session.sent

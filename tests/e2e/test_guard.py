@@ -222,6 +222,19 @@ class MalformedOthers(MalformedTest):
         self.assert_refused("PDU 00 behind the logout")
 
 
+class Controller(MalformedTest):
+    def test_commands_of_lun_0_can_be_aborted_whatever_their_order(self):
+        for turn in range(20):
+            for tag in range(1, 9):
+                ordered = 2 if tag % 2 else 3
+                self.attacker.inquiry(flags=FINAL | READ | ordered, tag=turn << 8 | tag, more=True)
+            for tag in range(1, 9):
+                self.attacker.pdu(IMMEDIATE | TASK_MANAGEMENT, FINAL | 1, 0x1000 + tag, turn << 8 | tag, more=True)
+            self.attacker.pdu(IMMEDIATE | NOP_OUT, word=TAG_NONE)
+            while self.attacker.session._receive()[0][0] != 0x20:
+                pass
+
+
 class MalformedLogins(MalformedTest):
     NAMES = {"InitiatorName": "iqn.2014-06.local.host:a", "TargetName": IQN}
 
