@@ -336,7 +336,7 @@ void merge_run_beside(struct muninn_store *store)
 }
 
 int merge_piece(struct muninn_store *store, const struct record_keep *keep,
-	       struct record_merge *merge)
+		struct record_merge *merge)
 {
 	struct merge_run *run = store->merge_run;
 	int result = 0;

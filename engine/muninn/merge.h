@@ -9,7 +9,7 @@
 int merge_segments(struct muninn_store *store, const struct record_keep *keep,
 		   struct record_merge *merge);
 int merge_piece(struct muninn_store *store, const struct record_keep *keep,
-	       struct record_merge *merge);
+		struct record_merge *merge);
 void merge_run_beside(struct muninn_store *store);
 
 #endif
