@@ -408,6 +408,15 @@ static void end_data_out(struct guard *guard)
 
 /* ---- the others ---- */
 
+/* Requests that are no commands. */
+static bool count_request(struct guard *guard)
+{
+	uint32_t most = 2 * guard->shared->limits.commands;
+
+	return guard->pings++ < most ||
+	       guard_refuse(guard, "more than %u requests are not answered", most);
+}
+
 /* tgtd keeps the data until it has answered, and answers only as fast as the initiator reads. */
 static bool judge_ping(struct guard *guard)
 {
@@ -423,10 +432,7 @@ static bool judge_ping(struct guard *guard)
 			return guard_refuse(guard, "too many requests without an answer");
 		return judge_no_data(guard);
 	}
-	if (guard->pings++ == 2 * limits->commands)
-		return guard_refuse(guard, "more than %u requests are not answered",
-				    2 * limits->commands);
-	return charge(guard, length);
+	return count_request(guard) && charge(guard, length);
 }
 
 static bool judge_task_management(struct guard *guard)
@@ -435,9 +441,8 @@ static bool judge_task_management(struct guard *guard)
 
 	if (!judge_no_segments(guard) || !judge_no_data(guard) || !judge_command_number(guard))
 		return false;
-	if (guard->pings++ == 2 * guard->shared->limits.commands)
-		return guard_refuse(guard, "more than %u requests are not answered",
-				    2 * guard->shared->limits.commands);
+	if (!count_request(guard))
+		return false;
 	guard_tasks_abort(&guard->tasks, function == ABORT_TASK, field(guard, 20));
 	return true;
 }
