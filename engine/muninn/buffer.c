@@ -205,6 +205,25 @@ uint64_t buffer_used_bytes(const struct buffer *buffer)
 	return bytes;
 }
 
+uint64_t buffer_metadata_bytes(const struct buffer *buffer)
+{
+	struct page_record record;
+	uint64_t bytes = 0;
+
+	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++) {
+		struct page_view view = buffer_page(buffer, page);
+
+		for (uint32_t offset = 0; page_next(&view, &offset, &record);) {
+			struct record_header header;
+
+			record_header_decode(record.header, &header);
+			if (header.key.class != RECORD_CLASS_DATA)
+				bytes += RECORD_HEADER_BYTES + header.length;
+		}
+	}
+	return bytes;
+}
+
 bool buffer_is_half_full(const struct buffer *buffer)
 {
 	const struct muninn_geometry *geometry = buffer->geometry;
@@ -269,9 +288,10 @@ void buffer_format(struct buffer *buffer)
 	buffer->spare_slot = (uint16_t)buffer->geometry->segment_pages;
 }
 
-static void forget_index(struct buffer *buffer, const struct row_index *row, uint32_t ahead)
+static void forget_index(struct buffer *buffer, const struct row_index *row, uint32_t ahead,
+			 uint64_t serial)
 {
-	segment_index_begin(buffer->index, row, ahead);
+	segment_index_begin(buffer->index, row, ahead, serial);
 	memset(buffer->absorbable, 0,
 	       buffer->geometry->segment_pages * sizeof(*buffer->absorbable));
 	/* Whatever it will hold, now or later. */
@@ -287,7 +307,7 @@ void buffer_start(struct buffer *buffer, uint64_t serial, const struct row_index
 	sum_begin_whole(buffer->sum, sum_empty(serial, row_word(buffer)));
 	nvram_store64(buffer->area + BUFFER_SERIAL_AT, serial);
 	sum_end(buffer->sum);
-	forget_index(buffer, row, ahead);
+	forget_index(buffer, row, ahead, serial);
 	buffer->promised = 0;
 }
 
@@ -394,7 +414,7 @@ void buffer_drop_void(struct buffer *buffer, uint64_t before)
 
 void buffer_index_again(struct buffer *buffer, const struct row_index *row, uint32_t ahead)
 {
-	forget_index(buffer, row, ahead);
+	forget_index(buffer, row, ahead, buffer->serial);
 	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++) {
 		struct page_view view = buffer_page(buffer, page);
 
@@ -445,9 +465,9 @@ static int recover_map(struct buffer *buffer)
 	return result;
 }
 
-void buffer_index_begin(struct buffer *buffer, const struct row_index *row, uint32_t ahead)
+void buffer_index_begin(struct buffer *buffer, const struct row_index *row, uint64_t serial)
 {
-	forget_index(buffer, row, ahead);
+	forget_index(buffer, row, 0, serial);
 }
 
 uint32_t buffer_index_page(struct buffer *buffer, uint32_t page, const struct page_view *view)
@@ -490,7 +510,7 @@ int buffer_recover(struct buffer *buffer, const struct row_index *row, uint32_t 
 	if (result)
 		return result;
 	buffer->serial = buffer_stored_serial(buffer);
-	forget_index(buffer, row, ahead);
+	forget_index(buffer, row, ahead, buffer->serial);
 	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++) {
 		uint32_t state = slot_state(buffer, page_slot(buffer, page));
 

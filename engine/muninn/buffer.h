@@ -80,12 +80,12 @@ int buffer_recover(struct buffer *buffer, const struct row_index *row, uint32_t 
 void buffer_clear_rest(struct buffer *buffer);
 
 /*
- * Build the index of a segment that is on flash, in the buffer's memory; its area stays as it is.
- * buffer_index_begin empties the index. buffer_index_page notes the records of a page. It stops at
- * a record whose key can't be on that page, and returns the bytes of those before it: all that are
- * used, if all is well.
+ * Build the index of segment `serial`, which is on flash, in the buffer's memory; its area stays as
+ * it is. buffer_index_begin empties the index. buffer_index_page notes the records of a page. It
+ * stops at a record whose key can't be on that page, and returns the bytes of those before it: all
+ * that are used, if all is well.
  */
-void buffer_index_begin(struct buffer *buffer, const struct row_index *row, uint32_t ahead);
+void buffer_index_begin(struct buffer *buffer, const struct row_index *row, uint64_t serial);
 uint32_t buffer_index_page(struct buffer *buffer, uint32_t page, const struct page_view *view);
 
 /*
@@ -98,6 +98,9 @@ int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct 
 /* Bytes of headers and values in it. */
 uint64_t buffer_used_bytes(const struct buffer *buffer);
 bool buffer_is_half_full(const struct buffer *buffer);
+
+/* Of them, those of metadata: all classes but data. Goes through all records. */
+uint64_t buffer_metadata_bytes(const struct buffer *buffer);
 
 /*
  * Goes on to the last of the key's places below *place, which begins with UINT32_MAX. `page`, which

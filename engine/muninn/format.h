@@ -22,7 +22,7 @@
 #include "engine/records/records.h"
 #include "nand/nand.h"
 
-#define MUNINN_FORMAT_VERSION 7
+#define MUNINN_FORMAT_VERSION 8
 
 /* Sealed segments of a row that its index puts together: a bit each of a 64-bit word. */
 #define GROUP_SEGMENTS 64
@@ -277,6 +277,19 @@ static_assert(NVRAM_CLEAN_AT >= STATE_KILLS_AHEAD_AT + 8 && NVRAM_MEMO_AT + 8 <=
  * segments of another.
  */
 #define SERIAL_FORMAT_STEP (UINT64_C(1) << 32)
+
+/*
+ * Three bits of a serial say in how many eighths of the segment's pages the first places of
+ * metadata are, less one. Where there is little metadata, few pages are lost to it for pieces of a
+ * page's size; where there is much, it may fill the segment.
+ */
+#define SERIAL_STEP        8
+#define SERIAL_EIGHTHS_MAX 8
+
+static inline uint32_t serial_eighths(uint64_t serial)
+{
+	return (serial & (SERIAL_STEP - 1)) + 1;
+}
 
 /* MUNINN_ABORTED_MAX ranges of sequence numbers, ascending: first (8), last (8). */
 #define NVRAM_ABORTED_AT    NVRAM_PAGE

@@ -28,7 +28,7 @@ enum {
 	 * More serials than can have been used since the last sync, so that no slot of that time
 	 * counts for a new buffer.
 	 */
-	SERIALS_LEFT_OUT = 1 << 24,
+	SERIALS_LEFT_OUT = SERIAL_STEP << 24,
 };
 
 /* The kernel's boot ID, a UUID in text; zeroes when there is none. */

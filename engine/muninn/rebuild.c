@@ -234,6 +234,7 @@ static bool index_segment(struct rebuild *rebuild, uint32_t row, uint32_t segmen
 	    said.row != row)
 		return false;
 	*facts = sealed_segment_begin(segment, said.serial);
+	buffer_index_begin(buffer, rebuild->store->rows[row].index, said.serial);
 	for (uint32_t page = 0; page < geometry->segment_pages; page++) {
 		uint64_t number = segment_page(geometry, segment) + page;
 		bool read = read_page(rebuild, number, data, &spare);
@@ -276,7 +277,7 @@ static void add_segment(struct rebuild *rebuild, uint32_t row, uint32_t number, 
 	struct buffer *buffer = &store->free_buffers[0];
 	struct sealed_segment facts = sealed_segment_begin(0, 0);
 
-	buffer_index_begin(buffer, index, 0);
+	buffer_index_begin(buffer, index, facts.serial);
 	if (live && !index_segment(rebuild, row, number, buffer, &facts)) {
 		log_line(LOG_LEVEL_ERROR,
 			 "%s: segment %u is not what the root says of row %u; its records are lost",

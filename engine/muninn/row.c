@@ -30,12 +30,26 @@
  */
 #define SERIALS_AHEAD_MAX (UINT64_C(1) << 40)
 
-static uint64_t next_serial(struct muninn_store *store)
+/*
+ * In how many eighths of the row's next segment metadata has its first places, by its part of what
+ * the newest buffer holds: an eighth of it more. A row that begins leaves it all pages.
+ */
+static uint32_t choose_eighths(const struct row *row)
 {
-	uint64_t serial = state_read(store, STATE_NEXT_SERIAL_AT);
+	const struct buffer *last = row_has_newer(row) ? &row->newer : &row->buffer;
+	uint64_t all = last->area ? buffer_used_bytes(last) : 0;
 
-	state_write(store, STATE_NEXT_SERIAL_AT, serial + 1);
-	return serial;
+	if (!all)
+		return SERIAL_EIGHTHS_MAX;
+	return (uint32_t)min_u64(SERIAL_EIGHTHS_MAX, buffer_metadata_bytes(last) * 9 / all + 1);
+}
+
+static uint64_t next_serial(struct muninn_store *store, uint32_t eighths)
+{
+	uint64_t serial = align_up(state_read(store, STATE_NEXT_SERIAL_AT), SERIAL_STEP);
+
+	state_write(store, STATE_NEXT_SERIAL_AT, serial + SERIAL_STEP);
+	return serial | (eighths - 1);
 }
 
 /* ---- taking and giving back ---- */
@@ -46,7 +60,8 @@ static struct buffer take_buffer(struct muninn_store *store, uint32_t number, ui
 
 	assert(store->free_buffer_count > 0);
 	buffer = store->free_buffers[--store->free_buffer_count];
-	buffer_start(&buffer, next_serial(store), store->rows[number].index, ahead);
+	buffer_start(&buffer, next_serial(store, choose_eighths(&store->rows[number])),
+		     store->rows[number].index, ahead);
 	buffer_give(&buffer, number);
 	return buffer;
 }
@@ -115,7 +130,7 @@ void row_end_buffer(struct muninn_store *store, uint32_t number)
 		row->buffer = row->newer;
 		row->newer = (struct buffer){ 0 };
 	} else {
-		buffer_start(&row->buffer, next_serial(store), row->index, 0);
+		buffer_start(&row->buffer, next_serial(store, choose_eighths(row)), row->index, 0);
 	}
 }
 

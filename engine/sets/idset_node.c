@@ -11,12 +11,15 @@
 static_assert(IDSET_OPERATIONS_MAX / IDSET_OPERATIONS_PER_PART < 1 << IDSET_PART_BITS,
 	      "all operations fit in the parts");
 
+/* A node takes a half of a page at most, so that it finds space beside other small records. */
+#define NODE_OF_PAGE 2
+
 /* What an inner node keeps in memory of each child, beside its key. */
 #define CHILD_BYTES (sizeof(uint64_t) + sizeof(uint32_t))
 
 uint32_t idset_node_capacity(enum idset_kind kind, uint32_t record_bytes)
 {
-	return (record_bytes - IDSET_BASE_HEAD_BYTES) /
+	return (record_bytes / NODE_OF_PAGE - IDSET_BASE_HEAD_BYTES) /
 	       (kind == IDSET_LEAF ? IDSET_LEAF_ENTRY_BYTES : IDSET_INNER_ENTRY_BYTES);
 }
 

@@ -25,6 +25,7 @@ struct segment_index {
 	uint32_t keys[BLOOM_FILTERS_MAX];
 	struct overflow_entry *overflow;
 	uint32_t overflow_count;
+	uint32_t eighths; /* serial_eighths of the segment */
 };
 
 struct row_index {

@@ -42,7 +42,7 @@ static void simulate_placement(const struct muninn_geometry *geometry, uint32_t 
 			struct key_hash hash = { .group = hash_mix(++random) };
 
 			for (place = 0; place < functions; place++) {
-				uint32_t page = hash_page(&hash, place, pages);
+				uint32_t page = hash_page(&hash, place, pages, 1);
 				uint32_t filter = place < paged ? place : paged;
 
 				if (used[page] < per_page && taken[filter] < limits[filter]) {

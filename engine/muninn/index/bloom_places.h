@@ -6,24 +6,22 @@
 #include "engine/muninn/hash.h"
 #include "engine/muninn/index/bloom_geometry.h"
 
-/* Places of metadata that lie in the first part of a segment, and how small that part is. */
+/* Places of metadata that lie in the first part of a segment. */
 #define HASH_METADATA_PLACES 2
-#define HASH_METADATA_SHIFT  3
 
 /*
- * Page of the segment that hash function `place` (from 0) gives. Metadata records
- * are small, and a page that holds one is lost for a piece of a page's size; so their first places
- * are in an eighth of the pages.
+ * Page of the segment that hash function `place` (from 0) gives. Metadata records are small, and a
+ * page that holds one is lost for a piece of a page's size; so their first places are in the first
+ * pages, so many eighths of them: see serial_eighths.
  */
 static inline uint32_t hash_page(const struct key_hash *hash, uint32_t place,
-				 uint32_t segment_pages)
+				 uint32_t segment_pages, uint32_t eighths)
 {
 	uint64_t base = hash_mix(hash->group + (place + 1) * UINT64_C(0x9e3779b97f4a7c15));
-	uint32_t pages = hash->metadata && place < HASH_METADATA_PLACES
-				 ? segment_pages >> HASH_METADATA_SHIFT
-				 : segment_pages;
 
-	return ((uint32_t)base + hash->offset) & (pages - 1);
+	if (hash->metadata && place < HASH_METADATA_PLACES)
+		return ((uint32_t)base + hash->offset) % (segment_pages / 8 * eighths);
+	return ((uint32_t)base + hash->offset) & (segment_pages - 1);
 }
 
 /*
@@ -32,7 +30,7 @@ static inline uint32_t hash_page(const struct key_hash *hash, uint32_t place,
 static inline uint32_t hash_run_page(const struct key_hash *hash, uint32_t number,
 				     uint32_t segment_pages)
 {
-	return (hash_page(hash, BLOOM_FUNCTIONS - 1, segment_pages) + 1 + number) &
+	return (hash_page(hash, BLOOM_FUNCTIONS - 1, segment_pages, 1) + 1 + number) &
 	       (segment_pages - 1);
 }
 
@@ -42,25 +40,25 @@ static inline uint32_t hash_run_page(const struct key_hash *hash, uint32_t numbe
  * leave such places out alike.
  */
 static inline uint32_t hash_own_page(const struct key_hash *hash, uint32_t place,
-				     uint32_t segment_pages)
+				     uint32_t segment_pages, uint32_t eighths)
 {
 	uint32_t functions = place < BLOOM_FUNCTIONS ? place : BLOOM_FUNCTIONS;
 	uint32_t page = place < BLOOM_FUNCTIONS
-				? hash_page(hash, place, segment_pages)
+				? hash_page(hash, place, segment_pages, eighths)
 				: hash_run_page(hash, place - BLOOM_FUNCTIONS, segment_pages);
 
 	for (uint32_t earlier = 0; earlier < functions; earlier++)
-		if (hash_page(hash, earlier, segment_pages) == page)
+		if (hash_page(hash, earlier, segment_pages, eighths) == page)
 			return UINT32_MAX;
 	return page;
 }
 
 /* The place that a page is for a key: the inverse. */
 static inline uint32_t hash_place(const struct key_hash *hash, uint32_t page,
-				  uint32_t segment_pages)
+				  uint32_t segment_pages, uint32_t eighths)
 {
 	for (uint32_t place = 0; place < BLOOM_FUNCTIONS; place++)
-		if (hash_page(hash, place, segment_pages) == page)
+		if (hash_page(hash, place, segment_pages, eighths) == page)
 			return place;
 	return BLOOM_FUNCTIONS +
 	       ((page - hash_run_page(hash, 0, segment_pages)) & (segment_pages - 1));

@@ -131,6 +131,7 @@ bool table_search_segment(struct table_search *search, uint32_t *segment)
 		    get_le64(facts + COLUMN_LAST_SEQUENCE_AT) <= search->after)
 			continue;
 		search->column = column;
+		search->eighths = serial_eighths(get_le64(facts + COLUMN_SERIAL_AT));
 		search->result = column_places(search, column);
 		if (search->result)
 			return false;
@@ -209,7 +210,8 @@ bool table_search_page(struct table_search *search, uint32_t *page)
 		if (place == UINT32_MAX)
 			return false;
 		table_search_leave(search, place);
-		*page = hash_own_page(search->hash, place, search->table->segment_pages);
+		*page = hash_own_page(search->hash, place, search->table->segment_pages,
+				      search->eighths);
 		/*
 		 * Otherwise a false positive: an earlier place stands for that page, and newer
 		 * records may be at places between the two.
@@ -238,7 +240,8 @@ static int halve(struct table_search *search, int (*probe)(void *context, uint32
 			low += (high - low + 1) / 2;
 			continue;
 		}
-		page = hash_own_page(search->hash, middle, search->table->segment_pages);
+		page = hash_own_page(search->hash, middle, search->table->segment_pages,
+				     search->eighths);
 		result = page == UINT32_MAX ? 2 : probe(context, page);
 		if (result < 0)
 			return result;

@@ -18,6 +18,7 @@ struct table_search {
 	uint64_t columns;                    /* still to visit */
 	uint64_t matches[BLOOM_FILTERS_MAX]; /* columns whose filter matches */
 	uint32_t column;                     /* being visited */
+	uint32_t eighths;                    /* serial_eighths of its segment */
 	uint32_t places;                     /* of it, still to visit: bit n = hash function n */
 	/*
 	 * Further ones, behind these; bit n of word m = place BLOOM_FUNCTIONS + 64 m + n. Words

@@ -8,7 +8,7 @@
 static uint32_t place_page(const struct segment_index *index, const struct key_hash *hash,
 			   uint32_t place)
 {
-	return hash_own_page(hash, place, index->geometry->segment_pages);
+	return hash_own_page(hash, place, index->geometry->segment_pages, index->eighths);
 }
 
 /*
@@ -164,7 +164,7 @@ bool segment_index_next(const struct segment_index *index, const struct key_hash
 bool segment_index_note_page(struct segment_index *index, const struct key_hash *hash,
 			     uint32_t page)
 {
-	uint32_t place = hash_place(hash, page, index->geometry->segment_pages);
+	uint32_t place = hash_place(hash, page, index->geometry->segment_pages, index->eighths);
 
 	if (place >= index->geometry->bloom.places ||
 	    (place >= index->geometry->bloom.paged_filters &&
@@ -238,7 +238,8 @@ void segment_index_destroy(struct segment_index *index)
 	free(index);
 }
 
-void segment_index_begin(struct segment_index *index, const struct row_index *row, uint32_t ahead)
+void segment_index_begin(struct segment_index *index, const struct row_index *row, uint32_t ahead,
+			 uint64_t serial)
 {
 	uint32_t table = table_index(&row->growing) +
 			 (table_columns(&row->growing) + ahead >= GROUP_SEGMENTS);
@@ -248,6 +249,7 @@ void segment_index_begin(struct segment_index *index, const struct row_index *ro
 	memset(index->bits, 0, index->bits_bytes);
 	memset(index->keys, 0, sizeof(index->keys));
 	index->overflow_count = 0;
+	index->eighths = serial_eighths(serial);
 }
 
 uint64_t segment_index_bytes(const struct segment_index *index)

@@ -106,9 +106,11 @@ struct segment_index *segment_index_create(const struct muninn_geometry *geometr
 void segment_index_destroy(struct segment_index *index);
 
 /*
- * Empties it, for the segment that is sealed next in a row, or (`ahead` 1) the one after that.
+ * Empties it, for segment `serial`, which is sealed next in a row, or (`ahead` 1) after the next
+ * one.
  */
-void segment_index_begin(struct segment_index *index, const struct row_index *row, uint32_t ahead);
+void segment_index_begin(struct segment_index *index, const struct row_index *row, uint32_t ahead,
+			 uint64_t serial);
 
 /*
  * The pages that a key may be put to, oldest first: *place begins with segment_index_first and is

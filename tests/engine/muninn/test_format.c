@@ -198,12 +198,12 @@ static void test_a_list_of_kills_has_the_documented_bytes(void **state)
 		.segment = 0x01020304, .row = 0x0506, .member = 63, .group = 7, .serial = 0x99
 	};
 	const uint8_t documented[ROOT_HEADER_BYTES + ROOT_KILL_BYTES] = {
-		'M',  'U',  'N', 'K', 'I',  'L',  'L',  '1',  7,    0, 0, 0, 112, 0, 0,  0,
+		'M',  'U',  'N', 'K', 'I',  'L',  'L',  '1',  8,    0, 0, 0, 112, 0, 0,  0,
 		1,    0,    0,   0,   0,    0,    0,    0,    0x12, 0, 0, 0, 0,   0, 0,  0,
 		0x11, 0,    0,   0,   0,    0,    0,    0,    0,    0, 2, 0, 0,   0, 0,  0,
 		0xff, 0xff, 1,   0,   0,    0,    0,    0,    7,    0, 0, 0, 1,   0, 0,  0,
 		2,    0,    0,   0,   0,    0,    0,    0,    0,    0, 1, 0, 0,   0, 0,  0,
-		0,    0,    0,   0,   0xd8, 0x6c, 0x75, 0xc6, 4,    3, 2, 1, 6,   5, 63, 0,
+		0,    0,    0,   0,   0x16, 0x66, 0x9f, 0x21, 4,    3, 2, 1, 6,   5, 63, 0,
 		7,    0,    0,   0,   0,    0,    0,    0,    0x99, 0, 0, 0, 0,   0, 0,  0,
 	};
 	uint8_t bytes[sizeof(documented)];
@@ -261,11 +261,11 @@ static void test_the_static_header_has_the_documented_bytes(void **state)
 	};
 	const uint8_t uuid[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
 	const uint8_t documented[NVRAM_HEADER_CRC_AT + 4] = {
-		'M', 'U', 'N', 'I', 'N', 'N', '1', 0,   7,  0,  0,    0,  0x80, 0,    0,    0,    0,
+		'M', 'U', 'N', 'I', 'N', 'N', '1', 0,   8,  0,  0,    0,  0x80, 0,    0,    0,    0,
 		1,   0,   0,   0,   4,   0,   0,   100, 0,  0,  0,    0,  0x10, 0,    0,    64,   0,
 		0,   0,   0,   0,   4,   0,   1,   0,   0,  0,  0xf4, 1,  0,    0,    0xf2, 3,    0,
 		0,   8,   7,   1,   1,   0,   0,   0,   0,  0,  0,    0,  0,    0,    1,    2,    3,
-		4,   5,   6,   7,   8,   9,   10,  11,  12, 13, 14,   15, 0x6a, 0xea, 0xab, 0x30,
+		4,   5,   6,   7,   8,   9,   10,  11,  12, 13, 14,   15, 0xc9, 0x15, 0xe0, 0x56,
 	};
 	uint8_t bytes[sizeof(documented)];
 	struct muninn_options options = { 0 };
@@ -501,10 +501,10 @@ static void test_opening_damaged_nvram_says_what_is_wrong(void **state)
 	/* Later and earlier versions of the format, with a right checksum. */
 	put_le32(nvram + NVRAM_VERSION_AT, MUNINN_FORMAT_VERSION + 1);
 	put_le32(nvram + NVRAM_HEADER_CRC_AT, crc32c(0, nvram, NVRAM_HEADER_CRC_AT));
-	expect_open(nand, -EINVAL, "format 8, this program knows 7");
-	put_le32(nvram + NVRAM_VERSION_AT, 6);
+	expect_open(nand, -EINVAL, "format 9, this program knows 8");
+	put_le32(nvram + NVRAM_VERSION_AT, 7);
 	put_le32(nvram + NVRAM_HEADER_CRC_AT, crc32c(0, nvram, NVRAM_HEADER_CRC_AT));
-	expect_open(nand, -EINVAL, "format 6, this program knows 7");
+	expect_open(nand, -EINVAL, "format 7, this program knows 8");
 	/* An index that is not built in. */
 	put_le32(nvram + NVRAM_VERSION_AT, MUNINN_FORMAT_VERSION);
 	put_le32(nvram + NVRAM_INDEX_AT, 2);

@@ -92,7 +92,7 @@ static void seal(struct fixture *f, struct row_index *row, uint32_t segment, uin
 {
 	struct sealed_segment facts = sealed_segment_begin(segment, segment + 1);
 
-	segment_index_begin(f->active, row, 0);
+	segment_index_begin(f->active, row, 0, facts.serial);
 	note_key(f, key);
 	note_key(f, also);
 	facts.records = 2;

@@ -115,7 +115,7 @@ static void test_many_changes_of_one_transaction_are_put_once(void **state)
 	uint64_t before;
 
 	begin(f);
-	insert_run(f, 0, 500);
+	insert_run(f, 0, 250);
 	before = memory_store_counters(f->memory).puts;
 	commit(f);
 	assert_int_equal(before, 0);
