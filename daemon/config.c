@@ -15,6 +15,8 @@
 #include "wire/keys_file.h"
 
 #define SECTION_BYTES 64 /* more than any name there is */
+/* Of devices that are created: five records a page. */
+#define RECORD_BYTES_DEFAULT 800
 
 /* ---- defaults ---- */
 
@@ -44,6 +46,8 @@ static void lun_defaults(struct lun_config *lun)
 	lun->geometry = nand_geometry_default(CONFIG_SIZE_MIN);
 	lun->geometry.blocks = 0;
 	lun_options_default(&lun->options);
+	/* What a served unit stores is often small: onodes with their data among it. */
+	lun->options.engine.muninn.record_bytes = RECORD_BYTES_DEFAULT;
 	lun->options.engine.muninn.bloom.hot_rows = BLOOM_HOT_ROWS_SPREAD;
 }
 

@@ -19,6 +19,7 @@
 #define DEFAULT_DIRECTORY_CACHE_NODES 1024
 #define DEFAULT_VERSION_CACHE_ENTRIES 16384
 #define DEFAULT_HISTORY_INTERVAL_MS   1000
+#define DEFAULT_INLINE_BYTES          1024
 #define PARTITION_CACHE_ENTRIES       256
 /* Below these a transaction would not have space for what it works on. */
 #define ONODE_CACHE_ENTRIES_MIN   (2 * ENGINE_DIRTY_ONODES_MAX)
@@ -64,6 +65,8 @@ static struct engine_options with_defaults(const struct engine_options *given)
 		options.onode_cache_entries = ONODE_CACHE_ENTRIES_MIN;
 	if (options.directory_cache_nodes < DIRECTORY_CACHE_NODES_MIN)
 		options.directory_cache_nodes = DIRECTORY_CACHE_NODES_MIN;
+	if (!options.inline_bytes)
+		options.inline_bytes = DEFAULT_INLINE_BYTES;
 	if (!options.history_interval_ms)
 		options.history_interval_ms = DEFAULT_HISTORY_INTERVAL_MS;
 	if (!options.running_ms)
@@ -71,6 +74,15 @@ static struct engine_options with_defaults(const struct engine_options *given)
 	if (!options.clock_ms)
 		options.clock_ms = system_clock_ms;
 	return options;
+}
+
+static uint32_t inline_max(const struct engine *engine)
+{
+	uint32_t wanted = engine->options.inline_bytes;
+
+	return wanted == ENGINE_INLINE_NONE
+		       ? 0
+		       : (uint32_t)min_u64(wanted, onode_inline_max(engine->page_bytes));
 }
 
 /* ---- open and close ---- */
@@ -239,6 +251,7 @@ int engine_open_on(struct record_store *store, const struct engine_options *opti
 		store->lineage = &engine->lineage.calls;
 		engine->options = with_defaults(options);
 		engine->page_bytes = record_bytes_max(store);
+		engine->inline_max = inline_max(engine);
 		turn_init(&engine->turn);
 		device_time_init(engine);
 		pthread_mutex_init(&engine->flushing, NULL);

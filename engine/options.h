@@ -16,6 +16,9 @@
 /* A history_interval_ms. */
 #define ENGINE_EVERY_COMMAND UINT32_MAX
 
+/* An inline_bytes. */
+#define ENGINE_INLINE_NONE UINT32_MAX
+
 struct engine_options {
 	/*
 	 * The kind of record store: "muninn". NULL: that one at format, and at opening whatever the
@@ -38,6 +41,13 @@ struct engine_options {
 	 * threads only. Otherwise writers do it before their transactions.
 	 */
 	bool merging_thread;
+	/*
+	 * An object of at most so many bytes is one record: its data is in its onode. Default 1024,
+	 * at most half of what a page has beside the onode's head. ENGINE_INLINE_NONE: no object
+	 * is. Such objects stay as they are when another number is given, until they are written
+	 * to.
+	 */
+	uint32_t inline_bytes;
 	uint32_t onode_cache_entries;   /* decoded objects kept in memory; default 4096 */
 	uint32_t directory_cache_nodes; /* decoded directory nodes kept in memory; default 1024 */
 	/*

@@ -3,6 +3,7 @@
 #include "daemon/module/options.h"
 
 #include <ctype.h>
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -175,27 +176,32 @@ static void write_tables(const struct option *option, const void *field, char te
 		snprintf(text, VALUE_BYTES, "ram");
 }
 
-/* Of the engine, 0 is its default. */
-static int parse_history_interval(const struct option *option, const char *text, void *field,
-				  struct error_text *error)
-{
-	uint32_t *ms = field;
-	int result = lun_option_number(text, option->least, option->most, ms, error);
+/*
+ * Numbers whose 0 means something apart, where 0 is the engine's default.
+ */
+#define APART UINT32_MAX
+static_assert(ENGINE_EVERY_COMMAND == APART && ENGINE_INLINE_NONE == APART,
+	      "what 0 means in the text of an option");
 
-	if (!result && *ms == 0)
-		*ms = ENGINE_EVERY_COMMAND;
+static int parse_apart(const struct option *option, const char *text, void *field,
+		       struct error_text *error)
+{
+	uint32_t *number = field;
+	int result = lun_option_number(text, option->least, option->most, number, error);
+
+	if (!result && *number == 0)
+		*number = APART;
 	return result;
 }
 
-static void write_history_interval(const struct option *option, const void *field,
-				   char text[VALUE_BYTES])
+static void write_apart(const struct option *option, const void *field, char text[VALUE_BYTES])
 {
-	const uint32_t *ms = field;
+	const uint32_t *number = field;
 
 	(void)option;
 	text[0] = '\0';
-	if (*ms)
-		snprintf(text, VALUE_BYTES, "%u", *ms == ENGINE_EVERY_COMMAND ? 0 : *ms);
+	if (*number)
+		snprintf(text, VALUE_BYTES, "%u", *number == APART ? 0 : *number);
 }
 
 static int parse_serial(const struct option *option, const char *text, void *field,
@@ -311,8 +317,10 @@ static const struct option known[] = {
 	  AT(engine.records.recover_without_nvram), CHOICE("no", "yes") },
 	{ "tables", parse_tables, write_tables, AT(engine.muninn.bloom.table_cache_bytes),
 	  NUMBER(1, LUN_TABLE_CACHE_MAX) },
-	{ "history_interval", parse_history_interval, write_history_interval,
-	  AT(engine.history_interval_ms), NUMBER(0, LUN_HISTORY_INTERVAL_MAX) },
+	{ "history_interval", parse_apart, write_apart, AT(engine.history_interval_ms),
+	  NUMBER(0, LUN_HISTORY_INTERVAL_MAX) },
+	{ "inline_bytes", parse_apart, write_apart, AT(engine.inline_bytes),
+	  NUMBER(0, LUN_INLINE_BYTES_MAX) },
 	{ "layout", parse_layout, write_layout, AT(osd.layout), CHOICE("flat", "packed") },
 	{ "serial", parse_serial, write_text, AT(osd.serial), NUMBER(0, 0) },
 	{ "key_file", parse_key_file, write_text, AT(key_file), NUMBER(0, 0) },

@@ -22,6 +22,7 @@
 #define LUN_PATH_BYTES        1024
 /* A day. */
 #define LUN_HISTORY_INTERVAL_MAX 86400000U
+#define LUN_INLINE_BYTES_MAX     4096U
 /* What lun_options_write needs at most. */
 #define LUN_OPTIONS_TEXT_BYTES (512 + LUN_PATH_BYTES)
 
@@ -46,6 +47,7 @@ void lun_options_default(struct lun_options *options);
  *   onode_cache=0..2^24  directory_cache=0..2^24  version_cache=0..2^24
  *   durability=process|host  merge=auto|manual  recover_without_nvram=no|yes
  *   tables=ram|demand:MIB  history_interval=milliseconds, 0 = every command
+ *   inline_bytes=0..4096, 0 = no data in onodes
  *   layout=flat|packed  key_file=path without , and ;
  *   system_id=40 hexadecimal digits  serial=1..36 printable characters without space , ; and =
  * -EINVAL with a sentence that does not name the option, unless it is not known.

@@ -14,7 +14,7 @@
 #include "engine/history.h"
 #include "engine/objects/objects.h"
 
-#define HISTORY_FORMAT       9
+#define HISTORY_FORMAT       10
 #define HISTORY_BYTES        168
 #define HISTORY_DEVICE_BYTES 292
 

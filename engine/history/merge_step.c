@@ -341,6 +341,8 @@ static bool object_reaches(const struct onode *onode, uint32_t piece, uint64_t s
 		return false;
 	if (piece >= ENGINE_PIECES_MAX)
 		return sequence >= onode->head.created_sequence;
+	if (onode->data.here)
+		return false;
 	/* An object that came back after its removal has data from before it was created again. */
 	extent = extents_find(&onode->extents, piece);
 	return extent && sequence >= extent->min_sequence;

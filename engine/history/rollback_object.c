@@ -260,6 +260,11 @@ static int hide_data(struct pair *pair)
 		result = target_change(&pair->now);
 	if (result)
 		return result;
+	onode_inline_end(now);
+	if (then->data.here)
+		result = onode_inline_set(now, then->data.bytes, then->data.length);
+	if (result)
+		return result;
 	extents_copy(&now->extents, &then->extents);
 	now->head.void_sequence = then->head.void_sequence;
 	return 0;

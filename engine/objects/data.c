@@ -13,7 +13,12 @@
 #include "engine/objects/handles.h"
 #include "engine/records/waiting.h"
 
-/* ---- single pieces ---- */
+/*
+ * ---- single pieces ----
+ *
+ * Piece 0 of a small object is in its onode, as long as it is the object's only one. Everything
+ * that reads or puts a piece comes through here, so nothing else in the engine sees a difference.
+ */
 
 static struct record_key piece_key(const struct target *target, uint32_t piece)
 {
@@ -45,6 +50,15 @@ static int piece_found(const struct target *target, const struct extent *extent,
 	return found->result;
 }
 
+static int inline_get(const struct inline_data *from, void *data, uint32_t capacity,
+		      uint32_t *length)
+{
+	*length = from->length;
+	if (from->length && capacity)
+		memcpy(data, from->bytes, min_u64(from->length, capacity));
+	return 0;
+}
+
 int data_get(const struct target *target, uint32_t piece, void *data, uint32_t capacity,
 	     uint32_t *length)
 {
@@ -54,19 +68,24 @@ int data_get(const struct target *target, uint32_t piece, void *data, uint32_t c
 	*length = 0;
 	if (!extent)
 		return 0;
+	if (target->onode->data.here)
+		return inline_get(&target->onode->data, data, capacity, length);
 	found.result = record_get(target->txn->engine->store, piece_key(target, piece),
 				  target->bound, data, capacity, &found.info);
 	return piece_found(target, extent, piece, &found, length);
 }
 
-/* The number of the record of a target's piece. 0: it has none, or it can't be read. */
+/*
+ * The number of the record of a target's piece. 0: it has none of its own, or it can't be read.
+ */
 static uint64_t record_of(const struct target *target, uint32_t piece)
 {
 	const struct extent *extent = extents_find(&target->onode->extents, piece);
 	struct record_info info;
 
-	if (!extent || record_get(target->txn->engine->store, piece_key(target, piece),
-				  target->bound, NULL, 0, &info))
+	if (!extent || target->onode->data.here ||
+	    record_get(target->txn->engine->store, piece_key(target, piece), target->bound, NULL, 0,
+		       &info))
 		return 0;
 	return info.sequence >= extent->min_sequence ? info.sequence : 0;
 }
@@ -78,14 +97,13 @@ bool data_is_same_record(const struct target *one, const struct target *other, u
 	return *sequence && *sequence == record_of(other, piece);
 }
 
-int data_put(struct target *target, uint32_t piece, const void *data, uint32_t length)
+static int put_piece_record(struct target *target, uint32_t piece, const void *data,
+			    uint32_t length)
 {
 	struct onode *onode = target->onode;
 	struct engine_txn *txn = target->txn;
-	int result = extents_reserve(&onode->extents, 1);
+	int result = record_put(&txn->writer, piece_key(target, piece), 0, data, length);
 
-	if (!result)
-		result = record_put(&txn->writer, piece_key(target, piece), 0, data, length);
 	if (result)
 		return result;
 	txn->data_put = true;
@@ -97,8 +115,48 @@ int data_put(struct target *target, uint32_t piece, const void *data, uint32_t l
 		onode->written_first = min_u64(onode->written_first, piece);
 		onode->written_end = max_u64(onode->written_end, (uint64_t)piece + 1);
 	}
-	extents_add(&onode->extents, piece, onode->head.void_sequence);
 	return 0;
+}
+
+/* Whether the object would be a small one with `length` bytes in a piece. */
+static bool fits_inline(const struct target *target, uint32_t piece, uint32_t length)
+{
+	const struct extents *extents = &target->onode->extents;
+
+	return piece == 0 && target->txn->engine->inline_max &&
+	       length <= target->txn->engine->inline_max &&
+	       extents->pieces == (extents_find(extents, 0) ? 1 : 0);
+}
+
+/* The object is no small one any more: piece 0 gets a record of its own. */
+static int move_out(struct target *target)
+{
+	struct onode *onode = target->onode;
+	int result = put_piece_record(target, 0, onode->data.bytes, onode->data.length);
+
+	if (!result)
+		onode_inline_end(onode);
+	return result;
+}
+
+int data_put(struct target *target, uint32_t piece, const void *data, uint32_t length)
+{
+	struct onode *onode = target->onode;
+	int result = extents_reserve(&onode->extents, 1);
+
+	if (!result && fits_inline(target, piece, length)) {
+		result = onode_inline_set(onode, data, length);
+	} else {
+		if (!result && piece != 0 && onode->data.here)
+			result = move_out(target);
+		if (!result)
+			result = put_piece_record(target, piece, data, length);
+		if (!result && piece == 0)
+			onode_inline_end(onode);
+	}
+	if (!result)
+		extents_add(&onode->extents, piece, onode->head.void_sequence);
+	return result;
 }
 
 /*
@@ -147,6 +205,8 @@ int data_void(struct target *target, uint64_t first, uint64_t end)
 	if (result)
 		return result;
 	extents_remove(&onode->extents, first, end);
+	if (first == 0)
+		onode_inline_end(onode);
 	onode->head.void_sequence = target->txn->sequence - 1;
 	return 0;
 }
@@ -282,7 +342,7 @@ static int read_range(struct target *target, uint64_t offset, uint8_t *data, uin
 			offset += hole;
 			continue;
 		}
-		if (from || end - offset < page_bytes) {
+		if (from || end - offset < page_bytes || target->onode->data.here) {
 			wanted = (uint32_t)min_u64(page_bytes - from, end - offset);
 			result = read_piece(target, (uint32_t)(offset / page_bytes), from, wanted,
 					    data);

@@ -29,12 +29,11 @@ int data_cut(struct target *target, uint64_t length)
 {
 	uint32_t page_bytes = target->txn->engine->page_bytes;
 	uint32_t rest = (uint32_t)(length % page_bytes);
-	int result = 0;
+	/* First, so that what is put again may be all that a small object has. */
+	int result = data_void(target, divide_up(length, page_bytes), ENGINE_PIECES_MAX);
 
-	if (rest)
+	if (!result && rest)
 		result = zero_part(target, (uint32_t)(length / page_bytes), rest, page_bytes);
-	if (!result)
-		result = data_void(target, divide_up(length, page_bytes), ENGINE_PIECES_MAX);
 	if (!result)
 		target->onode->head.length = length;
 	return result;

@@ -46,6 +46,7 @@ struct engine {
 	struct past *past;             /* what these keep in memory */
 	struct engine_options options; /* with the defaults filled in */
 	uint32_t page_bytes;           /* most data of a piece = of a record */
+	uint32_t inline_max;           /* most data of an object that is kept in its onode */
 	struct turn turn; /* shared by reading transactions, held alone by writing ones */
 	struct txn_pool pool;
 	struct engine_txn *writer; /* the open writing transaction; owned by the holder of `turn` */

@@ -29,6 +29,7 @@ void onode_free(struct onode *onode)
 		return;
 	extents_free(&onode->extents);
 	attribute_set_free(&onode->attributes);
+	free(onode->data.bytes);
 	free(onode);
 }
 
@@ -40,9 +41,43 @@ void onode_destroy(struct cache_entry *entry)
 size_t onode_bytes(const struct onode *onode)
 {
 	return sizeof(*onode) + onode->extents.capacity * sizeof(struct extent) +
-	       onode->attributes.bytes_capacity +
+	       onode->attributes.bytes_capacity + onode->data.capacity +
 	       onode->attributes.offsets_capacity * sizeof(uint32_t);
 }
+
+/* ---- data in the onode ---- */
+
+uint32_t onode_inline_max(uint32_t record_bytes)
+{
+	return (record_bytes - ONODE_HEAD_BYTES) / 2;
+}
+
+int onode_inline_set(struct onode *onode, const void *data, uint32_t length)
+{
+	struct inline_data *own = &onode->data;
+
+	if (length > own->capacity) {
+		uint8_t *bytes = realloc(own->bytes, length);
+
+		if (!bytes)
+			return -ENOMEM;
+		own->bytes = bytes;
+		own->capacity = length;
+	}
+	if (length)
+		memcpy(own->bytes, data, length);
+	own->length = length;
+	own->here = true;
+	return 0;
+}
+
+void onode_inline_end(struct onode *onode)
+{
+	onode->data.here = false;
+	onode->data.length = 0;
+}
+
+/* ---- the head ---- */
 
 void onode_head_encode(const struct onode_head *head, uint8_t *to)
 {
@@ -68,7 +103,8 @@ int onode_head_decode(struct onode_head *head, const uint8_t *from, uint32_t len
 	uint64_t wanted = ONODE_HEAD_BYTES;
 
 	if (length < ONODE_HEAD_BYTES || from[0] != ONODE_FORMAT || from[1] > ENGINE_USER_OBJECT ||
-	    from[2] & ~(ONODE_EXTENTS_SPILLED | ONODE_ATTRIBUTES_SPILLED) || from[3] != 0)
+	    from[2] & ~(ONODE_EXTENTS_SPILLED | ONODE_ATTRIBUTES_SPILLED | ONODE_INLINE) ||
+	    from[3] != 0)
 		return -EBADMSG;
 	*head = (struct onode_head){
 		.type = (enum engine_type)from[1],
@@ -91,7 +127,12 @@ int onode_head_decode(struct onode_head *head, const uint8_t *from, uint32_t len
 		wanted += head->extents * EXTENT_BYTES;
 	if (!(head->flags & ONODE_ATTRIBUTES_SPILLED))
 		wanted += head->attribute_bytes;
-	return length == wanted ? 0 : -EBADMSG;
+	if (!(head->flags & ONODE_INLINE))
+		return length == wanted ? 0 : -EBADMSG;
+	return length >= wanted && head->type == ENGINE_USER_OBJECT && head->extents == 0 &&
+			       !(head->flags & ONODE_EXTENTS_SPILLED)
+		       ? 0
+		       : -EBADMSG;
 }
 
 /* ---- reading ---- */
@@ -160,6 +201,27 @@ static int attributes_load(struct record_store *store, struct onode *onode, uint
 	return result;
 }
 
+/* The data of a small object, which is the rest of its record. */
+static int inline_load(struct onode *onode, const uint8_t *record, uint32_t length)
+{
+	const struct onode_head *head = &onode->head;
+	uint32_t at = ONODE_HEAD_BYTES;
+	int result;
+
+	if (!(head->flags & ONODE_INLINE))
+		return 0;
+	if (!(head->flags & ONODE_ATTRIBUTES_SPILLED))
+		at += head->attribute_bytes;
+	if (length - at > head->length)
+		return -EBADMSG;
+	result = extents_reserve(&onode->extents, 1);
+	if (result)
+		return result;
+	extents_add(&onode->extents, 0, head->void_sequence);
+	onode->extents.changed_from = onode->extents.count;
+	return onode_inline_set(onode, record + at, length - at);
+}
+
 static int decode(struct record_store *store, struct onode *onode, uint64_t bound,
 		  const uint8_t *record, uint32_t length, uint64_t created_min)
 {
@@ -176,7 +238,7 @@ static int decode(struct record_store *store, struct onode *onode, uint64_t boun
 	result = extents_load(store, onode, bound, record + ONODE_HEAD_BYTES);
 	if (!result)
 		result = attributes_load(store, onode, bound, attributes);
-	return result;
+	return result ? result : inline_load(onode, record, length);
 }
 
 int onode_load(struct record_store *store, uint16_t partition, uint64_t identifier, uint64_t bound,
@@ -209,12 +271,21 @@ int onode_load(struct record_store *store, uint16_t partition, uint64_t identifi
 
 /* ---- writing ---- */
 
+/* Extents of the record: the data of a small object needs none to be found. */
+static uint32_t stored_extents(const struct onode *onode)
+{
+	return onode->data.here ? 0 : onode->extents.count;
+}
+
 /* Chooses what is spilled: the longer part first, the other one only if it still does not fit. */
 static uint8_t choose_spilling(const struct onode *onode, uint32_t space)
 {
-	uint32_t extents = onode->extents.count * EXTENT_BYTES;
+	uint32_t extents = stored_extents(onode) * EXTENT_BYTES;
 	uint32_t attributes = onode->attributes.length;
 
+	if (onode->data.here)
+		return ONODE_INLINE |
+		       (attributes > space - onode->data.length ? ONODE_ATTRIBUTES_SPILLED : 0);
 	if ((uint64_t)extents + attributes <= space)
 		return 0;
 	if (extents > attributes)
@@ -275,15 +346,36 @@ static int spill_attributes(const struct record_writer *writer, struct onode *on
 	return result;
 }
 
+/* Appends what is not in chunks to the head. Returns the length of the record. */
+static uint32_t encode_parts(const struct onode *onode, uint8_t *record)
+{
+	uint32_t length = ONODE_HEAD_BYTES;
+
+	if (!(onode->head.flags & ONODE_EXTENTS_SPILLED)) {
+		extents_encode(&onode->extents, 0, onode->head.extents, record + length);
+		length += onode->head.extents * EXTENT_BYTES;
+	}
+	if (!(onode->head.flags & ONODE_ATTRIBUTES_SPILLED) && onode->attributes.length) {
+		memcpy(record + length, onode->attributes.bytes, onode->attributes.length);
+		length += onode->attributes.length;
+	}
+	if (onode->data.here && onode->data.length) {
+		memcpy(record + length, onode->data.bytes, onode->data.length);
+		length += onode->data.length;
+	}
+	return length;
+}
+
 int onode_put(const struct record_writer *writer, struct onode *onode)
 {
 	uint8_t spilled =
 		choose_spilling(onode, record_bytes_max(writer->store) - ONODE_HEAD_BYTES);
 	uint8_t before = onode->head.flags;
 	uint8_t *record = writer->page;
-	uint32_t length = ONODE_HEAD_BYTES;
+	uint32_t length;
 	int result = 0;
 
+	assert(!onode->data.here || onode->extents.pieces == 1);
 	onode->head.extents_crc = onode->head.attributes_crc = 0;
 	if (spilled & ONODE_EXTENTS_SPILLED)
 		result = spill_extents(writer, onode, !(before & ONODE_EXTENTS_SPILLED));
@@ -292,18 +384,11 @@ int onode_put(const struct record_writer *writer, struct onode *onode)
 	if (result)
 		return result;
 	onode->head.flags = spilled;
-	onode->head.extents = (uint16_t)onode->extents.count;
+	onode->head.extents = (uint16_t)stored_extents(onode);
 	onode->head.attributes = (uint16_t)onode->attributes.count;
 	onode->head.attribute_bytes = onode->attributes.length;
 	onode_head_encode(&onode->head, record);
-	if (!(spilled & ONODE_EXTENTS_SPILLED)) {
-		extents_encode(&onode->extents, 0, onode->extents.count, record + length);
-		length += onode->extents.count * EXTENT_BYTES;
-	}
-	if (!(spilled & ONODE_ATTRIBUTES_SPILLED) && onode->attributes.length) {
-		memcpy(record + length, onode->attributes.bytes, onode->attributes.length);
-		length += onode->attributes.length;
-	}
+	length = encode_parts(onode, record);
 	result = record_put(writer, key_of(onode, RECORD_ONODE_PIECE), flags_of(writer, onode),
 			    record, length);
 	if (result) {

@@ -16,14 +16,18 @@
 #include "engine/records/access.h"
 #include "engine/records/cache.h"
 
-#define ONODE_FORMAT     1
+#define ONODE_FORMAT     2
 #define ONODE_HEAD_BYTES 76
 
 /* Times and sequence numbers are stored in 48 bits. */
 #define ONODE_TIME_MAX ((UINT64_C(1) << 48) - 1)
 
 /* What the flags byte of the record says. */
-enum { ONODE_EXTENTS_SPILLED = 1 << 0, ONODE_ATTRIBUTES_SPILLED = 1 << 1 };
+enum {
+	ONODE_EXTENTS_SPILLED = 1 << 0,
+	ONODE_ATTRIBUTES_SPILLED = 1 << 1,
+	ONODE_INLINE = 1 << 2, /* the object's data is here; no extents are stored */
+};
 
 /* The fixed part of the record. */
 struct onode_head {
@@ -38,12 +42,23 @@ struct onode_head {
 	uint64_t times_ms[ENGINE_TIMES];
 };
 
+/*
+ * The data of a small object. It stands for the record of piece 0: that one is the object's only
+ * piece, which the extents have as any other.
+ */
+struct inline_data {
+	bool here;
+	uint32_t length, capacity;
+	uint8_t *bytes; /* owned */
+};
+
 struct onode {
 	struct cache_entry entry; /* key: partition index, identifier, 0 */
 	bool absorb;              /* the next put may go in favour of a later one of its slot */
 	struct onode_head head;   /* flags, counts and CRCs are as last put, the rest is current */
 	struct extents extents;
 	struct attribute_set attributes;
+	struct inline_data data;
 	/*
 	 * Data pieces that transaction `written_sequence` has put: written_first..written_end - 1.
 	 */
@@ -60,6 +75,21 @@ void onode_destroy(struct cache_entry *entry);
 
 /* Memory that an onode takes. */
 size_t onode_bytes(const struct onode *onode);
+
+/*
+ * Most bytes of data that an onode's record takes along in a store of such records: at least as
+ * much is left for extents and attributes.
+ */
+uint32_t onode_inline_max(uint32_t record_bytes);
+
+/*
+ * Makes `length` bytes what piece 0 holds, in the onode; `data` may not be the onode's own.
+ * -ENOMEM.
+ */
+int onode_inline_set(struct onode *onode, const void *data, uint32_t length);
+
+/* Piece 0 is not in the onode any more. */
+void onode_inline_end(struct onode *onode);
 
 /* Encodes into ONODE_HEAD_BYTES bytes. */
 void onode_head_encode(const struct onode_head *head, uint8_t *to);

@@ -103,6 +103,7 @@ static void test_every_key_gets_to_its_place(void **state)
 			"key_file = device.key\n"
 			"durability = host\nmerge = manual\nrecover_without_nvram = "
 			"yes\ntables = demand:64\nlayout = packed\nhistory_interval = 0\n"
+			"inline_bytes = 0\n"
 			"system_id = 0000000000000000000000000000000000000001\n"),
 		0);
 	assert_string_equal(config.state_dir, "/s");
@@ -157,6 +158,7 @@ static void test_every_key_gets_to_its_place(void **state)
 	assert_true(config.luns[0].options.engine.merge_manual);
 	assert_int_equal(config.luns[0].options.osd.layout, 1);
 	assert_int_equal(config.luns[0].options.engine.history_interval_ms, ENGINE_EVERY_COMMAND);
+	assert_int_equal(config.luns[0].options.engine.inline_bytes, ENGINE_INLINE_NONE);
 	assert_true(config.luns[0].options.engine.records.recover_without_nvram);
 	assert_true(config.luns[0].options.engine.muninn.bloom.table_cache_bytes == 64 << 20);
 	assert_int_equal(config.luns[0].options.nand.backend, NAND_BACKEND_FILE);
@@ -218,6 +220,7 @@ static void test_each_key_of_nand_and_engine_is_checked_in_both_places(void **st
 		{ "engine", "merge", "manual", "never", "'never' is neither auto nor manual" },
 		{ "engine", "tables", "demand:1", "demand:0", "'0' is not a whole number" },
 		{ "engine", "history_interval", "0", "86400001", "'86400001' is not" },
+		{ "engine", "inline_bytes", "0", "4097", "'4097' is not a whole number" },
 	};
 
 	(void)state;
@@ -508,6 +511,8 @@ static void test_the_example_shows_the_built_in_values(void **state)
 	config.luns[0].options.engine.history_interval_ms = 0; /* the engine's default is 1000 */
 	assert_string_equal(config.luns[0].options.engine.store, engine_store_name(0));
 	config.luns[0].options.engine.store = NULL; /* so is that one */
+	assert_int_equal(config.luns[0].options.engine.inline_bytes, 1024);
+	config.luns[0].options.engine.inline_bytes = 0; /* and that one */
 	assert_memory_equal(&config.luns[0].options.engine, &defaults.luns[0].options.engine,
 			    sizeof(config.luns[0].options.engine));
 	assert_string_equal(config.luns[0].image, defaults.luns[0].image);

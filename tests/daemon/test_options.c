@@ -62,7 +62,7 @@ static void test_every_option_gets_to_its_place(void **state)
 			"threads=7;backend=file;engine=muninn;tables=demand:64;onode_cache=100;"
 			"directory_cache=50;version_cache=25;serial=A-1;"
 			"durability=host;merge=manual;recover_without_nvram=yes;layout="
-			"packed;history_interval=250;"
+			"packed;history_interval=250;inline_bytes=512;"
 			"system_id=000102030405060708090a0b0c0d0e0f1011FDfe",
 			&options, &error),
 		0);
@@ -77,6 +77,7 @@ static void test_every_option_gets_to_its_place(void **state)
 	assert_true(options.engine.merge_manual);
 	assert_int_equal(options.osd.layout, 1);
 	assert_int_equal(options.engine.history_interval_ms, 250);
+	assert_int_equal(options.engine.inline_bytes, 512);
 	assert_true(options.engine.records.recover_without_nvram);
 	assert_string_equal(options.osd.serial, "A-1");
 	for (uint8_t i = 0; i < 18; i++)
@@ -109,13 +110,14 @@ static void test_options_are_written_as_they_are_read_and_defaults_not_at_all(vo
 	assert_written("backend=file");
 	assert_written("history_interval=0");
 	assert_written("history_interval=250;serial=A-1");
+	assert_written("inline_bytes=0");
 	assert_written("tables=demand:1048576");
 	length = snprintf(longest, sizeof(longest),
 			  "threads=64;backend=file;engine=muninn;onode_cache=16777216;directory_"
 			  "cache=16777216;"
 			  "version_cache=16777216;durability=host;merge=manual;"
 			  "recover_without_nvram=yes;tables=demand:1048576;"
-			  "history_interval=86400000;layout=packed;"
+			  "history_interval=86400000;inline_bytes=4096;layout=packed;"
 			  "serial=123456789012345678901234567890123456;key_file=");
 	memset(longest + length, 'k', LUN_PATH_BYTES - 1);
 	strcpy(longest + length + LUN_PATH_BYTES - 1,
@@ -134,6 +136,14 @@ static void test_a_history_interval_of_0_makes_every_command_a_moment(void **sta
 	assert_int_equal(lun_options_parse("history_interval=0", &options, &error), 0);
 	assert_int_equal(options.engine.history_interval_ms, ENGINE_EVERY_COMMAND);
 	assert_refused("history_interval=86400001", "from 0 to 86400000");
+}
+
+static void test_inline_bytes_of_0_keep_no_data_in_onodes(void **state)
+{
+	(void)state;
+	assert_int_equal(lun_options_parse("inline_bytes=0", &options, &error), 0);
+	assert_int_equal(options.engine.inline_bytes, ENGINE_INLINE_NONE);
+	assert_refused("inline_bytes=4097", "from 0 to 4096");
 }
 
 static void test_numbers_outside_of_their_limits_are_refused(void **state)
@@ -157,7 +167,8 @@ static void test_unknown_options_and_missing_values_are_named(void **state)
 	assert_refused("colour=blue",
 		       "unknown option 'colour'; known are threads, backend, engine, onode_cache, "
 		       "directory_cache, version_cache, durability, merge, recover_without_nvram, "
-		       "tables, history_interval, layout, serial, key_file and system_id");
+		       "tables, history_interval, inline_bytes, layout, serial, key_file and "
+		       "system_id");
 	assert_refused("threads", "option 'threads' has no value");
 	assert_refused("threads=2;serial", "option 'serial' has no value");
 }
@@ -203,6 +214,7 @@ int main(void)
 		cmocka_unit_test(test_every_option_gets_to_its_place),
 		cmocka_unit_test(test_choices_take_their_two_words_only),
 		cmocka_unit_test(test_options_are_written_as_they_are_read_and_defaults_not_at_all),
+		cmocka_unit_test(test_inline_bytes_of_0_keep_no_data_in_onodes),
 		cmocka_unit_test(test_a_history_interval_of_0_makes_every_command_a_moment),
 		cmocka_unit_test(test_numbers_outside_of_their_limits_are_refused),
 		cmocka_unit_test(test_unknown_options_and_missing_values_are_named),

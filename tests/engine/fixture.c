@@ -26,7 +26,8 @@ struct engine_options options_of(struct fixture *f)
 {
 	struct engine_options options = { .clock_ms = clock_of,
 					  .running_ms = running_of,
-					  .clock_context = f };
+					  .clock_context = f,
+					  .inline_bytes = f->inline_bytes };
 
 	if (!f->memory) {
 		options.muninn.rows = 2;

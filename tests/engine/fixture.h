@@ -37,8 +37,9 @@ struct fixture {
 	struct engine *engine;
 	struct engine_txn *txn; /* the open one */
 	uint64_t now;
-	uint64_t jumped; /* of `now`: while no time passed, or the device was not open */
-	bool merges;     /* by itself */
+	uint64_t jumped;       /* of `now`: while no time passed, or the device was not open */
+	bool merges;           /* by itself */
+	uint32_t inline_bytes; /* the option */
 };
 
 /* ---- the engine ---- */

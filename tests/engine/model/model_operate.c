@@ -29,10 +29,30 @@ static uint64_t some_id(struct model_run *run, const struct model_state *state)
 	return ENGINE_FIRST_ID + model_run_below(run, 2 * MODEL_OBJECTS);
 }
 
-static uint64_t some_offset(struct model_run *run, uint64_t length)
+/*
+ * Objects that are mostly kept about as long as the data that an onode takes along, so that they
+ * often become larger and smaller than that.
+ */
+static bool is_kept_small(struct model_run *run, uint64_t id)
+{
+	return id % 3 == 0 && !one_in(run, 12);
+}
+
+/* Where such data ends, or shortly before or behind that. */
+static uint64_t some_small_end(struct model_run *run)
+{
+	uint64_t end = run->engine->inline_max + model_run_below(run, 5);
+
+	return end > 2 ? end - 2 : end;
+}
+
+static uint64_t some_offset(struct model_run *run, uint64_t id, uint64_t length)
 {
 	uint64_t page_bytes = run->model.page_bytes;
 
+	if (is_kept_small(run, id))
+		return one_in(run, 3) ? some_small_end(run)
+				      : model_run_below(run, some_small_end(run));
 	switch (model_run_below(run, 4)) {
 	case 0:
 		return min_u64(length, all_bytes(run) - 1);
@@ -43,10 +63,17 @@ static uint64_t some_offset(struct model_run *run, uint64_t length)
 	}
 }
 
-static uint64_t some_length(struct model_run *run, uint64_t offset)
+static uint64_t some_length(struct model_run *run, uint64_t id, uint64_t offset)
 {
 	uint64_t page_bytes = run->model.page_bytes, length;
 
+	if (is_kept_small(run, id)) {
+		uint64_t end = some_small_end(run);
+
+		length = end > offset && one_in(run, 2) ? end - offset
+							: model_run_below(run, end / 2 + 1);
+		return min_u64(length, all_bytes(run) - offset);
+	}
 	switch (model_run_below(run, 8)) {
 	case 0:
 		length = 0;
@@ -222,7 +249,8 @@ static void write_data(struct model_run *run, struct model_partition *partition,
 	struct engine_address address = address_of(partition, id, 0);
 	uint64_t end = object ? object->length : 0, at = 0;
 	bool append = one_in(run, 4);
-	uint64_t offset = append ? end : some_offset(run, end), length = some_length(run, offset);
+	uint64_t offset = append ? end : some_offset(run, id, end);
+	uint64_t length = some_length(run, id, offset);
 	int wanted = data_result(object), result;
 
 	fill_buffer(run, length);
@@ -240,8 +268,8 @@ static void change_ranges(struct model_run *run, struct model_partition *partiti
 			  const struct model_object *object)
 {
 	struct engine_address address = address_of(partition, id, 0);
-	uint64_t size = object ? object->length : 0, offset = some_offset(run, size);
-	uint64_t length = some_length(run, offset);
+	uint64_t size = object ? object->length : 0, offset = some_offset(run, id, size);
+	uint64_t length = some_length(run, id, offset);
 	int wanted = data_result(object);
 
 	switch (model_run_below(run, 3)) {
@@ -367,7 +395,7 @@ static void read_object(struct model_run *run, struct model_partition *partition
 			data_result(object));
 		return;
 	}
-	offset = some_offset(run, object->length);
+	offset = some_offset(run, id, object->length);
 	object_check_stat(run, address, &partition->now, object);
 	object_check_read(run, address, object, offset, all_bytes(run) - offset);
 }

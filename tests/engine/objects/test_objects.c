@@ -351,16 +351,16 @@ static void test_an_aligned_page_is_one_record_and_needs_no_read(void **state)
 	assert_int_equal(after.puts - before.puts, 2); /* the page and the onode */
 }
 
-static void test_small_objects_take_small_records(void **state)
+static void test_a_short_piece_takes_a_short_record(void **state)
 {
 	struct fixture *f = *state;
 	uint64_t before;
 
 	begin_with_object(f);
 	before = memory_store_counters(f->memory).put_bytes;
-	write_text(f, 0, "ten bytes.");
+	write_text(f, PAGE, "ten bytes.");
 	assert_int_equal(memory_store_counters(f->memory).put_bytes - before, 10);
-	write_text(f, 10, "and ten.");
+	write_text(f, PAGE + 10, "and ten.");
 	assert_int_equal(memory_store_counters(f->memory).put_bytes - before, 28);
 	commit(f);
 }
@@ -550,7 +550,7 @@ int main(void)
 		TEST(test_lists_go_on_where_the_last_one_ended),
 		TEST(test_data_comes_back_across_pages_and_holes_are_zeros),
 		TEST(test_an_aligned_page_is_one_record_and_needs_no_read),
-		TEST(test_small_objects_take_small_records),
+		TEST(test_a_short_piece_takes_a_short_record),
 		TEST(test_what_was_cut_does_not_come_back),
 		TEST(test_clear_makes_zeros_and_whole_pages_holes),
 		TEST(test_punch_moves_the_rest_down),

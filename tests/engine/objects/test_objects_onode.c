@@ -111,14 +111,32 @@ static void assert_stored(struct fixture *f)
 	assert_int_equal(onode->attributes.length, wanted->length);
 	if (wanted->length)
 		assert_memory_equal(onode->attributes.bytes, wanted->bytes, wanted->length);
+	assert_int_equal(onode->data.here, f->onode->data.here);
+	assert_int_equal(onode->data.length, f->onode->data.length);
+	if (onode->data.length)
+		assert_memory_equal(onode->data.bytes, f->onode->data.bytes, onode->data.length);
 	onode_free(onode);
+}
+
+/* Head and attributes of the examples of docs/objects.md. */
+static void describe_example(struct fixture *f, uint64_t length)
+{
+	struct onode_head *head = &f->onode->head;
+
+	head->length = length;
+	head->created_sequence = 16;
+	head->modified_sequence = 18;
+	head->void_sequence = 15;
+	for (uint64_t which = 0; which < ENGINE_TIMES; which++)
+		head->times_ms[which] = 1000 + which;
+	assert_int_equal(attribute_set_change(&f->onode->attributes, 0x30000000, 7, "abc", 3), 0);
 }
 
 static void test_an_onode_is_stored_as_documented(void **state)
 {
 	/* The example of docs/objects.md. */
 	static const uint8_t wanted[] = {
-		0x01, 0x03, 0x00, 0x00, 0x01, 0x00,
+		0x02, 0x03, 0x00, 0x00, 0x01, 0x00,
 		0x01, 0x00,             /* format, type, flags; 1 extent, 1 attribute */
 		0x0d, 0x00, 0x00, 0x00, /* 13 bytes of attributes */
 		0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
@@ -142,23 +160,71 @@ static void test_an_onode_is_stored_as_documented(void **state)
 		0x03, 0x00, 0x61, 0x62, 0x63, /* "abc" */
 	};
 	struct fixture *f = *state;
-	struct onode_head *head = &f->onode->head;
 	uint8_t record[PAGE];
 
-	head->length = 1029;
-	head->created_sequence = 16;
-	head->modified_sequence = 18;
-	head->void_sequence = 15;
-	for (uint64_t which = 0; which < ENGINE_TIMES; which++)
-		head->times_ms[which] = 1000 + which;
+	describe_example(f, 1029);
 	for (uint32_t piece = 0; piece < 3; piece++) {
 		assert_int_equal(extents_reserve(&f->onode->extents, 1), 0);
-		extents_add(&f->onode->extents, piece, head->void_sequence);
+		extents_add(&f->onode->extents, piece, f->onode->head.void_sequence);
 	}
-	assert_int_equal(attribute_set_change(&f->onode->attributes, 0x30000000, 7, "abc", 3), 0);
 	assert_int_equal(put(f), 1);
 	assert_int_equal(get(f, RECORD_ONODE_PIECE, record), sizeof(wanted));
 	assert_memory_equal(record, wanted, sizeof(wanted));
+	assert_stored(f);
+}
+
+static void make_small(struct fixture *f, const void *data, uint32_t length)
+{
+	if (!f->onode->data.here)
+		add_piece(f, 0);
+	assert_int_equal(onode_inline_set(f->onode, data, length), 0);
+}
+
+static void test_a_small_object_is_stored_as_documented(void **state)
+{
+	static const uint8_t wanted[] = {
+		0x02, 0x03, 0x04, 0x00, 0x00, 0x00, 0x01, 0x00, 0x0d, 0x00, 0x00, 0x00, 0x00, 0x00,
+		0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x05, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+		0x10, 0x00, 0x00, 0x00, 0x00, 0x00, 0x12, 0x00, 0x00, 0x00, 0x00, 0x00, 0x0f, 0x00,
+		0x00, 0x00, 0x00, 0x00, 0xe8, 0x03, 0x00, 0x00, 0x00, 0x00, 0xe9, 0x03, 0x00, 0x00,
+		0x00, 0x00, 0xea, 0x03, 0x00, 0x00, 0x00, 0x00, 0xeb, 0x03, 0x00, 0x00, 0x00, 0x00,
+		0xec, 0x03, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x30, 0x07, 0x00, 0x00, 0x00,
+		0x03, 0x00, 0x61, 0x62, 0x63, 0x72, 0x61, 0x76, 0x65, 0x6e,
+	};
+	struct fixture *f = *state;
+	uint8_t record[PAGE];
+
+	describe_example(f, 5);
+	make_small(f, "raven", 5);
+	assert_int_equal(put(f), 1);
+	assert_int_equal(get(f, RECORD_ONODE_PIECE, record), sizeof(wanted));
+	assert_memory_equal(record, wanted, sizeof(wanted));
+	assert_stored(f);
+}
+
+/* Its data stays in the record; attributes go into chunks when they leave it no space. */
+static void test_attributes_make_room_for_the_data_of_a_small_object(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t most = onode_inline_max(PAGE);
+	uint8_t data[PAGE], record[PAGE];
+
+	memset(data, 'd', sizeof(data));
+	f->onode->head.length = most;
+	set_attribute(f, 1, 'a', PAGE - ONODE_HEAD_BYTES - most - ATTRIBUTE_HEAD_BYTES);
+	make_small(f, data, most);
+	assert_int_equal(put(f), 1);
+	assert_int_equal(get(f, RECORD_ONODE_PIECE, record), PAGE);
+	assert_stored(f);
+	set_attribute(f, 2, 'b', 1);
+	assert_int_equal(put(f), 2);
+	assert_int_equal(get(f, RECORD_ONODE_PIECE, record), ONODE_HEAD_BYTES + most);
+	assert_stored(f);
+	onode_inline_end(f->onode);
+	assert_int_equal(put(f), 1);
+	assert_stored(f);
+	make_small(f, data, 0);
+	assert_int_equal(put(f), 1);
 	assert_stored(f);
 }
 
@@ -262,6 +328,43 @@ static void test_damaged_records_are_refused_or_harmless(void **state)
 		assert_int_equal(load(f, &onode), -EBADMSG);
 		assert_null(onode);
 	}
+}
+
+/* A record with other data than it had is its own checksum's affair. */
+static void test_a_damaged_head_of_a_small_object_is_refused_or_harmless(void **state)
+{
+	struct record_key key = key_of(RECORD_ONODE_PIECE);
+	struct fixture *f = *state;
+	uint8_t record[PAGE], damaged[PAGE];
+	struct onode *onode;
+	uint32_t length;
+
+	f->onode->head.length = 40;
+	set_attribute(f, 1, 'a', 20);
+	make_small(f, "forty bytes, some of them are not there", 40);
+	put(f);
+	length = get(f, RECORD_ONODE_PIECE, record);
+	for (uint32_t bit = 0; bit < length * 8; bit++) {
+		int result;
+
+		memcpy(damaged, record, length);
+		damaged[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		memory_store_overwrite(f->memory, &key, damaged, length);
+		result = load(f, &onode);
+		assert_true(result == 0 || result == -EBADMSG);
+		onode_free(onode);
+	}
+	for (uint32_t type = 0; type < ENGINE_USER_OBJECT; type++) {
+		memcpy(damaged, record, length);
+		damaged[1] = (uint8_t)type;
+		memory_store_overwrite(f->memory, &key, damaged, length);
+		assert_int_equal(load(f, &onode), -EBADMSG);
+	}
+	/* More data than the object is long. */
+	memcpy(damaged, record, length);
+	damaged[20] = 39;
+	memory_store_overwrite(f->memory, &key, damaged, length);
+	assert_int_equal(load(f, &onode), -EBADMSG);
 }
 
 static void test_damaged_and_missing_chunks_are_refused(void **state)
@@ -412,10 +515,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_an_onode_is_stored_as_documented),
+		TEST(test_a_small_object_is_stored_as_documented),
+		TEST(test_attributes_make_room_for_the_data_of_a_small_object),
 		TEST(test_what_does_not_fit_spills_into_chunks),
 		TEST(test_only_chunks_that_changed_are_put_again),
 		TEST(test_the_largest_set_of_attributes_and_extents_survives),
 		TEST(test_damaged_records_are_refused_or_harmless),
+		TEST(test_a_damaged_head_of_a_small_object_is_refused_or_harmless),
 		TEST(test_damaged_and_missing_chunks_are_refused),
 		TEST(test_an_onode_older_than_its_partition_is_none),
 		TEST(test_without_room_nothing_is_taken_for_stored),

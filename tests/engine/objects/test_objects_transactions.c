@@ -91,6 +91,7 @@ static void test_a_commit_without_room_is_an_abort(void **state)
 static void test_a_full_store_can_be_emptied(void **state)
 {
 	struct fixture *f = *state;
+	char page[PAGE] = "new";
 	uint64_t full;
 
 	begin_with_object(f);
@@ -99,7 +100,7 @@ static void test_a_full_store_can_be_emptied(void **state)
 	full = memory_store_counters(f->memory).bytes;
 	memory_store_limit(f->memory, full, full + 1000);
 	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_write(f->txn, object(OBJECT), 0, "x", 1), -ENOSPC);
+	assert_int_equal(engine_write(f->txn, object(OBJECT), 0, page, PAGE), -ENOSPC);
 	abort_all(f);
 	begin(f, ENGINE_FREE);
 	assert_int_equal(engine_remove(f->txn, object(OBJECT)), 0);
