@@ -24,27 +24,39 @@ static void slot_store(struct buffer *buffer, uint32_t page, uint32_t slot, uint
 	sum_end(buffer->sum);
 }
 
-/* ---- compaction ---- */
+/* ---- absorbing ---- */
+
+/*
+ * Whether a page, from offset `next` on, has a record with a number up to `committed` that makes
+ * `old` superfluous.
+ */
+static bool page_supersedes(const struct page_view *page, uint32_t next,
+			    const struct record_header *old, uint64_t committed)
+{
+	struct record_header later;
+	struct page_record other;
+
+	if (!(old->flags & RECORD_ABSORB))
+		return false;
+	while (page_next(page, &next, &other)) {
+		if (!record_has_key(other.header, &old->key))
+			continue;
+		record_header_decode(other.header, &later);
+		if (later.sequence > old->sequence && later.sequence <= committed &&
+		    old->sequence >= later.epoch)
+			return true;
+	}
+	return false;
+}
 
 /* Whether a later committed record of the page makes this one superfluous. */
 static bool is_superseded(const struct page_view *page, uint32_t next,
 			  const struct page_record *record, uint64_t committed)
 {
-	struct record_header old, later;
-	struct page_record other;
+	struct record_header old;
 
 	record_header_decode(record->header, &old);
-	if (!(old.flags & RECORD_ABSORB))
-		return false;
-	while (page_next(page, &next, &other)) {
-		if (!record_has_key(other.header, &old.key))
-			continue;
-		record_header_decode(other.header, &later);
-		if (later.sequence > old.sequence && later.sequence <= committed &&
-		    old.sequence >= later.epoch)
-			return true;
-	}
-	return false;
+	return page_supersedes(page, next, &old, committed);
 }
 
 static int sync_at(const struct buffer *buffer, const uint8_t *from, uint64_t bytes)
@@ -131,6 +143,117 @@ static uint32_t compact_page(struct buffer *buffer, uint32_t page, uint64_t comm
 	return view.used - used;
 }
 
+/* ---- absorbing large records, which have a page each ---- */
+
+/* Whether a large record, in page `own`, is superfluous because of another page's. */
+static bool large_is_superseded(const struct buffer *buffer, const struct page_view *own,
+				const struct record_header *old, uint64_t committed)
+{
+	struct key_hash hash = key_hash(&old->key, buffer->geometry->segment_pages);
+	uint32_t place = UINT32_MAX;
+	struct page_view other;
+
+	while (buffer_next_page(buffer, &hash, &place, &other))
+		if (other.data != own->data && page_supersedes(&other, 0, old, committed))
+			return true;
+	return false;
+}
+
+static void empty_page(struct buffer *buffer, uint32_t page)
+{
+	uint32_t slot = page_slot(buffer, page);
+
+	slot_store(buffer, page, slot, slot_word(buffer, slot), 0);
+}
+
+/* Empties the page of a large record that is superfluous and not promised. False: it is not. */
+static bool drop_large(struct buffer *buffer, uint32_t page, uint64_t committed)
+{
+	struct page_view view = buffer_page(buffer, page);
+	struct record_header old;
+
+	if (!view.large_header || is_promised(buffer, &view))
+		return false;
+	record_header_decode(view.large_header, &old);
+	if (!(old.flags & RECORD_ABSORB) || !large_is_superseded(buffer, &view, &old, committed))
+		return false;
+	empty_page(buffer, page);
+	return true;
+}
+
+static bool page_has_key(const struct page_view *page, const struct record_key *key)
+{
+	struct page_record record;
+
+	for (uint32_t offset = 0; page_next(page, &offset, &record);)
+		if (record_has_key(record.header, key))
+			return true;
+	return false;
+}
+
+/*
+ * The next lower place of a key where it has anything, and what. False: there is none, or not a
+ * large record that no flush has promised.
+ */
+static bool next_large(const struct buffer *buffer, const struct key_hash *hash,
+		       const struct record_key *key, uint32_t *place, uint32_t *page,
+		       struct record_header *header)
+{
+	while (segment_index_find(buffer->index, hash, place, page)) {
+		struct page_view view = buffer_page(buffer, *page);
+
+		if (!page_has_key(&view, key))
+			continue;
+		if (!view.large_header)
+			return false;
+		record_header_decode(view.large_header, header);
+		return !is_promised(buffer, &view);
+	}
+	return false;
+}
+
+/* Copies a large record over the one of another page: one store makes the copy that page. */
+static void move_large(struct buffer *buffer, uint32_t from, uint32_t to)
+{
+	struct page_view view = buffer_page(buffer, from);
+	uint32_t spare = buffer->spare_slot, old = page_slot(buffer, to);
+	uint64_t word = slot_word(buffer, page_slot(buffer, from));
+	uint8_t *data = slot_data(buffer, spare);
+
+	slot_claim(buffer, spare);
+	memcpy(data, view.data, view.used);
+	memset(data + view.used, 0, buffer->geometry->page_bytes - view.used);
+	memcpy(slot_header(buffer, spare) + SLOT_LARGE_HEADER_AT, view.large_header,
+	       RECORD_HEADER_BYTES);
+	nvram_store64(slot_header(buffer, spare) + SLOT_STATE_AT, word);
+	sum_begin(buffer->sum,
+		  sum_page(to, old, slot_word(buffer, old)) ^ sum_page(to, spare, word));
+	nvram_store16(map_entry(buffer, to), (uint16_t)spare);
+	sum_end(buffer->sum);
+	buffer->spare_slot = (uint16_t)old;
+	empty_page(buffer, from);
+}
+
+/*
+ * Makes space for a new large record of a key at its last place. If the one there is committed and
+ * has superseded the one before it, it takes that one's page. So a page that is written again and
+ * again takes two pages of the buffer, whose places are in the order of the numbers.
+ */
+static void move_down(struct buffer *buffer, const struct key_hash *hash,
+		      const struct record_key *key, uint64_t committed)
+{
+	uint32_t place = UINT32_MAX, last, before;
+	struct record_header newest, old;
+	struct page_view view;
+
+	if (!next_large(buffer, hash, key, &place, &last, &newest) ||
+	    !next_large(buffer, hash, key, &place, &before, &old))
+		return;
+	view = buffer_page(buffer, last);
+	if (page_supersedes(&view, 0, &old, committed))
+		move_large(buffer, last, before);
+}
+
 /* ---- putting ---- */
 
 static bool is_large(const struct buffer *buffer, uint32_t length)
@@ -177,17 +300,29 @@ static void append_to_page(struct buffer *buffer, uint32_t page, const struct ne
 		buffer->absorbable[page] = true;
 }
 
+/* Drops what is superseded in a page. Whether a record has space there then. */
+static bool make_page_space(struct buffer *buffer, uint32_t page, uint32_t length,
+			    uint64_t committed)
+{
+	if (!buffer->absorbable[page])
+		return false;
+	if (drop_large(buffer, page, committed))
+		return page_has_space(buffer, page, length);
+	return !is_large(buffer, length) && compact_page(buffer, page, committed, 0) &&
+	       page_has_space(buffer, page, length);
+}
+
 int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct new_record *record,
 	       uint64_t committed)
 {
 	uint32_t length = record->header.length;
 
+	if (is_large(buffer, length) && record->header.flags & RECORD_ABSORB)
+		move_down(buffer, hash, &record->header.key, committed);
 	for (uint32_t page, place = segment_index_first(buffer->index, hash);
 	     segment_index_next(buffer->index, hash, &place, &page); place++) {
 		if (!page_has_space(buffer, page, length) &&
-		    (!buffer->absorbable[page] || is_large(buffer, length) ||
-		     !compact_page(buffer, page, committed, 0) ||
-		     !page_has_space(buffer, page, length)))
+		    !make_page_space(buffer, page, length, committed))
 			continue;
 		append_to_page(buffer, page, record);
 		segment_index_note(buffer->index, hash, place);

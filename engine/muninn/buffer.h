@@ -6,7 +6,8 @@
  *   - A record counts once the slot's state word says so, and that store comes last.
  *   - A slot counts only for the serial in its header, so one store of the row's serial empties the
  * buffer.
- *   - A page is compacted into the spare slot; one store of the page map makes it the page.
+ *   - A page is compacted into the spare slot, or a large record copied there for another page; one
+ * store of the page map makes it the page.
  *   - The sum of the buffer is changed around each of these stores (nvram.h).
  * Records of the running command are always at the ends of their pages, so undoing them is cutting
  * pages shorter.

@@ -102,7 +102,8 @@ static int put_piece_record(struct target *target, uint32_t piece, const void *d
 {
 	struct onode *onode = target->onode;
 	struct engine_txn *txn = target->txn;
-	int result = record_put(&txn->writer, piece_key(target, piece), 0, data, length);
+	int result = record_put(&txn->writer, piece_key(target, piece),
+				onode->absorb ? RECORD_ABSORB : 0, data, length);
 
 	if (result)
 		return result;

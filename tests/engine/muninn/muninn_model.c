@@ -24,8 +24,18 @@ uint32_t model_below(struct model *model, uint32_t limit)
 	return (uint32_t)(model_random(model) % limit);
 }
 
+/* Pages that are overwritten, and absorbed. */
+static bool is_absorbed_page(uint32_t number)
+{
+	return number >= 5 && number < 10;
+}
+
 struct record_key model_key(uint32_t number)
 {
+	if (is_absorbed_page(number))
+		return (struct record_key){ .partition = 1,
+					    .identifier = 0x30000 + number / 2,
+					    .piece = number };
 	if (number < 20)
 		return (struct record_key){ .partition = 1,
 					    .identifier = 0x10000 + number,
@@ -345,6 +355,8 @@ struct model_version model_new_version(struct model *model, uint32_t number, uin
 		.flags = model_is_absorbed(number) ? RECORD_ABSORB : 0,
 	};
 
+	if (is_absorbed_page(number) && model_below(model, 2))
+		version.length = MODEL_VALUE_MAX;
 	if (model_below(model, 15) == 0) {
 		version.flags |= RECORD_TOMBSTONE;
 		version.length = 0;

@@ -382,7 +382,7 @@ static void test_space_is_accounted_for_exactly_before_during_and_after_merging(
 	(void)state;
 	assert_non_null(model);
 	model_open(model, &nand, &model_options);
-	for (int i = 0; i < 4500; i++)
+	for (int i = 0; i < 3500; i++)
 		assert_true(model_transaction(model, true, false));
 	before = statistics_of(model);
 	assert_int_equal(before.segments,
@@ -436,7 +436,7 @@ static void test_unreachable_records_are_dropped_and_others_kept(void **state)
 	(void)state;
 	assert_non_null(model);
 	model_open(model, &nand, &model_options);
-	for (int i = 0; i < 4000; i++)
+	for (int i = 0; i < 3300; i++)
 		assert_true(model_transaction(model, true, false));
 	for (int i = 0;
 	     i < 3000 && model->store->operations->merge(model->store, &keep, &merge) == 0; i++)
