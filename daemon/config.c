@@ -15,8 +15,8 @@
 #include "wire/keys_file.h"
 
 #define SECTION_BYTES 64 /* more than any name there is */
-/* Of devices that are created: five records a page. */
-#define RECORD_BYTES_DEFAULT 800
+/* Of devices that are created: six records a page. */
+#define RECORD_BYTES_DEFAULT 640
 
 /* ---- defaults ---- */
 
