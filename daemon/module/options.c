@@ -2,8 +2,8 @@
 /* The options of a logical unit: a table of them, each read from text and written as text. */
 #include "daemon/module/options.h"
 
-#include <ctype.h>
 #include <assert.h>
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -36,10 +36,8 @@ class SmallFiles(E2ETest):
         after = json.loads(self.ctl("--json", "statistics", daemon.url()))["used_bytes"]
         manifest = json.loads(self.ctl("--json", "stat", daemon.url(), f"{P}/{report['manifest']}"))["length"]
         taken = (after - before - manifest) / FILES
-        print(
-            f"{FILES} files of {FILE_BYTES} bytes take {taken:.0f} bytes of flash each, and {manifest / FILES:.0f} of the manifest",
-            flush=True,
-        )
+        each = f"{taken:.0f} bytes of flash each, and {manifest / FILES:.0f} of the manifest"
+        print(f"{FILES} files of {FILE_BYTES} bytes take {each}", flush=True)
         self.assertLessEqual(taken, TAKEN_MAX)
         target = os.path.join(self.folder("target"), "tree")
         self.ctl("export", daemon.url(), P, target)
