@@ -249,17 +249,17 @@ static void test_each_modification_is_kept_in_one_slot_too(void **state)
 	struct fixture *f = *state;
 	enum { TIMES = 20 };
 
-	for (uint8_t n = 0; n < TIMES; n++) {
-		put_bytes(f, n, 30 + n);
+	for (uint32_t n = 0; n < TIMES; n++) {
+		put_bytes(f, (uint8_t)n, 30 + n);
 		begin(f, ENGINE_WRITE);
 		assert_int_equal(engine_accessed(f->txn, object(OBJECT), true, true), 0);
 		commit(f);
 	}
-	for (uint8_t n = 1; n < TIMES; n++)
+	for (uint32_t n = 1; n < TIMES; n++)
 		check_bytes_of(f, before(n), (uint8_t)(TIMES - 1 - n), 30 + TIMES - 1 - n);
 	/* Also when the records are on flash, and some have been merged. */
 	merge_all(f);
-	for (uint8_t n = 1; n < TIMES; n++)
+	for (uint32_t n = 1; n < TIMES; n++)
 		check_bytes_of(f, before(n), (uint8_t)(TIMES - 1 - n), 30 + TIMES - 1 - n);
 }
 
