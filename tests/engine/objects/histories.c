@@ -89,6 +89,9 @@ static bool changes_object(struct history_state *state, const struct history_cal
 
 static bool apply(struct history_state *state, const struct history_call *call)
 {
+	/* The device was full: nothing has happened. */
+	if (call->result == -ENOSPC)
+		return true;
 	switch (call->kind) {
 	case HISTORY_READ:
 		return reads(state, call);
