@@ -90,6 +90,7 @@ const struct history_calls history_calls = {
 	.end = merger_end,
 	.stop = merger_stop,
 	.await_space = merger_await,
+	.is_behind = merger_is_behind,
 	.make_space = merge_before,
 	.wants_space = merge_is_due,
 	.commit = put_last,

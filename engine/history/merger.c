@@ -64,14 +64,18 @@ void merger_look(struct engine *engine, bool stores)
 	pthread_mutex_unlock(&merger->mutex);
 }
 
+/* Others must not wait, and take little. */
+static bool stores_data(enum engine_mode mode)
+{
+	return mode == ENGINE_WRITE || mode == ENGINE_FREE;
+}
+
 void merger_await(struct engine *engine, enum engine_mode mode)
 {
 	struct merger *merger = &engine->past->merger;
 	uint64_t pieces;
 
-	/* Others must not wait, and take little. */
-	if ((mode != ENGINE_WRITE && mode != ENGINE_FREE) ||
-	    !__atomic_load_n(&merger->share, __ATOMIC_RELAXED))
+	if (!stores_data(mode) || !__atomic_load_n(&merger->share, __ATOMIC_RELAXED))
 		return;
 	pthread_mutex_lock(&merger->mutex);
 	pieces = merger->pieces;
@@ -80,6 +84,25 @@ void merger_await(struct engine *engine, enum engine_mode mode)
 	       (merger->share == MERGER_ALL || merger->pieces - pieces < merger->share))
 		pthread_cond_wait(&merger->moved, &merger->mutex);
 	pthread_mutex_unlock(&merger->mutex);
+}
+
+bool merger_is_behind(struct engine *engine, enum engine_mode mode)
+{
+	struct merger *merger = &engine->past->merger;
+	uint32_t shortage;
+	bool behind;
+
+	if (!merger->is_on || !stores_data(mode))
+		return false;
+	shortage = engine->store->operations->shortage(engine->store, RECORD_ROOM_WRITE);
+	if (share_of(engine, shortage) != MERGER_ALL)
+		return false;
+	pthread_mutex_lock(&merger->mutex);
+	behind = !merger->stop && (merger->wanted || merger->busy);
+	if (behind)
+		set_share(merger, MERGER_ALL);
+	pthread_mutex_unlock(&merger->mutex);
+	return behind;
 }
 
 /* ---- the thread ---- */

@@ -45,4 +45,10 @@ void merger_look(struct engine *engine, bool stores);
 /* Without the turn, before a command: waits as long as the share says. */
 void merger_await(struct engine *engine, enum engine_mode mode);
 
+/*
+ * With the turn, alone, behind merger_await: whether others have used up what it waited for, while
+ * the thread goes on. Then the command is to give the turn back and to wait once more.
+ */
+bool merger_is_behind(struct engine *engine, enum engine_mode mode);
+
 #endif

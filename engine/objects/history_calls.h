@@ -72,6 +72,8 @@ struct history_calls {
 	void (*stop)(struct engine *engine);
 	/* Without the turn, before a transaction: waits for room as long as room is short. */
 	void (*await_space)(struct engine *engine, enum engine_mode mode);
+	/* Behind that, with the turn: whether others have used that room up, and more may come. */
+	bool (*is_behind)(struct engine *engine, enum engine_mode mode);
 
 	/* ---- transactions ---- */
 

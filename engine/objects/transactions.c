@@ -165,6 +165,15 @@ static int try_turn(struct engine_txn *txn)
 	return would_wait();
 }
 
+/* Waits until a writing transaction may begin. */
+static void wait_for_room(const struct engine_txn *txn)
+{
+	/* What must not wait takes little. */
+	if (txn->mode == ENGINE_WRITE || txn->mode == ENGINE_FREE)
+		sealer_wait(txn->engine);
+	txn->engine->history->await_space(txn->engine, txn->mode);
+}
+
 /* Waits for the turn, and looks for space. */
 static void take_turn(struct engine_txn *txn, enum engine_mode space)
 {
@@ -174,11 +183,14 @@ static void take_turn(struct engine_txn *txn, enum engine_mode space)
 		txn->since = turn_share(&engine->turn);
 		return;
 	}
-	/* What must not wait takes little. */
-	if (txn->mode == ENGINE_WRITE || txn->mode == ENGINE_FREE)
-		sealer_wait(engine);
-	engine->history->await_space(engine, txn->mode);
+	wait_for_room(txn);
 	turn_take(&engine->turn);
+	/* Those who waited for the same room come one by one. */
+	while (engine->history->is_behind(engine, txn->mode)) {
+		turn_give(&engine->turn);
+		wait_for_room(txn);
+		turn_take(&engine->turn);
+	}
 	engine->history->make_space(engine, space);
 }
 
