@@ -272,8 +272,8 @@ LARGE = O + 1  # nearly all of it is on the flash, as rows are small
 LARGE_DATA = noise(1 << 21, 1)
 # Reading the large object takes 512 times as long; all other commands of a test are there long
 # before.
-PAGE_READ = "5ms"
-HELD_SECONDS = 1.5
+PAGE_READ = "8ms"
+HELD_SECONDS = 2.5
 
 
 class HeldTasks(E2ETest):
