@@ -51,7 +51,8 @@ static int open_layers(struct device *device, const struct nand_options *nand,
 		return result;
 	nand_take_settings(device->nand, &device->settings);
 	options.sealing_threads = SEALING_THREADS;
-	options.merging_thread = true;
+	/* Its pieces read what the host has in memory; from a drive they would free too little. */
+	options.merging_thread = nand->backend == NAND_BACKEND_MMAP;
 	result = engine_open(device->nand, &options, &device->engine, error);
 	if (result)
 		return result;
