@@ -316,10 +316,16 @@ class HeldTasks(E2ETest):
         session = self.login(daemon)
         device = Osd(session)
         device.write(P, O, 0, b"nothing")
-        reading = self.submit(session, attribute, Command(osd.READ, P, LARGE, length=len(LARGE_DATA)))
-        if threads > 1 and attribute == SIMPLE:
-            for _ in range(5):  # they begin behind it
-                session.wait(self.read(session, SIMPLE))
+        for _ in range(10):
+            begun = time.monotonic()
+            reading = self.submit(session, attribute, Command(osd.READ, P, LARGE, length=len(LARGE_DATA)))
+            if threads > 1 and attribute == SIMPLE:
+                for _ in range(5):  # they begin behind it
+                    session.wait(self.read(session, SIMPLE))
+            if time.monotonic() - begun < HELD_SECONDS / 2:
+                break
+            # A thread of the unit waited to write, and whoever reads waited behind it, until this had been read.
+            session.wait(reading)
         session.ended.clear()
         return session, device, reading
 
