@@ -324,7 +324,7 @@ class HeldTasks(E2ETest):
                     session.wait(self.read(session, SIMPLE))
             if time.monotonic() - begun < HELD_SECONDS / 2:
                 break
-            # A thread of the unit waited to write, and whoever reads waited behind it, until this had been read.
+            # A thread of the unit waited to write, and whoever read waited behind it.
             session.wait(reading)
         session.ended.clear()
         return session, device, reading
