@@ -273,6 +273,7 @@ help:
 	@echo 'make run        installs what is missing, builds, runs the target in the foreground'
 	@echo '                PORT=3260  SIZE=8G (of a new device)  RUN_DIR=build/run (where its state is kept)'
 	@echo 'make check      installs what is missing, builds, runs all tests; ONLY=text: those whose path holds it'
+	@echo 'make check-vm   of them, those with a guest whose kernel attaches'
 	@echo 'make lint       formatting, clang-tidy, cppcheck, and a build by clang'
 	@echo 'make sanitize   the tests under ASan + UBSan, the threaded ones under TSan'
 	@echo 'make soak       the record store against its model, ten million operations: ten minutes; SOAK=operations SEED=first;'
@@ -321,10 +322,19 @@ sanitized-tests:
 	+@$(SUBMAKE) VARIANT=asan all unit-tests
 	+@$(SUBMAKE) VARIANT=tsan thread-tests
 
-check: bootstrap
+check: bootstrap bootstrap-guest
 	+@$(SUBMAKE) all unit-tests
 	+@$(SUBMAKE) sanitized-tests
 	@$(RUN_TESTS) $(call test_bins,release,$(TEST_SRC)) $(SANITIZED_TESTS) $(E2E_TESTS) $(SCRIPT_TESTS)
+
+# What a guest needs that attaches with a real kernel. Its tests say so where it can't be had.
+.PHONY: bootstrap-guest check-vm
+bootstrap-guest: bootstrap
+	@scripts/bootstrap guest || echo 'tests with a guest will be SKIPPED'
+
+check-vm: bootstrap bootstrap-guest
+	+@$(SUBMAKE) all
+	@$(RUN_TESTS) tests/e2e/test_guest.py
 
 sanitize: bootstrap
 	+@$(SUBMAKE) sanitized-tests

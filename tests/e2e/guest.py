@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
+"""A guest with the distribution's kernel, whose own iSCSI initiator attaches (`scripts/guest` makes it). QEMU emulates the
+processor too, so nothing of the host is needed; a guest boots in some five seconds."""
+
+import gzip
+import os
+import re
+import subprocess
+import threading
+
+from harness import BUILD, IQN, LIMIT_SECONDS, ROOT
+
+QEMU = "qemu-system-x86_64"
+# The host's loopback, as a guest sees it.
+HOST = "10.0.2.2"
+MEMORY_MIB = 256
+ENDED = re.compile(r"scenario ended with (\d+)")
+
+# What scenarios call. `attach` needs no discovery, which tgtd answers with the address of its end.
+FUNCTIONS = f"""
+attach() {{ # IQN PORT [NAME SECRET]
+	node="iscsiadm -m node -T $1 -p {HOST}:$2"
+	$node,1 -o new >/dev/null || return
+	if [ $# -gt 2 ]; then
+		$node -o update -n node.session.auth.authmethod -v CHAP
+		$node -o update -n node.session.auth.username -v "$3"
+		$node -o update -n node.session.auth.password -v "$4"
+	fi
+	$node --login >/dev/null
+}}
+detach() {{ iscsiadm -m node --logout >/dev/null; }}
+until_it_works() {{ # COMMAND...: until it succeeds
+	for i in $(seq 300); do "$@" >/dev/null 2>&1 && return; sleep 0.2; done
+	echo "never succeeded: $*"
+	return 1
+}}
+unit() {{ # TYPE, as SCSI numbers it: the name of the node of the first unit of it
+	for each in /sys/class/scsi_generic/sg*; do
+		[ "$(cat $each/device/type 2>/dev/null)" = "$1" ] && echo "/dev/${{each##*/}}" && return
+	done
+	return 1
+}}
+disk() {{ ls /dev/sd? | head -1; }}
+OSD=17
+"""
+
+
+def make():
+    """Makes the guest, unless it is there."""
+    folder = os.path.join(BUILD, "guest")
+    done = subprocess.run([os.path.join(ROOT, "scripts", "guest"), folder], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise AssertionError(f"scripts/guest ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    return folder
+
+
+class Guest:
+    """One run of a scenario: a shell script, whose first failing command ends it."""
+
+    def __init__(self, folder, scenario, **variables):
+        """`folder`: for files of this run; `variables`: of the script."""
+        base, initrd = make(), os.path.join(folder, "initrd")
+        with open(os.path.join(folder, "scenario"), "w", encoding="utf-8") as file:
+            file.writelines(f"{name}='{value}'\n" for name, value in {"IQN": IQN, **variables}.items())
+            file.write(FUNCTIONS + "set -e\n" + scenario)
+        archive = subprocess.run(
+            ["cpio", "-o", "-H", "newc", "--quiet"], input=b"scenario\n", cwd=folder, stdout=subprocess.PIPE, check=True
+        )
+        # The kernel unpacks one archive after the other.
+        with open(initrd, "wb") as to, open(os.path.join(base, "base.cpio.gz"), "rb") as source:
+            to.write(source.read() + gzip.compress(archive.stdout))
+        self.lines = []
+        self.said = threading.Condition()
+        self.process = subprocess.Popen(
+            [QEMU, "-M", "q35", "-cpu", "max", "-accel", "tcg,thread=multi", "-m", str(MEMORY_MIB), "-smp", "1"]
+            + ["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-serial", "stdio"]
+            + ["-netdev", "user,id=n0", "-device", "virtio-net-pci,netdev=n0,romfile="]
+            + ["-kernel", os.path.join(base, "vmlinuz"), "-initrd", initrd, "-append", "console=ttyS0 quiet panic=-1"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        )
+        self.reader = threading.Thread(target=self._read)
+        self.reader.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            with self.said:
+                self.lines.append(line.rstrip())
+                self.said.notify_all()
+        self.process.stdout.close()
+        with self.said:
+            self.lines.append("")
+            self.said.notify_all()
+
+    def wait_for(self, text):
+        """Waits until the scenario has said this."""
+        with self.said:
+            if not self.said.wait_for(lambda: any(text in line for line in self.lines) or not self.reader.is_alive(), LIMIT_SECONDS):
+                raise AssertionError(f"the guest never said {text!r}:\n" + "\n".join(self.lines))
+        if not any(text in line for line in self.lines):
+            raise AssertionError(f"the guest ended without {text!r}:\n" + "\n".join(self.lines))
+
+    def finish(self):
+        """Waits for its end; returns what it said. Fails when the scenario has failed."""
+        try:
+            self.process.wait(2 * LIMIT_SECONDS)
+        except subprocess.TimeoutExpired:
+            pass
+        self.end()
+        text = "\n".join(self.lines)
+        code = ENDED.search(text)
+        if not code or code.group(1) != "0":
+            raise AssertionError("the scenario failed in the guest:\n" + text)
+        return text
+
+    def end(self):
+        """Switches it off, if it still runs."""
+        self.process.kill()
+        self.process.wait()
+        self.reader.join()

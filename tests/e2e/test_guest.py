@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
+"""A real kernel's initiator, open-iscsi with Linux, against muninnd: it finds the object unit, and nothing that it sends
+meets the guard's refusal."""
+
+import os
+import shutil
+import signal
+import unittest
+
+import guest
+from harness import E2ETest, wait_for_exit
+
+TIME_LIMIT_SECONDS = 1200
+DISK_IQN = "iqn.2014-06.local.muninn:disk"
+
+OBJECT_UNIT = """
+attach $IQN $PORT erik wrong-wrong-wrong && exit 1
+[ -z "$(ls /dev/sg* 2>/dev/null)" ]
+detach || true
+iscsiadm -m node -o delete
+attach $IQN $PORT erik twelve-or-more
+until_it_works unit $OSD
+unit=$(unit $OSD)
+sg_inq $unit | grep 'PDT=17'
+sg_inq -p 0x83 $unit
+sg_luns $unit
+until_it_works sg_turs $unit
+# A CDB of 32 bytes, the longest that sg takes: an OSD command that the unit refuses in good order.
+sg_raw -r 512 $unit 7f 0 0 0 0 0 0 18 88 05 $(printf '00 %.0s' $(seq 22)) 2>&1 | tee /tmp/raw || true
+grep -i 'illegal request' /tmp/raw
+sg_raw $unit c0 $(printf '00 %.0s' $(seq 15)) 2>&1 | grep -i 'invalid command operation code'
+detach
+"""
+
+FILE_SYSTEMS = """
+attach $DISK_IQN $PORT
+until_it_works disk
+disk=$(disk)
+fill() { for i in 1 2 3 4 5 6 7 8; do dd if=/dev/urandom of=/mnt/$i bs=1M count=$i 2>/dev/null; done; cp -a /bin /mnt/bin; }
+for type in ext4 xfs; do
+	[ $type = xfs ] && force=-f || force=-F
+	mkfs.$type $force -q $disk
+	mount -t $type $disk /mnt
+	fill
+	(cd /mnt && find . -type f -exec md5sum {} + >/tmp/sums)
+	sync
+	umount /mnt
+	mount -t $type $disk /mnt
+	(cd /mnt && md5sum -c /tmp/sums >/dev/null)
+	umount /mnt
+	[ $type = xfs ] && xfs_repair -n $disk >/dev/null 2>&1 || e2fsck -fn $disk >/dev/null 2>&1
+	echo "$type is whole"
+done
+detach
+"""
+
+RECOVERY = """
+attach $IQN $PORT
+until_it_works unit $OSD
+unit=$(unit $OSD)
+until_it_works sg_turs $unit
+echo ready for a kill
+# The kernel keeps commands while the connection is away.
+until_it_works grep 'operational after recovery' /run/iscsid.log
+until_it_works sg_turs $unit
+sg_inq $unit | grep 'PDT=17'
+iscsiadm -m session -P 3 | grep 'Session State'
+detach
+"""
+
+
+class GuestTest(E2ETest):
+    """One guest a test."""
+
+    def guest(self, scenario, **variables):
+        if not shutil.which(guest.QEMU):
+            self.skipTest(f"{guest.QEMU} is not installed: run scripts/bootstrap guest")
+        machine = guest.Guest(self.folder("guest"), scenario, **variables)
+        self.addCleanup(machine.end)
+        return machine
+
+    def assert_nobody_was_refused(self, daemon):
+        ended = [line for line in daemon.errors if "ended" in line and "connection" in line]
+        self.assertEqual(ended, [], "the guard ended a connection of a kernel that does nothing wrong")
+
+    def test_a_kernel_finds_the_object_unit(self):
+        account = "[target]\nchap_user = erik\nchap_secret = twelve-or-more\n[lun 1]\ntype = osd\nsize = 256M\n"
+        daemon = self.daemon(config=account).start()
+        said = self.guest(OBJECT_UNIT, PORT=daemon.port).finish()
+        self.assertIn("PDT=17", said)
+        self.assert_nobody_was_refused(daemon)
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_file_systems_on_a_disk_of_the_same_tgtd(self):
+        daemon = self.daemon().start()
+        path = os.path.join(daemon.state_dir, "disk")
+        with open(path, "wb") as file:
+            file.truncate(512 << 20)
+        target = ["--mode", "target", "--tid", "2"]
+        daemon.tgtadm("--op", "new", *target, "-T", DISK_IQN)
+        daemon.tgtadm("--op", "new", "--mode", "logicalunit", "--tid", "2", "--lun", "1", "-b", path)
+        daemon.tgtadm("--op", "bind", *target, "-I", "ALL")
+        said = self.guest(FILE_SYSTEMS, PORT=daemon.port, DISK_IQN=DISK_IQN).finish()
+        self.assertIn("ext4 is whole", said)
+        self.assertIn("xfs is whole", said)
+        self.assert_nobody_was_refused(daemon)
+
+    def test_a_session_comes_back_when_tgtd_was_killed(self):
+        daemon = self.daemon().start()
+        machine = self.guest(RECOVERY, PORT=daemon.port)
+        machine.wait_for("ready for a kill")
+        os.kill(daemon.tgtd_pid, signal.SIGKILL)
+        wait_for_exit(daemon.tgtd_pid)
+        self.assertIn("LOGGED_IN", machine.finish())
+        self.assert_nobody_was_refused(daemon)
+        self.assertEqual(daemon.stop(), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
