@@ -226,11 +226,20 @@ static int check_nvram(const struct lun_config *lun, const struct image_names *n
 	return result;
 }
 
+/* Opens the image for muninnd itself: a power cut that is left is for tgtd. */
+static int open_image(const struct lun_config *lun, struct nand **nand, struct error_text *error)
+{
+	struct nand_options options = lun->options.nand;
+
+	options.keep_cut = true;
+	return nand_open_with(lun->image, &options, nand, error);
+}
+
 /* Opens the image and closes it, so that muninnd says what is wrong before tgtd starts. */
 static int look_at(const struct lun_config *lun, struct error_text *error)
 {
 	struct nand *nand;
-	int result = nand_open_with(lun->image, &lun->options.nand, &nand, error);
+	int result = open_image(lun, &nand, error);
 	const struct nand_geometry *geometry;
 	const char *engine;
 	uint64_t bytes;
@@ -258,7 +267,7 @@ int image_make_stable(const struct lun_config *lun, struct error_text *error)
 	struct engine_options options = lun->options.engine;
 	struct engine *engine;
 	struct nand *nand;
-	int result = nand_open_with(lun->image, &lun->options.nand, &nand, error), closed;
+	int result = open_image(lun, &nand, error), closed;
 
 	if (result)
 		return result;

@@ -154,6 +154,7 @@ struct nand_options {
 	enum nand_io_kind io;
 	enum nand_space_kind space;
 	bool read_only; /* as nand_open_read_only */
+	bool keep_cut;  /* leaves a power cut that is left for the image to the next process */
 };
 
 /*

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
 """The emulated flash of a running unit fails when told to, and no wrong byte gets out."""
 
+import os
 import time
 import unittest
 
@@ -35,6 +36,20 @@ class Laboratory(E2ETest):
         self.ctl("nand", "faults", self.device.image(), "off")
         self.assertTrue(self.get_until(0) == data)
         self.assertEqual(self.ctl("check", self.device.url()), "")
+
+    def test_a_power_cut_that_is_left_meets_the_next_start(self):
+        self.ctl("mkpart", self.device.url(), "0x10000")
+        self.device.stop()
+        self.ctl("nand", "cut", self.device.image(), "after=100")
+        self.device.start()
+        self.device.wait_for_line("a power cut is armed: after=100")
+        self.assertFalse(os.path.exists(self.device.image() + ".cut"))
+        done = self.try_ctl("put", self.device.url(), ADDRESS, stdin=noise(BYTES, 1))
+        self.assertNotEqual(done.returncode, 0, "flash without power takes no data")
+        self.device.kill()
+        self.device.start()
+        self.ctl("put", "--replace", self.device.url(), ADDRESS, stdin=noise(BYTES, 1))
+        self.assertTrue(self.ctl("get", self.device.url(), ADDRESS, binary=True) == noise(BYTES, 1))
 
     def test_a_wrong_setting_is_refused_and_changes_nothing(self):
         done = self.try_ctl("nand", "timing", self.device.image(), "fast")
