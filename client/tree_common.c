@@ -21,6 +21,24 @@ int tree_not_submitted(struct osd_client *client, int result, struct osd_client_
 					       : strerror(-result));
 }
 
+/* ---- progress ---- */
+
+void tree_count_bytes(void *context, uint64_t bytes)
+{
+	struct tree_count *count = context;
+
+	count->bytes += bytes;
+	if (count->options->progress)
+		count->options->progress(count->options->context, 0, bytes);
+}
+
+void tree_count_file(struct tree_count *count, uint64_t length)
+{
+	if (count->options->progress)
+		count->options->progress(count->options->context, 1,
+					 length > count->bytes ? length - count->bytes : 0);
+}
+
 /* ---- pointer ---- */
 
 int tree_read_pointer(struct osd_client *client, struct osd_client_address partition,

@@ -103,12 +103,12 @@ static int finish_file(int fd, const struct manifest_entry *entry)
 	return result;
 }
 
-static void arrived(struct exporter *exporter, const struct manifest_entry *entry)
+static void arrived(struct exporter *exporter, const struct manifest_entry *entry,
+		    struct tree_count *count)
 {
 	exporter->report->files++;
 	exporter->report->bytes += entry->length;
-	if (exporter->options->progress)
-		exporter->options->progress(exporter->options->context, 1, entry->length);
+	tree_count_file(count, entry->length);
 }
 
 static int write_small(struct exporter *exporter, const struct manifest_entry *entry,
@@ -130,6 +130,7 @@ static int write_small(struct exporter *exporter, const struct manifest_entry *e
 static void take_small(struct exporter *exporter, const struct manifest_entry *entry,
 		       const struct small_file *small)
 {
+	struct tree_count count = { .options = exporter->options };
 	uint8_t digest[MANIFEST_SHA256_BYTES];
 
 	if (small->length != entry->length || small->request.received != entry->length) {
@@ -143,7 +144,7 @@ static void take_small(struct exporter *exporter, const struct manifest_entry *e
 		return;
 	}
 	if (write_small(exporter, entry, small->data) == 0)
-		arrived(exporter, entry);
+		arrived(exporter, entry, &count);
 }
 
 static void small_done(struct osd_request *request)
@@ -241,9 +242,11 @@ static int skip_large(void *context, uint64_t length)
 }
 
 static int download_large(struct exporter *exporter, const struct manifest_entry *entry,
-			  struct large_file *large)
+			  struct large_file *large, struct tree_count *count)
 {
-	const struct transfer_options options = { .chunk_bytes = exporter->options->chunk_bytes };
+	const struct transfer_options options = { .chunk_bytes = exporter->options->chunk_bytes,
+						  .progress = tree_count_bytes,
+						  .progress_context = count };
 	struct osd_client_address address = exporter->partition;
 	uint8_t digest[MANIFEST_SHA256_BYTES];
 	struct osd_client_error error;
@@ -274,6 +277,7 @@ static int fetch_large(struct exporter *exporter, const struct manifest_entry *e
 {
 	struct large_file large = { .file = { .fd = create_file(exporter, entry) },
 				    .hash = EVP_MD_CTX_new() };
+	struct tree_count count = { .options = exporter->options };
 	int result = large.file.fd < 0 ? large.file.fd : 0, finished;
 
 	if (result == 0 && (!large.hash || EVP_DigestInit_ex(large.hash, EVP_sha256(), NULL) != 1))
@@ -281,7 +285,7 @@ static int fetch_large(struct exporter *exporter, const struct manifest_entry *e
 	if (result < 0)
 		fail_local(exporter, result, entry->path);
 	else
-		download_large(exporter, entry, &large);
+		download_large(exporter, entry, &large, &count);
 	EVP_MD_CTX_free(large.hash);
 	if (large.file.fd < 0)
 		return exporter->result;
@@ -291,7 +295,7 @@ static int fetch_large(struct exporter *exporter, const struct manifest_entry *e
 	if (result < 0)
 		fail_local(exporter, result, entry->path);
 	if (exporter->result == 0)
-		arrived(exporter, entry);
+		arrived(exporter, entry, &count);
 	return exporter->result;
 }
 

@@ -51,6 +51,18 @@ int tree_remove_unused(struct osd_client *client, uint64_t partition, struct tre
 int tree_first_free(struct osd_client *client, uint64_t partition, const struct osd_client_ids *ids,
 		    uint64_t *id, struct osd_client_error *error);
 
+/* What has been told of the progress of one file. */
+struct tree_count {
+	const struct tree_options *options;
+	uint64_t bytes;
+};
+
+/* More bytes of a large one; as a `progress` of struct transfer_options. */
+void tree_count_bytes(void *count, uint64_t bytes);
+
+/* All of its `length` bytes, and the file. */
+void tree_count_file(struct tree_count *count, uint64_t length);
+
 /* The error when the session takes no more commands. */
 int tree_not_submitted(struct osd_client *client, int result, struct osd_client_error *error);
 

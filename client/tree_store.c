@@ -113,20 +113,14 @@ int importer_log(struct importer *importer, const struct manifest_entry *entry)
 	return result;
 }
 
-void importer_progress(struct importer *importer, const struct manifest_entry *entry)
-{
-	if (importer->options->progress)
-		importer->options->progress(importer->options->context, 1, entry->length);
-}
-
-static void acknowledged(struct importer *importer, size_t index)
+static void acknowledged(struct importer *importer, size_t index, struct tree_count *count)
 {
 	const struct manifest_entry *entry = &importer->manifest->entries[index];
 
 	importer->report->added++;
 	importer->report->sent_bytes += entry->length;
 	importer_log(importer, entry);
-	importer_progress(importer, entry);
+	tree_count_file(count, entry->length);
 }
 
 /* ---- attributes ---- */
@@ -246,6 +240,7 @@ static void small_done(struct osd_request *request)
 {
 	struct small_file *small = request->context;
 	struct importer *importer = small->importer;
+	struct tree_count count = { .options = importer->options };
 
 	if (request->error.result == -EEXIST && importer->taken++ < TAKEN_MAX &&
 	    submit_small(importer, small) == 0)
@@ -254,7 +249,7 @@ static void small_done(struct osd_request *request)
 	if (request->error.result < 0)
 		importer_fail(importer, &request->error);
 	else
-		acknowledged(importer, small->index);
+		acknowledged(importer, small->index, &count);
 	free(small);
 }
 
@@ -375,10 +370,13 @@ static int complete_large(struct importer *importer, const struct manifest_entry
 		       : 0;
 }
 
+/* `count`: NULL when nobody watches. */
 static int store_large(struct importer *importer, struct manifest_entry *entry,
-		       struct content *content)
+		       struct content *content, struct tree_count *count)
 {
-	const struct transfer_options options = { .chunk_bytes = importer->options->chunk_bytes };
+	const struct transfer_options options = { .chunk_bytes = importer->options->chunk_bytes,
+						  .progress = count ? tree_count_bytes : NULL,
+						  .progress_context = count };
 	struct osd_client_address address = { .partition = importer->partition };
 	struct osd_client_error error;
 	int result;
@@ -417,10 +415,11 @@ int tree_store_file(struct importer *importer, size_t index)
 		result = store_small(importer, index, fd);
 	} else {
 		struct content content = { .fd = fd, .length = entry->length };
+		struct tree_count count = { .options = importer->options };
 
-		result = store_large(importer, entry, &content);
+		result = store_large(importer, entry, &content, &count);
 		if (result == 0)
-			acknowledged(importer, index);
+			acknowledged(importer, index, &count);
 	}
 	close(fd);
 	return result;
@@ -431,5 +430,5 @@ int tree_store_text(struct importer *importer, const char *text, size_t length,
 {
 	struct content content = { .fd = -1, .text = text, .length = length };
 
-	return store_large(importer, entry, &content);
+	return store_large(importer, entry, &content, NULL);
 }

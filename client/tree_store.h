@@ -36,12 +36,8 @@ void importer_drain(struct importer *importer);
 /* Opens the entry's file. A descriptor, or the error, which is kept. */
 int importer_open(struct importer *importer, const struct manifest_entry *entry);
 
-/*
- * The first notes in the log that an object's content is stored. The second counts an entry as
- * done.
- */
+/* Notes in the log that an object's content is stored. */
 int importer_log(struct importer *importer, const struct manifest_entry *entry);
-void importer_progress(struct importer *importer, const struct manifest_entry *entry);
 
 /* The values of an entry's attributes; they point into the arguments. */
 void tree_encode_complete(const struct manifest_entry *entry,

@@ -264,7 +264,7 @@ static int change_object(struct importer *importer, const struct manifest_entry 
 }
 
 static void count_change(struct importer *importer, const struct manifest_entry *entry,
-			 bool content, const struct changes *changes)
+			 bool content, const struct changes *changes, struct tree_count *count)
 {
 	if (content)
 		importer->report->changed++;
@@ -274,7 +274,7 @@ static void count_change(struct importer *importer, const struct manifest_entry 
 		importer->report->unchanged++;
 	if (content)
 		importer_log(importer, entry);
-	importer_progress(importer, entry);
+	tree_count_file(count, entry->length);
 }
 
 /* ---- a small file: one command ---- */
@@ -288,6 +288,7 @@ static int change_small(struct tree_update *update, size_t index, int fd, uint8_
 	struct osd_client_address address = { .partition = importer->partition,
 					      .object = entry->object };
 	size_t got = 0, first = 0, end;
+	struct tree_count count = { .options = importer->options };
 	struct osd_client_error error;
 	struct changes changes;
 	ssize_t length = read_fully(fd, file, entry->length);
@@ -309,7 +310,8 @@ static int change_small(struct tree_update *update, size_t index, int fd, uint8_
 	if ((end > first || changes.count > 0) &&
 	    change_object(importer, entry, first, file + first, end - first, &changes) != 0)
 		return importer->result;
-	count_change(importer, entry, end > first || kept->length != entry->length, &changes);
+	count_change(importer, entry, end > first || kept->length != entry->length, &changes,
+		     &count);
 	return 0;
 }
 
@@ -344,11 +346,13 @@ static int take_object(void *context, const void *data, size_t length)
 
 /* Reads object and file to their ends: the ranges, and the file's SHA-256. */
 static int compare_large(struct tree_update *update, size_t index,
-			 struct tree_comparison *comparison)
+			 struct tree_comparison *comparison, struct tree_count *count)
 {
 	struct importer *importer = update->importer;
 	struct manifest_entry *entry = entry_at(update, index);
-	const struct transfer_options options = { .chunk_bytes = importer->options->chunk_bytes };
+	const struct transfer_options options = { .chunk_bytes = importer->options->chunk_bytes,
+						  .progress = tree_count_bytes,
+						  .progress_context = count };
 	struct osd_client_address address = { .partition = importer->partition,
 					      .object = entry->object };
 	struct osd_client_error error = { .local = true };
@@ -400,6 +404,7 @@ static int change_large(struct tree_update *update, size_t index, int fd,
 	struct manifest_entry *entry = entry_at(update, index);
 	struct kept *kept = &update->kept[index];
 	struct osd_client_error stale = { .result = -ESTALE, .local = true };
+	struct tree_count count = { .options = importer->options };
 	const struct tree_ranges *ranges;
 	struct stat before, after;
 	struct changes changes;
@@ -407,7 +412,7 @@ static int change_large(struct tree_update *update, size_t index, int fd,
 
 	if (fstat(fd, &before) < 0)
 		return importer_fail_local(importer, -errno, entry->path);
-	if (compare_large(update, index, comparison) != 0)
+	if (compare_large(update, index, comparison, &count) != 0)
 		return importer->result;
 	ranges = tree_comparison_ranges(comparison);
 	content = ranges->count > 0;
@@ -425,7 +430,7 @@ static int change_large(struct tree_update *update, size_t index, int fd,
 	find_changes(entry, kept, &changes);
 	if (changes.count > 0 && change_object(importer, entry, 0, NULL, 0, &changes) != 0)
 		return importer->result;
-	count_change(importer, entry, content, &changes);
+	count_change(importer, entry, content, &changes, &count);
 	return 0;
 }
 
@@ -462,13 +467,14 @@ static int change_attributes(struct tree_update *update, size_t index)
 	struct importer *importer = update->importer;
 	struct manifest_entry *entry = entry_at(update, index);
 	const struct kept *kept = &update->kept[index];
+	struct tree_count count = { .options = importer->options };
 	struct changes changes;
 
 	memcpy(entry->sha256, update->old->entries[kept->match].sha256, sizeof(entry->sha256));
 	find_changes(entry, kept, &changes);
 	if (changes.count > 0 && change_object(importer, entry, 0, NULL, 0, &changes) != 0)
 		return importer->result;
-	count_change(importer, entry, false, &changes);
+	count_change(importer, entry, false, &changes, &count);
 	return 0;
 }
 

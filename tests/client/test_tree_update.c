@@ -101,6 +101,39 @@ static void test_an_update_without_changes_writes_nothing(void **state)
 	expect_same_trees(scene, 10);
 }
 
+struct told {
+	uint64_t files, bytes, within; /* `within`: calls for bytes of a file that is not done */
+};
+
+static void tell(void *context, uint64_t files, uint64_t bytes)
+{
+	struct told *told = context;
+
+	told->files += files;
+	told->bytes += bytes;
+	told->within += files == 0 && bytes > 0;
+}
+
+static void test_progress_moves_within_long_files_and_ends_at_their_sum(void **state)
+{
+	const struct tree_options runs[] = { plain, with_checksum };
+	struct scene *scene = *state;
+
+	scene_write_file(scene->source, "long", (5 << 20) + 1, 1);
+	scene_write_file(scene->source, "short", 1000, 2);
+	for (size_t i = 0; i < 2; i++) {
+		struct tree_options options = runs[i];
+		struct told told = { 0 };
+
+		options.progress = tell;
+		options.context = &told;
+		scene_must(scene, scene_import(scene, options, false));
+		assert_int_equal(told.files, 2);
+		assert_int_equal(told.bytes, (5 << 20) + 1 + 1000);
+		assert_true(told.within >= 5);
+	}
+}
+
 static void test_an_update_of_nothing_is_an_import(void **state)
 {
 	struct scene *scene = *state;
@@ -312,6 +345,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_an_update_without_changes_writes_nothing),
+		TEST(test_progress_moves_within_long_files_and_ends_at_their_sum),
 		TEST(test_an_update_of_nothing_is_an_import),
 		TEST(test_only_ranges_that_differ_are_sent_and_objects_stay_those_of_their_files),
 		TEST(test_files_grow_shrink_come_and_go),

@@ -8,6 +8,7 @@ import pty
 import random
 import re
 import select
+import shutil
 import signal
 import struct
 import subprocess
@@ -93,6 +94,30 @@ class OnATerminal(OneDaemonTest):
         self.assertEqual(percent, sorted(percent))
         # The unit does not work on for nobody: it answers.
         self.assertIn("capacity", self.ctl("info", self.url))
+
+    def test_bars_of_trees_fit_into_the_terminal(self):
+        tree, back = self.folder("tree"), os.path.join(self.folder("back"), "tree")
+        with open(os.path.join(tree, "long"), "wb") as file:
+            file.write(noise(8 << 20, 2))
+        with open(os.path.join(tree, "short"), "wb") as file:
+            file.write(noise(1000, 3))
+        for words in (["import", self.url, self.partition, tree], ["import", "--update", "--checksum", self.url, self.partition, tree],
+                      ["export", self.url, self.partition, back]):  # fmt: skip
+            for columns in (80, 40, 12):
+                with self.subTest(words=words, columns=columns):
+                    terminal = Terminal(*words, output=False, columns=columns)
+                    self.assertEqual(terminal.end(), 0, terminal.text)
+                    lines = [line.replace("\033[K", "") for line in re.split(r"[\r\n]+", terminal.text)]
+                    self.assertLess(max(map(len, lines)), columns)
+                    percent = [int(found) for found in re.findall(rf"{words[0]} +(\d+)%", terminal.text)]
+                    self.assertEqual(percent, sorted(percent))
+                    self.assertEqual(percent[-1], 100)
+                    if columns == 80:
+                        self.assertRegex(lines[-2], r"100% \[#+\] 8.0 MiB of 8.0 MiB  .*/s  ETA 0:00:00  2/2 files$")
+                    if words[0] == "import":
+                        words = ["import", "--replace", *words[-3:]]
+                    else:
+                        shutil.rmtree(back)
 
     def test_without_a_terminal_nothing_is_shown_unless_asked_for(self):
         self.ctl("put", self.url, f"{self.partition}/0x10000", stdin=noise(3 << 20, 1))
