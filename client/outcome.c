@@ -644,8 +644,7 @@ static int set(struct osd_client_error *error, bool local, int result, const cha
 	if (!error)
 		return result;
 	*error = (struct osd_client_error){ .result = result, .local = local };
-	vsnprintf(error->sentence.text, sizeof(error->sentence.text), format, arguments);
-	return result;
+	return error_set_list(&error->sentence, result, format, arguments);
 }
 
 int outcome_set(struct osd_client_error *error, int result, const char *format, ...)

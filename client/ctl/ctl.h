@@ -140,6 +140,11 @@ int ctl_list_end(const struct ctl_list *list, const struct ctl *ctl);
 json_t *ctl_json_id(uint64_t id);
 /* Text as it is if it is printable UTF-8 that JSON can carry, otherwise escaped as in manifests. */
 json_t *ctl_json_text(const char *text);
+/*
+ * Prints a text that somebody else has chosen: what a terminal would act on, and what is no UTF-8,
+ * as \xNN.
+ */
+void ctl_print_text(const char *text);
 /* "2026-01-31T12:00:00.123Z" from milliseconds since 1970. */
 const char *ctl_format_time(uint64_t ms, char text[CTL_TIME_TEXT]);
 /* "1.5 GiB" */

@@ -81,13 +81,15 @@ static void print(const struct fact *fact, const struct osd_attribute *attribute
 
 	if (!value)
 		return;
+	printf("%-20s ", fact->name);
 	if (fact->kind == FACT_SIZE)
-		printf("%-20s %" PRIu64 " (%s)\n", fact->name, number_of(attribute),
+		printf("%" PRIu64 " (%s)", number_of(attribute),
 		       ctl_format_size(number_of(attribute), size));
 	else if (json_is_integer(value))
-		printf("%-20s %" PRIu64 "\n", fact->name, number_of(attribute));
+		printf("%" PRIu64, number_of(attribute));
 	else
-		printf("%-20s %s\n", fact->name, json_string_value(value));
+		ctl_print_text(json_string_value(value));
+	putchar('\n');
 	json_decref(value);
 }
 

@@ -199,6 +199,34 @@ json_t *ctl_json_id(uint64_t id)
 	return json_sprintf("0x%" PRIx64, id);
 }
 
+/* Control characters: of ASCII, and U+0080 to U+009F, whose first byte is C2. */
+static size_t control_bytes(const char *text)
+{
+	unsigned char byte = (unsigned char)text[0], next = (unsigned char)text[1];
+
+	if (byte < 0x20 || byte == 0x7f)
+		return 1;
+	return byte == 0xc2 && next >= 0x80 && next < 0xa0 ? 2 : 0;
+}
+
+void ctl_print_text(const char *text)
+{
+	json_t *valid = json_string(text);
+	size_t control;
+
+	for (; *text; text++) {
+		control = valid ? control_bytes(text)
+				: (control_bytes(text) || (unsigned char)*text >= 0x80);
+		for (; control > 1; control--)
+			printf("\\x%02x", (unsigned char)*text++);
+		if (control)
+			printf("\\x%02x", (unsigned char)*text);
+		else
+			putchar(*text);
+	}
+	json_decref(valid);
+}
+
 json_t *ctl_json_text(const char *text)
 {
 	json_t *value = json_string(text);

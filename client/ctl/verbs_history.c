@@ -114,13 +114,14 @@ static void version_print(const struct osd_item *entry)
 	char time[CTL_TIME_TEXT], used[CTL_SIZE_TEXT], written[CTL_SIZE_TEXT],
 		name[OSD_VERSION_NAME_MAX + 1];
 
-	printf("%5" PRIu64 "  %s  %9" PRIu64 " objects  %10s used  %10s written  %s\n",
+	printf("%5" PRIu64 "  %s  %9" PRIu64 " objects  %10s used  %10s written  ",
 	       entry_number(entry, OSD_ITEM_VERSION),
 	       ctl_format_time(entry_number(entry, OSD_ITEM_TIME), time),
 	       entry_number(entry, OSD_ITEM_OBJECTS),
 	       ctl_format_size(entry_number(entry, OSD_ITEM_USED), used),
-	       ctl_format_size(entry_number(entry, OSD_ITEM_WRITTEN), written),
-	       entry_text(entry, OSD_ITEM_NAME, name, sizeof(name)));
+	       ctl_format_size(entry_number(entry, OSD_ITEM_WRITTEN), written));
+	ctl_print_text(entry_text(entry, OSD_ITEM_NAME, name, sizeof(name)));
+	putchar('\n');
 }
 
 int verb_versions(struct ctl *ctl)

@@ -50,13 +50,16 @@ static void print_row(struct listing *listing, const struct row *row)
 
 	ctl_format_address(listing->ctl, address_of(listing, row->id), address);
 	ctl_format_time(row->modified_ms, time);
-	if (listing->list.is_json)
+	if (listing->list.is_json) {
 		ctl_list_add(&listing->list,
 			     json_pack("{s:s,s:o,s:I,s:s,s:o}", "address", address, "id",
 				       ctl_json_id(row->id), "length", (json_int_t)row->length,
 				       "modified", time, "username", ctl_json_text(row->username)));
-	else
-		printf("%-28s %15" PRIu64 "  %s  %s\n", address, row->length, time, row->username);
+	} else {
+		printf("%-28s %15" PRIu64 "  %s  ", address, row->length, time);
+		ctl_print_text(row->username);
+		putchar('\n');
+	}
 }
 
 static void row_done(struct osd_request *request)

@@ -93,6 +93,16 @@ static void test_an_error_sentence_is_cut_never_overrun(void **state)
 	assert_int_equal(error_set(&error, -EINVAL, "%s", long_name), -EINVAL);
 	assert_int_equal(strlen(error.text), sizeof(error.text) - 1);
 	assert_int_equal(error_set(NULL, -EIO, "%s", long_name), -EIO);
+	/* What it says behind the name is still there, and no character is cut in two. */
+	error_set(&error, -EIO, "a%s: why \xc3\xb6", long_name);
+	assert_true(strncmp(error.text, "axx", 3) == 0 && strstr(error.text, "x ... x"));
+	assert_string_equal(error.text + strlen(error.text) - 9, "x: why \xc3\xb6");
+	for (size_t n = 0; n + 2 < sizeof(long_name); n += 2)
+		memcpy(long_name + n, "\xc3\xb6", 2);
+	for (int shift = 0; shift < 2; shift++) {
+		error_set(&error, -EIO, "%.*s%s", shift, "-", long_name);
+		assert_non_null(strstr(error.text, "\xc3\xb6 ... \xc3\xb6"));
+	}
 }
 
 static char logged[256];

@@ -119,6 +119,28 @@ class OnATerminal(OneDaemonTest):
                     else:
                         shutil.rmtree(back)
 
+    def test_names_that_others_have_chosen_reach_no_terminal_as_they_are(self):
+        tree = self.folder("tree")
+        for name in (b"\x1b[31mred", "w\u00f6rter \u4e16".encode(), b"line\nbreak", b"latin\xf6", "c1\u009b1m".encode()):
+            with open(os.path.join(os.fsencode(tree), name), "wb"):
+                pass
+        self.ctl("import", self.url, self.partition, tree)
+        listed = self.ctl("ls", "-l", self.url, self.partition)
+        names = {line.split("  ")[-1] for line in listed.splitlines()}
+        self.assertLessEqual({r"\x1b[31mred", "w\u00f6rter \u4e16", r"line\x0abreak", r"latin\xf6", r"c1\xc2\x9b1m"}, names)
+        red = re.search(r"(0x\S+) .*31mred", listed).group(1)
+        self.assertIn(r"\x1b[31mred", self.ctl("stat", self.url, red))
+
+    def test_the_reason_is_there_behind_a_long_path(self):
+        tree = self.folder("tree")
+        deep = os.path.join(tree, *["d" * 200] * 12)
+        os.makedirs(deep)
+        os.symlink("x", os.path.join(deep, "file"))
+        done = self.try_ctl("import", self.url, self.partition, os.path.join(deep, "missing"))
+        self.assertEqual(done.returncode, 9)
+        self.assertIn(b" ... ", done.stderr)
+        self.assertTrue(done.stderr.endswith(b"/missing: No such file or directory\n"), done.stderr)
+
     def test_without_a_terminal_nothing_is_shown_unless_asked_for(self):
         self.ctl("put", self.url, f"{self.partition}/0x10000", stdin=noise(3 << 20, 1))
         self.ctl("snapshot", self.url, self.partition)
