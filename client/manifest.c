@@ -40,6 +40,34 @@ struct manifest_entry *manifest_add(struct manifest *manifest)
 	return &manifest->entries[manifest->count++];
 }
 
+/* `linked` is lower than the entry's own index, so it says already where that one has gone. */
+size_t manifest_take_out(struct manifest *manifest)
+{
+	size_t kept = 0, links = 0, *places = calloc(manifest->count + 1, sizeof(*places));
+
+	if (!places)
+		return SIZE_MAX;
+	for (size_t i = 0; i < manifest->count; i++) {
+		struct manifest_entry *entry = &manifest->entries[i];
+
+		if (entry->type == MANIFEST_HARD_LINK && !entry->left_out) {
+			entry->left_out = places[entry->linked] == SIZE_MAX;
+			links += entry->left_out;
+			entry->linked = places[entry->linked];
+		}
+		places[i] = entry->left_out ? SIZE_MAX : kept;
+		if (entry->left_out) {
+			free(entry->path);
+			free(entry->target);
+		} else {
+			manifest->entries[kept++] = *entry;
+		}
+	}
+	manifest->count = kept;
+	free(places);
+	return links;
+}
+
 /* ---- text ---- */
 
 bool manifest_plain(unsigned char c)

@@ -9,6 +9,7 @@
 #ifndef MUNINN_CLIENT_MANIFEST_H
 #define MUNINN_CLIENT_MANIFEST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,6 +37,7 @@ struct manifest_entry {
 	size_t linked; /* hard links: index of the file's entry, lower than its own */
 	char *path;    /* relative, "." for the tree's root; owned */
 	char *target;  /* symbolic links; owned */
+	bool left_out; /* manifest_take_out removes it */
 };
 
 struct manifest {
@@ -47,6 +49,12 @@ void manifest_free(struct manifest *manifest);
 
 /* Appends a zeroed entry; NULL: out of memory. The pointer is good until the next one is added. */
 struct manifest_entry *manifest_add(struct manifest *manifest);
+
+/*
+ * Removes entries that are left out, and hard links to them. Returns how many of these; SIZE_MAX:
+ * no memory.
+ */
+size_t manifest_take_out(struct manifest *manifest);
 
 /* The text; `*text` is the caller's to free. -ENOMEM. */
 int manifest_format(const struct manifest *manifest, char **text, size_t *length);

@@ -51,6 +51,11 @@ struct tree_report {
 	/* Of an import, files: new objects; other content; only other attributes; unchanged. */
 	uint64_t added, changed, touched, unchanged;
 	uint64_t sent_bytes; /* of content */
+	/*
+	 * Of an import: names that could not be read; files that changed whenever they were read.
+	 * `warn` has said which.
+	 */
+	uint64_t left_out, torn;
 };
 
 struct tree_options {
@@ -73,7 +78,8 @@ struct tree_options {
 /*
  * Stores a directory, and creates the partition if it does not exist. -EEXIST: it holds a tree
  * already. Small files are one command each; larger ones are complete when TREE_OBJECT_COMPLETE is
- * set. On error everything acknowledged stays.
+ * set. On error everything acknowledged stays. What can't be read is left out, or in an update stays
+ * as it was stored.
  *
  * With `update` an object stays that of its file. TREE_OBJECT_COMPLETE shows what an interrupted
  * update left, and the next update makes it right.

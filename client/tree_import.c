@@ -50,11 +50,14 @@ static int store_manifest(struct importer *importer, const struct manifest *old)
 	struct tree_pointer pointer;
 	struct osd_client_error error;
 	char *text;
-	size_t length;
+	size_t length, links;
 	int stored = 0;
 
-	if (manifest_format(importer->manifest, &text, &length) < 0)
+	links = manifest_take_out(importer->manifest);
+	if (links == SIZE_MAX || manifest_format(importer->manifest, &text, &length) < 0)
 		return importer_fail_local(importer, -ENOMEM, "manifest");
+	importer->report->hard_links -= links;
+	importer->report->left_out += links;
 	if (old && !importer->marked)
 		stored = is_stored(old, text, length);
 	if (stored < 0)

@@ -71,20 +71,6 @@ void importer_drain(struct importer *importer)
 		osd_client_step(importer->client, -1);
 }
 
-int importer_open(struct importer *importer, const struct manifest_entry *entry)
-{
-	char *path;
-	int fd;
-
-	if (asprintf(&path, "%s/%s", importer->directory, entry->path) < 0)
-		return importer_fail_local(importer, -ENOMEM, entry->path);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0)
-		fd = importer_fail_local(importer, -errno, entry->path);
-	free(path);
-	return fd;
-}
-
 /* ---- acknowledged ---- */
 
 int importer_log(struct importer *importer, const struct manifest_entry *entry)
@@ -208,7 +194,7 @@ static int take_id(struct importer *importer, struct manifest_entry *entry)
 	return 0;
 }
 
-/* ---- small files ---- */
+/* ---- sending small files ---- */
 
 static void small_done(struct osd_request *request);
 
@@ -253,21 +239,34 @@ static void small_done(struct osd_request *request)
 	free(small);
 }
 
-static int store_small(struct importer *importer, size_t index, int fd)
+/* A file that can't be read: the tree will be without it. */
+static int leave_out(struct importer *importer, struct manifest_entry *entry, int result)
+{
+	if (importer_leave_out(importer, entry, result, "it is left out"))
+		return importer->result;
+	importer->report->files--;
+	importer->report->bytes -= entry->length;
+	entry->left_out = true;
+	return 0;
+}
+
+/* ---- small files ---- */
+
+static int store_small(struct importer *importer, size_t index, const struct reading *reading)
 {
 	struct manifest_entry *entry = &importer->manifest->entries[index];
 	struct small_file *small = malloc(sizeof(*small) + entry->length);
 	ssize_t got;
+	int result;
 
 	if (!small)
 		return importer_fail_local(importer, -ENOMEM, entry->path);
-	got = read_fully(fd, small->data, entry->length);
-	if (got < 0) {
+	got = read_fully(reading->fd, small->data, entry->length);
+	result = got < 0 ? (int)got : importer_end_reading(importer, entry, reading, (uint64_t)got);
+	if (result < 0) {
 		free(small);
-		return importer_fail_local(importer, (int)got, entry->path);
+		return result;
 	}
-	/* A file that has shrunk since the walk is stored as it is now. */
-	entry->length = (uint64_t)got;
 	SHA256(small->data, entry->length, entry->sha256);
 	small->importer = importer;
 	small->index = index;
@@ -287,10 +286,11 @@ static int store_small(struct importer *importer, size_t index, int fd)
 /* ---- large ones ---- */
 
 struct content {
-	int fd; /* -1: `text` */
+	const struct reading *reading; /* NULL: `text` */
 	const char *text;
 	uint64_t length; /* to read at most */
 	uint64_t position;
+	int error; /* of reading */
 	EVP_MD_CTX *hash;
 };
 
@@ -305,10 +305,12 @@ static ssize_t read_content(void *context, void *data, size_t capacity, uint64_t
 
 		if (wanted == 0)
 			return 0;
-		if (content->fd >= 0)
-			got = read_fully(content->fd, data, wanted);
+		if (content->reading)
+			got = read_fully(content->reading->fd, data, wanted);
 		else
 			memcpy(data, content->text + content->position, wanted);
+		if (got < 0)
+			content->error = (int)got;
 		if (got <= 0)
 			return got;
 		if (EVP_DigestUpdate(content->hash, data, (size_t)got) != 1)
@@ -370,15 +372,46 @@ static int complete_large(struct importer *importer, const struct manifest_entry
 		       : 0;
 }
 
-/* `count`: NULL when nobody watches. */
-static int store_large(struct importer *importer, struct manifest_entry *entry,
-		       struct content *content, struct tree_count *count)
+/* Sends all of it. */
+static int upload(struct importer *importer, const struct manifest_entry *entry,
+		  struct content *content, struct tree_count *count)
 {
 	const struct transfer_options options = { .chunk_bytes = importer->options->chunk_bytes,
 						  .progress = count ? tree_count_bytes : NULL,
 						  .progress_context = count };
-	struct osd_client_address address = { .partition = importer->partition };
+	struct osd_client_address address = { .partition = importer->partition,
+					      .object = entry->object };
 	struct osd_client_error error;
+
+	if (transfer_upload(importer->client, address, read_content, content, &options, NULL,
+			    &error) == 0)
+		return 0;
+	if (content->error)
+		return content->error;
+	if (error.local && !error.sentence.text[0])
+		return importer_fail_local(importer, error.result, entry->path);
+	return importer_fail(importer, &error);
+}
+
+/* An object that nothing will complete. Returns `result`, or what is worse. */
+static int drop(struct importer *importer, const struct manifest_entry *entry, int result)
+{
+	struct osd_client_address address = { .partition = importer->partition,
+					      .object = entry->object };
+	struct osd_client_error error;
+
+	if (osd_client_remove(importer->client, address, &error) < 0)
+		return importer_fail(importer, &error);
+	return result;
+}
+
+/*
+ * `count`: NULL when nobody watches. When the file can't be read, or changes, the object is gone
+ * again.
+ */
+static int store_large(struct importer *importer, struct manifest_entry *entry,
+		       struct content *content, struct tree_count *count)
+{
 	int result;
 
 	content->hash = EVP_MD_CTX_new();
@@ -387,48 +420,63 @@ static int store_large(struct importer *importer, struct manifest_entry *entry,
 		return importer_fail_local(importer, -ENOMEM, entry->path);
 	}
 	result = create_large(importer, entry);
-	address.object = entry->object;
-	if (result == 0 && transfer_upload(importer->client, address, read_content, content,
-					   &options, NULL, &error) < 0) {
-		if (error.local && !error.sentence.text[0])
-			result = importer_fail_local(importer, error.result, entry->path);
-		else
-			result = importer_fail(importer, &error);
-	}
+	if (result == 0)
+		result = upload(importer, entry, content, count);
 	if (result == 0 && EVP_DigestFinal_ex(content->hash, entry->sha256, NULL) != 1)
 		result = importer_fail_local(importer, -ENOMEM, entry->path);
 	EVP_MD_CTX_free(content->hash);
+	if (result == 0 && content->reading)
+		result = importer_end_reading(importer, entry, content->reading, content->position);
+	if (importer->result < 0)
+		return importer->result;
 	if (result < 0)
-		return result;
+		return drop(importer, entry, result);
 	entry->length = content->position;
 	return complete_large(importer, entry);
 }
 
-int tree_store_file(struct importer *importer, size_t index)
+/* ---- each file ---- */
+
+static int store_once(struct importer *importer, size_t index, struct reading *reading)
 {
 	struct manifest_entry *entry = &importer->manifest->entries[index];
-	int fd = importer_open(importer, entry), result;
+	struct content content = { .reading = reading };
+	struct tree_count count = { .options = importer->options };
+	int result;
 
-	if (fd < 0)
-		return fd;
+	result = importer_open(importer, entry, reading);
+	if (result < 0)
+		return result;
 	if (entry->length <= TREE_SMALL_BYTES) {
-		result = store_small(importer, index, fd);
+		result = store_small(importer, index, reading);
 	} else {
-		struct content content = { .fd = fd, .length = entry->length };
-		struct tree_count count = { .options = importer->options };
-
+		content.length = entry->length;
 		result = store_large(importer, entry, &content, &count);
 		if (result == 0)
 			acknowledged(importer, index, &count);
 	}
-	close(fd);
+	close(reading->fd);
 	return result;
+}
+
+int tree_store_file(struct importer *importer, size_t index)
+{
+	struct reading reading = { .is_last = false };
+	int result = store_once(importer, index, &reading);
+
+	if (result == -EAGAIN && importer->result == 0) {
+		reading.is_last = true;
+		result = store_once(importer, index, &reading);
+	}
+	if (result < 0 && importer->result == 0)
+		leave_out(importer, &importer->manifest->entries[index], result);
+	return importer->result;
 }
 
 int tree_store_text(struct importer *importer, const char *text, size_t length,
 		    struct manifest_entry *entry)
 {
-	struct content content = { .fd = -1, .text = text, .length = length };
+	struct content content = { .text = text, .length = length };
 
 	return store_large(importer, entry, &content, NULL);
 }

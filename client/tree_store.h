@@ -6,6 +6,8 @@
 #ifndef MUNINN_CLIENT_TREE_STORE_H
 #define MUNINN_CLIENT_TREE_STORE_H
 
+#include <sys/stat.h>
+
 #include "client/tree_private.h"
 
 struct importer {
@@ -25,6 +27,13 @@ struct importer {
 	struct osd_client_error *error;
 };
 
+/* One reading of a file. */
+struct reading {
+	int fd;
+	struct stat before;
+	bool is_last; /* what it gives is stored in any case */
+};
+
 /* Keep the first error; return it. */
 int importer_fail(struct importer *importer, const struct osd_client_error *error);
 int importer_fail_local(struct importer *importer, int result, const char *path);
@@ -33,8 +42,25 @@ int importer_fail_local(struct importer *importer, int result, const char *path)
 void importer_pace(struct importer *importer);
 void importer_drain(struct importer *importer);
 
-/* Opens the entry's file. A descriptor, or the error, which is kept. */
-int importer_open(struct importer *importer, const struct manifest_entry *entry);
+/*
+ * tree_source.c: opens the entry's file. The entry takes length, mode and time that it has now.
+ * A descriptor, or a negative errno; -ESTALE: it is no file any more.
+ */
+int importer_open(struct importer *importer, struct manifest_entry *entry, struct reading *reading);
+
+/*
+ * It has been read, `length` bytes of it, which the entry takes. -EAGAIN: it has changed meanwhile,
+ * and is to be read once more. When that was the last time, a warning says so.
+ */
+int importer_end_reading(struct importer *importer, struct manifest_entry *entry,
+			 const struct reading *reading, uint64_t length);
+
+/*
+ * Says that a file could not be read, and what becomes of it. 0, or the error if it is none of that
+ * file alone; it is kept.
+ */
+int importer_leave_out(struct importer *importer, struct manifest_entry *entry, int result,
+		       const char *consequence);
 
 /* Notes in the log that an object's content is stored. */
 int importer_log(struct importer *importer, const struct manifest_entry *entry);

@@ -277,10 +277,31 @@ static void count_change(struct importer *importer, const struct manifest_entry 
 	tree_count_file(count, entry->length);
 }
 
+/* Of a file that can't be read. */
+static int stay(struct tree_update *update, size_t index, int result)
+{
+	struct importer *importer = update->importer;
+	struct manifest_entry *entry = entry_at(update, index);
+	const struct kept *kept = &update->kept[index];
+	const struct manifest_entry *old = &update->old->entries[kept->match];
+
+	if (importer_leave_out(importer, entry, result,
+			       kept->is_whole ? "it stays as it was stored" : "it is left out"))
+		return importer->result;
+	importer->report->bytes += old->length - entry->length;
+	entry->left_out = !kept->is_whole;
+	entry->mode = old->mode;
+	entry->seconds = old->seconds;
+	entry->nanoseconds = old->nanoseconds;
+	entry->length = old->length;
+	memcpy(entry->sha256, old->sha256, sizeof(entry->sha256));
+	return 0;
+}
+
 /* ---- a small file: one command ---- */
 
-static int change_small(struct tree_update *update, size_t index, int fd, uint8_t *file,
-			uint8_t *object)
+static int change_small(struct tree_update *update, size_t index, const struct reading *reading,
+			uint8_t *file, uint8_t *object)
 {
 	struct importer *importer = update->importer;
 	struct manifest_entry *entry = entry_at(update, index);
@@ -291,11 +312,13 @@ static int change_small(struct tree_update *update, size_t index, int fd, uint8_
 	struct tree_count count = { .options = importer->options };
 	struct osd_client_error error;
 	struct changes changes;
-	ssize_t length = read_fully(fd, file, entry->length);
+	ssize_t length = read_fully(reading->fd, file, entry->length);
+	int result = length < 0 ? (int)length
+				: importer_end_reading(importer, entry, reading, (uint64_t)length);
 
-	if (length < 0)
-		return importer_fail_local(importer, (int)length, entry->path);
-	entry->length = end = (size_t)length; /* a file that has shrunk is stored as it is now */
+	if (result < 0)
+		return result;
+	end = (size_t)length;
 	SHA256(file, entry->length, entry->sha256);
 	if (min_u64(kept->length, entry->length) > 0 &&
 	    osd_client_read(importer->client, address, 0, object,
@@ -324,18 +347,12 @@ static void add_sent(void *context, uint64_t bytes)
 	importer->report->sent_bytes += bytes;
 }
 
-/* A transfer's error, or that of its callback. */
-static int fail_transfer(struct importer *importer, const struct manifest_entry *entry,
-			 const struct osd_client_error *error)
+/* A transfer's error, which is kept, or that of reading the file. */
+static int fail_transfer(struct importer *importer, const struct osd_client_error *error)
 {
 	if (!error->local || error->sentence.text[0])
 		return importer_fail(importer, error);
-	if (error->result == -ESTALE && importer->result == 0)
-		return importer->result = outcome_set_local(
-			       importer->error, -ESTALE,
-			       "%s/%s changes while it is read; repeat the update",
-			       importer->directory, entry->path);
-	return importer_fail_local(importer, error->result, entry->path);
+	return error->result == -ESTALE ? -EAGAIN : error->result;
 }
 
 /* As a transfer_write: the object, as it arrives. */
@@ -365,7 +382,7 @@ static int compare_large(struct tree_update *update, size_t index,
 		error.sentence.text[0] = '\0';
 		error.result = tree_comparison_end(comparison, entry->length, entry->sha256);
 	}
-	return error.result < 0 ? fail_transfer(importer, entry, &error) : 0;
+	return error.result < 0 ? fail_transfer(importer, &error) : 0;
 }
 
 static int write_ranges(struct importer *importer, const struct manifest_entry *entry, int fd,
@@ -386,46 +403,36 @@ static int write_ranges(struct importer *importer, const struct manifest_entry *
 		return importer->result;
 	if (transfer_upload(importer->client, address, tree_ranges_read, &reader, &options, NULL,
 			    &error) < 0)
-		return fail_transfer(importer, entry, &error);
+		return fail_transfer(importer, &error);
 	return 0;
 }
 
-static bool is_same_file(const struct stat *a, const struct stat *b)
-{
-	return a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
-	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
-}
-
 /* The file is read twice. If it changed in between, the SHA-256 would belong to another content. */
-static int change_large(struct tree_update *update, size_t index, int fd,
+static int change_large(struct tree_update *update, size_t index, const struct reading *reading,
 			struct tree_comparison *comparison)
 {
 	struct importer *importer = update->importer;
 	struct manifest_entry *entry = entry_at(update, index);
 	struct kept *kept = &update->kept[index];
-	struct osd_client_error stale = { .result = -ESTALE, .local = true };
 	struct tree_count count = { .options = importer->options };
 	const struct tree_ranges *ranges;
-	struct stat before, after;
 	struct changes changes;
 	bool content;
+	int result = compare_large(update, index, comparison, &count);
 
-	if (fstat(fd, &before) < 0)
-		return importer_fail_local(importer, -errno, entry->path);
-	if (compare_large(update, index, comparison, &count) != 0)
-		return importer->result;
+	if (result < 0)
+		return result;
 	ranges = tree_comparison_ranges(comparison);
 	content = ranges->count > 0;
 	if (content) {
-		if (write_ranges(importer, entry, fd, ranges) != 0)
-			return importer->result;
-		kept->has_complete = false;
+		kept->has_complete = kept->is_whole = false;
 		kept->length = max_u64(kept->length, ranges->list[ranges->count - 1].end);
+		result = write_ranges(importer, entry, reading->fd, ranges);
 	}
-	if (fstat(fd, &after) < 0)
-		return importer_fail_local(importer, -errno, entry->path);
-	if (!is_same_file(&before, &after))
-		return fail_transfer(importer, entry, &stale);
+	if (result == 0)
+		result = importer_end_reading(importer, entry, reading, entry->length);
+	if (result < 0)
+		return result;
 	content = content || kept->length != entry->length;
 	find_changes(entry, kept, &changes);
 	if (changes.count > 0 && change_object(importer, entry, 0, NULL, 0, &changes) != 0)
@@ -436,29 +443,66 @@ static int change_large(struct tree_update *update, size_t index, int fd,
 
 /* ---- each file ---- */
 
+static int change_from(struct tree_update *update, size_t index, const struct reading *reading)
+{
+	struct importer *importer = update->importer;
+	const struct manifest_entry *entry = entry_at(update, index);
+	struct tree_comparison *comparison;
+	uint8_t *file;
+	int result = -ENOMEM;
+
+	if (entry->length <= TREE_SMALL_BYTES) {
+		file = malloc(2 * entry->length + 1);
+		if (file)
+			result = change_small(update, index, reading, file, file + entry->length);
+		free(file);
+	} else {
+		comparison = tree_comparison_begin(reading->fd);
+		if (comparison)
+			result = change_large(update, index, reading, comparison);
+		tree_comparison_free(comparison);
+	}
+	return importer->result < 0 ? importer->result : result;
+}
+
+static int change_once(struct tree_update *update, size_t index, struct reading *reading)
+{
+	struct manifest_entry *entry = entry_at(update, index);
+	const struct manifest_entry seen = *entry;
+	int result = importer_open(update->importer, entry, reading);
+
+	if (result < 0)
+		return result;
+	if (entry->seconds != seen.seconds || entry->nanoseconds != seen.nanoseconds ||
+	    entry->mode != seen.mode)
+		update->kept[index].has_status = false;
+	result = change_from(update, index, reading);
+	close(reading->fd);
+	return result;
+}
+
+/*
+ * A file that changes while it is read is read once more. If it still does, a small one is stored
+ * as it was read. A large one is read twice, and the two must be the same. So it becomes a new
+ * object, for which one reading does.
+ */
 static int change_content(struct tree_update *update, size_t index)
 {
 	struct importer *importer = update->importer;
 	struct manifest_entry *entry = entry_at(update, index);
-	int fd = importer_open(importer, entry), result;
+	struct reading reading = { .is_last = false };
+	int result = change_once(update, index, &reading);
 
-	if (fd < 0)
-		return fd;
-	if (entry->length <= TREE_SMALL_BYTES) {
-		uint8_t *file = malloc(2 * entry->length + 1);
-
-		result = file ? change_small(update, index, fd, file, file + entry->length)
-			      : importer_fail_local(importer, -ENOMEM, entry->path);
-		free(file);
-	} else {
-		struct tree_comparison *comparison = tree_comparison_begin(fd);
-
-		result = comparison ? change_large(update, index, fd, comparison)
-				    : importer_fail_local(importer, -ENOMEM, entry->path);
-		tree_comparison_free(comparison);
+	if (result == -EAGAIN && importer->result == 0) {
+		reading.is_last = entry->length <= TREE_SMALL_BYTES;
+		result = change_once(update, index, &reading);
 	}
-	close(fd);
-	return result;
+	if (result == -EAGAIN && importer->result == 0) {
+		if (mark(importer) == 0)
+			tree_store_file(importer, index);
+		return importer->result;
+	}
+	return result < 0 && importer->result == 0 ? stay(update, index, result) : importer->result;
 }
 
 /* Content and time are what the manifest says: only attributes may differ. */

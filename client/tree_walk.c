@@ -68,6 +68,25 @@ static int no_memory(struct walk *walk)
 	return outcome_set_local(walk->error, -ENOMEM, "import: out of memory");
 }
 
+static void warn(const struct walk *walk, const char *path, const char *what)
+{
+	struct error_text sentence;
+
+	error_set(&sentence, 0, "%s: %s", path, what);
+	if (walk->options->warn)
+		walk->options->warn(walk->options->context, sentence.text);
+}
+
+static int leave_out(struct walk *walk, const char *path, int error)
+{
+	char what[256];
+
+	snprintf(what, sizeof(what), "%s; it is left out", strerror(error));
+	warn(walk, path, what);
+	walk->report->left_out++;
+	return 0;
+}
+
 static int take_symlink(struct walk *walk, const FTSENT *found, struct manifest_entry *entry)
 {
 	char *target = malloc(LINK_BYTES_MAX + 1);
@@ -77,12 +96,9 @@ static int take_symlink(struct walk *walk, const FTSENT *found, struct manifest_
 		return no_memory(walk);
 	length = readlink(found->fts_accpath, target, LINK_BYTES_MAX);
 	if (length <= 0) {
-		int result = length < 0 ? -errno : -EINVAL;
-
 		free(target);
-		return outcome_set_local(walk->error, result,
-					 "%s: the symbolic link can't be read: %s", found->fts_path,
-					 strerror(-result));
+		entry->left_out = true;
+		return leave_out(walk, found->fts_path, length < 0 ? errno : EINVAL);
 	}
 	target[length] = '\0';
 	entry->target = target;
@@ -134,18 +150,14 @@ static struct manifest_entry *add_entry(struct walk *walk, const FTSENT *found,
 
 static int skip(struct walk *walk, const FTSENT *found)
 {
-	char sentence[256];
-
 	walk->report->skipped++;
-	snprintf(sentence, sizeof(sentence), "%.200s: not stored, it is no file, directory or link",
-		 found->fts_path);
-	if (walk->options->warn)
-		walk->options->warn(walk->options->context, sentence);
+	warn(walk, found->fts_path, "not stored, it is no file, directory or link");
 	return 0;
 }
 
 static int take(struct walk *walk, const FTSENT *found)
 {
+	int error = found->fts_errno ? found->fts_errno : EIO;
 	const struct stat *stat = found->fts_statp;
 	struct manifest_entry *entry;
 
@@ -165,9 +177,11 @@ static int take(struct walk *walk, const FTSENT *found)
 	case FTS_DEFAULT:
 		return skip(walk, found);
 	default:
-		return outcome_set_local(walk->error, -(found->fts_errno ? found->fts_errno : EIO),
-					 "%s: %s", found->fts_path,
-					 strerror(found->fts_errno ? found->fts_errno : EIO));
+		/* A directory of which nothing is known but its name is stored as an empty one. */
+		if (found->fts_level > FTS_ROOTLEVEL)
+			return leave_out(walk, found->fts_path, error);
+		return outcome_set_local(walk->error, -error, "%s: %s", found->fts_path,
+					 strerror(error));
 	}
 }
 

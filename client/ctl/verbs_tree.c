@@ -80,8 +80,10 @@ static json_t *report_json(const struct tree_report *report, bool imported)
 		{ "touched", report->touched },
 		{ "unchanged", report->unchanged },
 		{ "sent_bytes", report->sent_bytes },
+		{ "left_out", report->left_out },
+		{ "torn", report->torn },
 	};
-	size_t count = sizeof(counts) / sizeof(counts[0]) - (imported ? 0 : 5);
+	size_t count = sizeof(counts) / sizeof(counts[0]) - (imported ? 0 : 7);
 	json_t *object = json_object();
 
 	for (size_t i = 0; i < count; i++)
@@ -106,6 +108,10 @@ static int report(const struct ctl *ctl, const struct tree_report *report)
 		printf(", %" PRIu64 " skipped", report->skipped);
 	if (ctl->options->update)
 		print_update(report);
+	if (report->left_out)
+		printf(", %" PRIu64 " left out or as before", report->left_out);
+	if (report->torn)
+		printf(", %" PRIu64 " changed while they were read", report->torn);
 	if (report->removed)
 		printf(", %" PRIu64 " old objects removed", report->removed);
 	printf("; manifest 0x%" PRIx64 "\n", report->manifest_object);
@@ -149,7 +155,10 @@ int verb_import(struct ctl *ctl)
 	progress_end(&run.progress);
 	if (log_fd >= 0)
 		close(log_fd);
-	return result < 0 ? ctl_fail_command(ctl, &error) : report(ctl, &stored);
+	if (result < 0)
+		return ctl_fail_command(ctl, &error);
+	code = report(ctl, &stored);
+	return code == CTL_OK && stored.left_out + stored.torn > 0 ? CTL_FAILED : code;
 }
 
 int verb_export(struct ctl *ctl)

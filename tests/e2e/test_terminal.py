@@ -13,6 +13,7 @@ import signal
 import struct
 import subprocess
 import termios
+import threading
 import time
 import unittest
 
@@ -140,6 +141,33 @@ class OnATerminal(OneDaemonTest):
         self.assertEqual(done.returncode, 9)
         self.assertIn(b" ... ", done.stderr)
         self.assertTrue(done.stderr.endswith(b"/missing: No such file or directory\n"), done.stderr)
+
+    def test_an_import_of_a_directory_that_changes_ends_with_1(self):
+        tree = self.folder("tree")
+        path = os.path.join(tree, "changing")
+        with open(path, "wb") as file:
+            file.write(noise(900000, 4))
+        ended = threading.Event()
+
+        def change():
+            time_ns = 0
+            while not ended.is_set():
+                time_ns += 1
+                os.utime(path, ns=(0, time_ns))
+
+        changing = threading.Thread(target=change)
+        changing.start()
+        try:
+            code = 0
+            while code == 0:  # now and then it is read between two changes
+                done = self.try_ctl("import", "--replace", self.url, self.partition, tree)
+                code = done.returncode
+        finally:
+            ended.set()
+            changing.join()
+        self.assertEqual(code, 1, done.stderr)
+        self.assertIn(b"changing: it changed while it was read, twice", done.stderr)
+        self.assertIn(b"1 changed while they were read", done.stdout)
 
     def test_without_a_terminal_nothing_is_shown_unless_asked_for(self):
         self.ctl("put", self.url, f"{self.partition}/0x10000", stdin=noise(3 << 20, 1))

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * The files of the directory that an import reads. Others may change or remove them meanwhile, and
+ * some may not be read. One such file does not end an import: it is read once more, or left out,
+ * and muninnctl says so.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/tree_store.h"
+
+static void warn(struct importer *importer, const struct manifest_entry *entry, const char *what)
+{
+	struct error_text sentence;
+
+	if (!importer->options->warn)
+		return;
+	error_set(&sentence, 0, "%s/%s: %s", importer->directory, entry->path, what);
+	importer->options->warn(importer->options->context, sentence.text);
+}
+
+static int open_file(const struct importer *importer, const char *name)
+{
+	char *path;
+	int fd;
+
+	if (asprintf(&path, "%s/%s", importer->directory, name) < 0)
+		return -ENOMEM;
+	/* What was a file may be a pipe now, for which nobody waits. */
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0)
+		fd = -errno;
+	free(path);
+	return fd;
+}
+
+int importer_open(struct importer *importer, struct manifest_entry *entry, struct reading *reading)
+{
+	struct stat *status = &reading->before;
+	int fd = open_file(importer, entry->path), result = 0;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, status) < 0)
+		result = -errno;
+	else if (!S_ISREG(status->st_mode))
+		result = -ESTALE;
+	if (result < 0) {
+		close(fd);
+		return result;
+	}
+	importer->report->bytes += (uint64_t)status->st_size - entry->length;
+	entry->length = (uint64_t)status->st_size;
+	entry->mode = status->st_mode & 07777;
+	entry->seconds = status->st_mtim.tv_sec;
+	entry->nanoseconds = (uint32_t)status->st_mtim.tv_nsec;
+	return reading->fd = fd;
+}
+
+static bool is_unchanged(const struct reading *reading)
+{
+	const struct stat *before = &reading->before;
+	struct stat now;
+
+	return fstat(reading->fd, &now) == 0 && now.st_size == before->st_size &&
+	       now.st_mtim.tv_sec == before->st_mtim.tv_sec &&
+	       now.st_mtim.tv_nsec == before->st_mtim.tv_nsec;
+}
+
+int importer_end_reading(struct importer *importer, struct manifest_entry *entry,
+			 const struct reading *reading, uint64_t length)
+{
+	if (!is_unchanged(reading)) {
+		if (!reading->is_last)
+			return -EAGAIN;
+		importer->report->torn++;
+		warn(importer, entry,
+		     "it changed while it was read, twice; what is stored may be a mixture of old "
+		     "and new");
+	}
+	importer->report->bytes += length - entry->length;
+	entry->length = length;
+	return 0;
+}
+
+/* Of this process or machine, not of the file. */
+static bool concerns_all(int result)
+{
+	return result == -ENOMEM || result == -EMFILE || result == -ENFILE;
+}
+
+int importer_leave_out(struct importer *importer, struct manifest_entry *entry, int result,
+		       const char *consequence)
+{
+	char what[256];
+
+	if (concerns_all(result))
+		return importer_fail_local(importer, result, entry->path);
+	snprintf(what, sizeof(what), "%s; %s",
+		 result == -ESTALE ? "it is no file any more" : strerror(-result), consequence);
+	warn(importer, entry, what);
+	importer->report->left_out++;
+	return 0;
+}
