@@ -39,19 +39,17 @@ static enum order_attribute attribute_of(const struct scsi_cmd *cmd)
 }
 
 /*
- * Is it the first command that the session sends to the unit? tgtd uses session numbers again after
- * a round, so each new number makes the one half a round away new again.
+ * Is it the first command that the session sends to the unit? tgtd uses numbers of sessions again
+ * after a round, so the number alone does not tell.
  */
 static bool is_first_of_session(struct unit *unit, const struct scsi_cmd *cmd)
 {
-	uint32_t number = (uint32_t)(cmd->cmd_itn_id % SESSION_NUMBERS);
-	uint32_t opposite = (number + SESSION_NUMBERS / 2) % SESSION_NUMBERS;
+	uint32_t *seen = &unit->sessions_seen[cmd->cmd_itn_id % SESSION_NUMBERS];
+	uint32_t session = (uint32_t)nexus_of(cmd);
+	bool is_first = *seen != session;
 
-	if (unit->sessions_seen[number / 8] & 1u << number % 8)
-		return false;
-	unit->sessions_seen[number / 8] |= (uint8_t)(1u << number % 8);
-	unit->sessions_seen[opposite / 8] &= (uint8_t) ~(1u << opposite % 8);
-	return true;
+	*seen = session;
+	return is_first;
 }
 
 /*

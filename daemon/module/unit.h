@@ -88,7 +88,8 @@ struct unit {
 	int (*stock_perform)(int tid, struct scsi_cmd *cmd);
 	int (*stock_operations[NR_SCSI_OPCODES])(int host_no, struct scsi_cmd *cmd);
 	enum order_attribute arriving; /* of the command that tgtd is just handing over */
-	uint8_t sessions_seen[SESSION_NUMBERS / 8]; /* a bit for each that has sent a command */
+	/* By tgtd's number of a session: which one with it has sent a command (nexus_of). */
+	uint32_t sessions_seen[SESSION_NUMBERS];
 };
 
 static inline struct unit *unit_of(struct scsi_lu *lu)

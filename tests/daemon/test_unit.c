@@ -320,6 +320,24 @@ static void test_the_kind_says_whether_new_sessions_are_told_of_a_power_on(void 
 	close_unit();
 }
 
+/* tgtd begins with its numbers anew after 65,535 logins, whoever sent commands to this unit. */
+static void test_a_new_session_with_the_number_of_an_old_one_is_new(void **state)
+{
+	struct command inquiry;
+
+	(void)state;
+	plain.tells_power_on = false;
+	open_unit(NULL);
+	arrive(&inquiry, INQUIRY, MSG_SIMPLE_TAG);
+	assert_int_equal(forgotten, 1);
+	nexus = (struct it_nexus){ .host_no = 7, .ctime = 1000 };
+	arrive(&inquiry, INQUIRY, MSG_SIMPLE_TAG);
+	assert_int_equal(forgotten, 2);
+	arrive(&inquiry, INQUIRY, MSG_SIMPLE_TAG);
+	assert_int_equal(forgotten, 2);
+	close_unit();
+}
+
 static void test_a_unit_without_its_image_is_not_ready_and_can_be_opened_again(void **state)
 {
 	struct command command;
@@ -411,6 +429,7 @@ int main(void)
 		with_unit(test_its_own_commands_run_on_threads_and_the_others_on_the_main_thread),
 		with_unit(test_tgtd_sees_simple_commands_only_and_the_order_is_kept),
 		with_unit(test_the_kind_says_whether_new_sessions_are_told_of_a_power_on),
+		with_unit(test_a_new_session_with_the_number_of_an_old_one_is_new),
 		with_unit(test_a_unit_without_its_image_is_not_ready_and_can_be_opened_again),
 		with_unit(test_whatever_fails_while_it_opens_nothing_stays_open),
 		with_unit(test_wrong_types_and_options_are_refused),
