@@ -45,6 +45,22 @@ static int parse_hot_rows(const struct config_key *key, const char *value, char 
 	return 0;
 }
 
+/* auto, the engine's choice; or a number, where 0 says none. */
+static int parse_parity(const struct config_key *key, const char *value, char *base,
+			struct error_text *error)
+{
+	uint32_t *parity = (void *)(base + key->offset);
+	int result;
+
+	*parity = 0;
+	if (strcmp(value, "auto") == 0)
+		return 0;
+	result = parse_number(key, value, base, error);
+	if (!result && *parity == 0)
+		*parity = MUNINN_PARITY_NONE;
+	return result;
+}
+
 /* Texts end up in tgtd's parameter strings, which tgtd splits at commas. */
 static int copy_text(const char *value, char *to, size_t bytes, struct error_text *error)
 {
@@ -388,6 +404,7 @@ const struct config_key config_keys[] = {
 	  IN_ENGINE(muninn.bloom.fpr_factor_permille), 0, 4000 },
 	{ "engine", "over_provision_permille", parse_number,
 	  IN_ENGINE(records.over_provision_permille), 0, 900 },
+	{ "engine", "parity", parse_parity, IN_ENGINE(muninn.parity), 0, MUNINN_PARITY_MAX },
 	{ "engine", "hot_rows", parse_hot_rows, IN_ENGINE(muninn.bloom.hot_rows), 0, 0 },
 	{ "engine", "onode_cache", parse_option, 0, 0, 0 },
 	{ "engine", "directory_cache", parse_option, 0, 0, 0 },

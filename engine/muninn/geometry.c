@@ -8,6 +8,8 @@
 #include "engine/muninn/index/index.h"
 #include "engine/records/rooms.h"
 
+static_assert(MUNINN_PARITY_MAX <= PARITY_LOSSES_MAX, "the code can do what may be asked of it");
+
 enum {
 	ROWS_MAX = 1024,
 	SEGMENT_PAGES_DEFAULT = 256,
@@ -49,6 +51,43 @@ static int check_options(const struct nand_geometry *nand, const struct muninn_g
 		return error_set(error, -EINVAL,
 				 "over-provisioning of %u permille: must be at most 900",
 				 geometry->over_provision_permille);
+	return 0;
+}
+
+/* Whether the spare areas have room for the shares of a parity. */
+static bool has_room(const struct nand_geometry *nand, const struct parity_shape *shape)
+{
+	return shape->head_bytes + shape->share_bytes <= nand_spare_usable(nand);
+}
+
+static int choose_parity(const struct nand_geometry *nand, const struct muninn_options *options,
+			 struct muninn_geometry *geometry, struct error_text *error)
+{
+	uint32_t group_pages = (uint32_t)min_u64(geometry->segment_pages, PARITY_GROUP_PAGES_MAX);
+	uint32_t most = (uint32_t)min_u64(group_pages / 2, PARITY_LOSSES_MAX);
+	uint32_t losses = options->parity ? options->parity : 1;
+
+	if (losses == MUNINN_PARITY_NONE)
+		losses = 0;
+	if (losses > most)
+		return error_set(error, -EINVAL,
+				 "parity of %u pages: must be at most %u for segments of %u pages",
+				 losses, most, geometry->segment_pages);
+	geometry->parity = parity_shape(geometry->page_bytes, PAGE_SPARE_BYTES,
+					geometry->segment_pages, losses);
+	if (has_room(nand, &geometry->parity))
+		return 0;
+	if (options->parity)
+		return error_set(
+			error, -EINVAL,
+			"parity of %u pages takes %u bytes of each spare area behind the %d that "
+			"the engine needs, but %u can be used; choose less parity, or create the "
+			"image with spare areas of at least %u bytes",
+			losses, geometry->parity.share_bytes, PAGE_SPARE_BYTES,
+			nand_spare_usable(nand),
+			PAGE_SPARE_BYTES + geometry->parity.share_bytes + NAND_SPARE_RESERVED);
+	geometry->parity =
+		parity_shape(geometry->page_bytes, PAGE_SPARE_BYTES, geometry->segment_pages, 0);
 	return 0;
 }
 
@@ -161,6 +200,8 @@ int muninn_geometry_choose(const struct nand_geometry *nand, const struct record
 	geometry->hashed_rows = options->rows ? options->rows : default_rows(geometry->segments);
 	geometry->rows = geometry->hashed_rows + 1;
 	result = check_options(nand, geometry, error);
+	if (!result)
+		result = choose_parity(nand, options, geometry, error);
 	if (!result)
 		result = index_choose(options, geometry, error);
 	if (result)

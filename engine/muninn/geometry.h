@@ -9,6 +9,7 @@
 #include "engine/muninn/format.h"
 #include "engine/muninn/index/bloom_geometry.h"
 #include "engine/muninn/options.h"
+#include "engine/muninn/parity.h"
 
 /*
  * A complete group with so few segments left, or fewer, is merged away: bounds groups and the
@@ -30,6 +31,7 @@ struct muninn_geometry {
 	uint32_t record_bytes;
 	uint32_t over_provision_permille;
 	struct bloom_geometry bloom; /* sizes of the index */
+	struct parity_shape parity;
 	/* Derived. */
 	uint32_t rows; /* all of them: the last one is history's, see row.c */
 	uint32_t block_pages;

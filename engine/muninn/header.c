@@ -18,7 +18,8 @@ void header_write(uint8_t *to, const struct muninn_geometry *geometry, const uin
 	put_le32(to + NVRAM_PAGE_BYTES_AT, geometry->page_bytes);
 	put_le32(to + NVRAM_BLOCK_PAGES_AT, geometry->block_pages);
 	put_le32(to + NVRAM_BLOCKS_AT, geometry->blocks);
-	put_le32(to + NVRAM_INDEX_AT, INDEX_BLOOM);
+	put_le16(to + NVRAM_INDEX_AT, INDEX_BLOOM);
+	put_le16(to + NVRAM_PARITY_AT, (uint16_t)geometry->parity.losses);
 	index_put_part(geometry, to + NVRAM_INDEX_PART_AT);
 	memcpy(to + NVRAM_UUID_AT, uuid, 16);
 	put_le32(to + NVRAM_HEADER_CRC_AT, crc32c(0, to, NVRAM_HEADER_CRC_AT));
@@ -37,6 +38,7 @@ int header_read(const uint8_t *from, struct nand *nand_, struct muninn_geometry 
 		.record_bytes = get_le32(from + NVRAM_RECORD_BYTES_AT),
 	};
 	uint32_t version = get_le32(from + NVRAM_VERSION_AT);
+	uint32_t parity = get_le16(from + NVRAM_PARITY_AT);
 
 	if (get_le64(from + NVRAM_MAGIC_AT) != NVRAM_MAGIC)
 		return error_set(error, -ENODEV,
@@ -50,16 +52,17 @@ int header_read(const uint8_t *from, struct nand *nand_, struct muninn_geometry 
 			"the device has engine format %u, this program knows %d; use the program"
 			" that formatted it",
 			version, MUNINN_FORMAT_VERSION);
-	if (get_le32(from + NVRAM_INDEX_AT) != INDEX_BLOOM)
+	if (get_le16(from + NVRAM_INDEX_AT) != INDEX_BLOOM)
 		return error_set(error, -EPROTO,
 				 "the device has index %u, this program knows %d; use the program "
 				 "that formatted it",
-				 get_le32(from + NVRAM_INDEX_AT), INDEX_BLOOM);
+				 get_le16(from + NVRAM_INDEX_AT), INDEX_BLOOM);
 	if (memcmp(from + NVRAM_UUID_AT, nand_uuid(nand_), 16) != 0 ||
 	    get_le32(from + NVRAM_PAGE_BYTES_AT) != nand->page_bytes ||
 	    get_le32(from + NVRAM_BLOCK_PAGES_AT) != nand->pages_per_block ||
 	    get_le32(from + NVRAM_BLOCKS_AT) != nand->blocks)
 		return error_set(error, -EINVAL, "the NVRAM was formatted for another flash image");
+	options.parity = parity ? parity : MUNINN_PARITY_NONE;
 	index_get_part(from + NVRAM_INDEX_PART_AT, &options);
 	return muninn_geometry_choose(nand, &records, &options, geometry, error);
 }

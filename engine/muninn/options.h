@@ -5,6 +5,10 @@
 
 #include "engine/muninn/index/bloom_options.h"
 
+/* A `parity`: the most; there is none. */
+#define MUNINN_PARITY_MAX  16
+#define MUNINN_PARITY_NONE UINT32_MAX
+
 struct muninn_options {
 	/* Fixed at format; stored in the device. */
 	uint32_t rows; /* active segments, power of two 1..1024; default by device size: 128 from 16
@@ -12,6 +16,11 @@ struct muninn_options {
 	uint32_t segment_pages; /* power of two 8..4096, multiple of the erase block; default 256 */
 	uint32_t record_bytes;  /* expected mean record with header, sizes the index; default 1024
 				 */
+	/*
+	 * Lost pages of each 128 of a segment that can be made again, at most 16; it takes a part
+	 * of the spare areas (parity.h). Default 1 where they have room for that, otherwise none.
+	 */
+	uint32_t parity;
 	struct bloom_options bloom;
 };
 

@@ -73,21 +73,35 @@ static struct nand_page_io page_io(const struct muninn_store *store, uint32_t nu
 	};
 }
 
+/* Prepares whole groups of parity, in which the next `count` pages are. */
+static void prepare_pages(struct muninn_store *store, uint32_t number, uint32_t count,
+			  struct seal_scratch *scratch)
+{
+	const struct parity_shape *parity = &store->geometry.parity;
+	uint32_t usable = nand_spare_usable(nand_geometry(store->nand));
+	uint32_t next = store->rows[number].sealing.pages;
+	uint32_t first = next - next % parity->group_pages;
+	uint32_t end = (uint32_t)align_up(next + count, parity->group_pages);
+
+	for (uint32_t page = first; page < end; page++)
+		scratch->ios[page] =
+			page_io(store, number, page, scratch->spares + (uint64_t)page * usable);
+	for (; parity->losses && first < end; first += parity->group_pages)
+		parity_encode(&store->parity, &scratch->ios[first], scratch->parity);
+}
+
 /*
  * Programs the next `count` pages of the buffer, empty ones too: pages of a block are programmed in
  * order.
  */
 static int program_pages(struct muninn_store *store, uint32_t number, uint32_t count)
 {
-	uint32_t usable = nand_spare_usable(nand_geometry(store->nand));
 	struct seal_scratch *scratch = sealing_take_scratch(store);
 	struct sealing *sealing = &store->rows[number].sealing;
 	int result;
 
-	for (uint32_t n = 0; n < count; n++)
-		scratch->ios[n] = page_io(store, number, sealing->pages + n,
-					  scratch->spares + (uint64_t)n * usable);
-	result = nand_program(store->nand, NAND_CAUSE_USER, scratch->ios, count);
+	prepare_pages(store, number, count, scratch);
+	result = nand_program(store->nand, NAND_CAUSE_USER, &scratch->ios[sealing->pages], count);
 	sealing_give_scratch(store, scratch);
 	if (!result)
 		sealing->pages += count;

@@ -8,6 +8,7 @@
 
 int sealing_create(struct muninn_store *store)
 {
+	const struct parity_shape *parity = &store->geometry.parity;
 	uint32_t pages = store->geometry.segment_pages;
 
 	pthread_mutex_init(&store->seal_lock, NULL);
@@ -17,7 +18,9 @@ int sealing_create(struct muninn_store *store)
 
 		scratch->spares = calloc(pages, nand_spare_usable(nand_geometry(store->nand)));
 		scratch->ios = calloc(pages, sizeof(*scratch->ios));
-		if (!scratch->spares || !scratch->ios)
+		if (parity->losses)
+			scratch->parity = malloc(parity_scratch_bytes(parity));
+		if (!scratch->spares || !scratch->ios || (parity->losses && !scratch->parity))
 			return -ENOMEM;
 		scratch->next = store->free_scratch;
 		store->free_scratch = scratch;
@@ -30,6 +33,7 @@ void sealing_destroy(struct muninn_store *store)
 	for (uint32_t n = 0; n < SEAL_SCRATCH; n++) {
 		free(store->scratch[n].spares);
 		free(store->scratch[n].ios);
+		free(store->scratch[n].parity);
 	}
 }
 
@@ -39,7 +43,8 @@ uint64_t sealing_memory(const struct muninn_store *store)
 
 	for (uint32_t n = 0; n < SEAL_SCRATCH; n++)
 		bytes += malloc_usable_size(store->scratch[n].spares) +
-			 malloc_usable_size(store->scratch[n].ios);
+			 malloc_usable_size(store->scratch[n].ios) +
+			 malloc_usable_size(store->scratch[n].parity);
 	return bytes;
 }
 

@@ -33,6 +33,7 @@ void store_free(struct muninn_store *store)
 	free(store->root);
 	free(store->kills);
 	sealing_destroy(store);
+	parity_destroy(&store->parity);
 	free(store);
 }
 
@@ -59,7 +60,8 @@ int store_allocate(struct muninn_store *store, struct error_text *error)
 	store->kills = calloc(1, geometry->page_bytes);
 	if (merge_run_create(store) || !store->rows || !store->index || !store->free_buffers ||
 	    !store->touched || !store->images || !store->segment_rows || !store->spare ||
-	    sealing_create(store) || !store->root || !store->kills)
+	    parity_create(&store->parity, &geometry->parity) || sealing_create(store) ||
+	    !store->root || !store->kills)
 		return error_set(error, -ENOMEM, "out of memory for %u rows",
 				 geometry->hashed_rows);
 	for (uint32_t number = 0; number < geometry->rows; number++)

@@ -71,6 +71,7 @@ struct seal_scratch {
 	struct seal_scratch *next;
 	uint8_t *spares;          /* spare areas */
 	struct nand_page_io *ios; /* one a page */
+	uint8_t *parity;          /* what making it needs; NULL: there is none */
 };
 
 /* The image of a group of a row's index on its way to flash. */
@@ -120,6 +121,7 @@ struct muninn_store {
 	struct buffer *free_buffers; /* of no row */
 	uint32_t free_buffer_count;
 	struct space space;
+	struct parity parity;               /* of sealed segments */
 	struct index *index;                /* of sealed segments */
 	uint64_t committed;                 /* highest sequence number that counts */
 	uint64_t sequence;                  /* of the running transaction, 0 = none */

@@ -97,7 +97,7 @@ static void test_every_key_gets_to_its_place(void **state)
 			"[engine]\nengine = muninn\nrows = 16\nsegment_pages = 512\nrecord_bytes = "
 			"2048\n"
 			"fpr_millionths = 7\nfpr_factor_permille = 1020\n"
-			"over_provision_permille = 50\nhot_rows = finalise\n"
+			"over_provision_permille = 50\nhot_rows = finalise\nparity = 0\n"
 			"[lun 5]\ntype = osd\nimage = /i\nnvram = /pmem/n\nsize = 3M\nthreads = 4\n"
 			"onode_cache = 11\ndirectory_cache = 12\nversion_cache = 13\nserial = s5\n"
 			"key_file = device.key\n"
@@ -144,6 +144,7 @@ static void test_every_key_gets_to_its_place(void **state)
 	assert_int_equal(config.luns[0].options.engine.muninn.bloom.fpr_millionths, 7);
 	assert_int_equal(config.luns[0].options.engine.muninn.bloom.fpr_factor_permille, 1020);
 	assert_int_equal(config.luns[0].options.engine.records.over_provision_permille, 50);
+	assert_true(config.luns[0].options.engine.muninn.parity == MUNINN_PARITY_NONE);
 	assert_int_equal(config.luns[0].options.engine.muninn.bloom.hot_rows,
 			 BLOOM_HOT_ROWS_FINALISE);
 	assert_ptr_equal(config.luns[0].type, &unit_types[UNIT_TYPE_OSD]);
@@ -212,6 +213,7 @@ static void test_each_key_of_nand_and_engine_is_checked_in_both_places(void **st
 		{ "engine", "fpr_millionths", "500", "500001", "'500001' is not a whole number" },
 		{ "engine", "fpr_factor_permille", "1010", "4001", "'4001' is not" },
 		{ "engine", "over_provision_permille", "100", "901", "'901' is not" },
+		{ "engine", "parity", "16", "17", "'17' is not a whole number" },
 		{ "engine", "hot_rows", "spread", "cold", "'cold' is neither spread nor finalise" },
 		{ "engine", "onode_cache", "0", "16777217", "'16777217' is not" },
 		{ "engine", "directory_cache", "1", "x", "'x' is not a whole number" },

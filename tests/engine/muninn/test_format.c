@@ -258,14 +258,15 @@ static void test_the_static_header_has_the_documented_bytes(void **state)
 			   .paged_filters = 7,
 			   .even_filters = true,
 			   .hot_rows = BLOOM_HOT_ROWS_SPREAD },
+		.parity = { .losses = 1 },
 	};
 	const uint8_t uuid[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
 	const uint8_t documented[NVRAM_HEADER_CRC_AT + 4] = {
 		'M', 'U', 'N', 'I', 'N', 'N', '1', 0,   8,  0,  0,    0,  0x80, 0,    0,    0,    0,
 		1,   0,   0,   0,   4,   0,   0,   100, 0,  0,  0,    0,  0x10, 0,    0,    64,   0,
-		0,   0,   0,   0,   4,   0,   1,   0,   0,  0,  0xf4, 1,  0,    0,    0xf2, 3,    0,
+		0,   0,   0,   0,   4,   0,   1,   0,   1,  0,  0xf4, 1,  0,    0,    0xf2, 3,    0,
 		0,   8,   7,   1,   1,   0,   0,   0,   0,  0,  0,    0,  0,    0,    1,    2,    3,
-		4,   5,   6,   7,   8,   9,   10,  11,  12, 13, 14,   15, 0xc9, 0x15, 0xe0, 0x56,
+		4,   5,   6,   7,   8,   9,   10,  11,  12, 13, 14,   15, 0xe9, 0xb5, 0x6f, 0x15,
 	};
 	uint8_t bytes[sizeof(documented)];
 	struct muninn_options options = { 0 };
@@ -507,7 +508,7 @@ static void test_opening_damaged_nvram_says_what_is_wrong(void **state)
 	expect_open(nand, -EINVAL, "format 7, this program knows 8");
 	/* An index that is not built in. */
 	put_le32(nvram + NVRAM_VERSION_AT, MUNINN_FORMAT_VERSION);
-	put_le32(nvram + NVRAM_INDEX_AT, 2);
+	put_le16(nvram + NVRAM_INDEX_AT, 2);
 	put_le32(nvram + NVRAM_HEADER_CRC_AT, crc32c(0, nvram, NVRAM_HEADER_CRC_AT));
 	expect_open(nand, -EINVAL, "index 2, this program knows 1");
 	assert_int_equal(nand_close(nand), 0);
@@ -559,6 +560,8 @@ static void test_impossible_shapes_are_refused_with_a_sentence(void **state)
 		{ &good, { .records.over_provision_permille = 950 }, "over-provisioning" },
 		{ &good, { .muninn.rows = 64 }, "too few" },
 		{ &tiny, { 0 }, "too few" },
+		{ &good, { .muninn.parity = 6 }, "spare areas of at least 264 bytes" },
+		{ &good, { .muninn.parity = 17 }, "at most 16" },
 		{ &large_pages, { 0 }, "page size" },
 		{ &small_spare, { 0 }, "spare" },
 	};

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Reed-Solomon parity over the pages of a segment, which gives back pages that the flash has lost.
+ *
+ * A group is up to 128 consecutive pages of a segment. Parity of them takes no page: it is in the
+ * spare areas of the same pages, a share in each. The shares have parity of their own, so that they
+ * may be lost together with their pages. Bytes: docs/format.md.
+ *
+ * Pure functions of memory; which pages are lost is the caller's to know.
+ */
+#ifndef MUNINN_ENGINE_MUNINN_PARITY_H
+#define MUNINN_ENGINE_MUNINN_PARITY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "nand/nand.h"
+
+/* The code has 256 symbols: pages of a group and parities together. */
+#define PARITY_GROUP_PAGES_MAX 128
+#define PARITY_LOSSES_MAX      16
+
+struct parity_shape {
+	uint32_t losses; /* pages of a group that may be lost; 0: there is no parity */
+	uint32_t group_pages;
+	uint32_t page_bytes;
+	uint32_t head_bytes;  /* of a spare area that parity covers; the share is behind them */
+	uint32_t share_bytes; /* of each spare area */
+};
+
+/* `losses` at most half of a group. */
+struct parity_shape parity_shape(uint32_t page_bytes, uint32_t head_bytes, uint32_t segment_pages,
+				 uint32_t losses);
+
+/* A systematic code: `data` symbols, and `more` ones that are made of them. */
+struct parity_code {
+	uint32_t data, more;
+	uint8_t *tables; /* of its multiplications, as libisal takes them */
+};
+
+struct parity {
+	struct parity_shape shape;
+	struct parity_code pages, shares;
+};
+
+/* -ENOMEM. A shape without parity allocates nothing. `parity_destroy` also of zeros. */
+int parity_create(struct parity *parity, const struct parity_shape *shape);
+void parity_destroy(struct parity *parity);
+
+/* Memory that a call needs. */
+size_t parity_scratch_bytes(const struct parity_shape *shape);
+
+/* Puts the shares into the spare areas of a group, whose data and heads are there. */
+void parity_encode(const struct parity *parity, const struct nand_page_io *group, uint8_t *scratch);
+
+/*
+ * Makes data and heads of `count` lost pages again, numbers within the group, ascending. All else
+ * of the group is as it was programmed. -EBADMSG: more are lost than there are parities. The shares
+ * of lost pages are not made.
+ */
+int parity_restore(const struct parity *parity, const struct nand_page_io *group,
+		   const uint32_t *lost, uint32_t count, uint8_t *scratch);
+
+#endif
