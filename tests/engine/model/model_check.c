@@ -22,7 +22,7 @@ static void check_times(struct model_run *run, const uint64_t *got, struct model
 		bool accessed = which == ENGINE_TIME_DATA_ACCESSED ||
 				which == ENGINE_TIME_ATTRIBUTES_ACCESSED;
 
-		if ((old || run->restless) && accessed)
+		if ((old || run->times_free) && accessed)
 			continue;
 		/*
 		 * After going back the model learns what is shown: as it was stored then, or a note

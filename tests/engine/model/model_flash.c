@@ -25,7 +25,9 @@ void model_start(struct model_run *run, const char *name, uint64_t otherwise_see
 {
 	uint64_t seed = setting("MUNINN_SEED", otherwise_seed);
 
-	run->history_often = run->power || getenv("MUNINN_HISTORY_OFTEN");
+	run->weights = run->restless                                  ? &model_restless
+		       : run->power || getenv("MUNINN_HISTORY_OFTEN") ? &model_historic
+								      : &model_usual;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 	operations /= 4;
 #endif
@@ -36,7 +38,7 @@ void model_start(struct model_run *run, const char *name, uint64_t otherwise_see
 }
 
 /* The smallest caches, so that records are read again and again. */
-static const struct engine_options small = {
+const struct engine_options model_flash_options = {
 	.muninn.rows = 2,
 	.muninn.segment_pages = 8,
 	.muninn.record_bytes = 128,
@@ -45,13 +47,16 @@ static const struct engine_options small = {
 };
 
 /* As engine_open does, with points between records at which the power may fail. */
-static struct engine *open_flash(struct model_run *run)
+struct engine *model_flash_open(struct model_run *run,
+				void (*attach)(struct model_run *run, struct record_store *store))
 {
 	struct error_text error = { "" };
 	struct record_store *store;
 	struct engine *engine = NULL;
 	int result = engine_open_records(run->store.context, &run->options, &store, &error);
 
+	if (!result && attach)
+		attach(run, store);
 	if (!result && run->power)
 		model_power_attach(run->power, store);
 	if (!result)
@@ -63,14 +68,18 @@ static struct engine *open_flash(struct model_run *run)
 	return engine;
 }
 
+static struct engine *open_flash(struct model_run *run)
+{
+	return model_flash_open(run, NULL);
+}
+
 static void discard_line(enum log_level level, const char *line)
 {
 	(void)level;
 	(void)line;
 }
 
-static struct nand *make_device(const struct model_flash *flash,
-				const struct engine_options *options)
+struct nand *model_flash_make(const struct model_flash *flash, const struct engine_options *options)
 {
 	const struct nand_geometry geometry = SMALL_FLASH(flash->blocks);
 	struct error_text error = { "" };
@@ -89,17 +98,18 @@ void model_run_on_flash(const char *name, const struct model_flash *flash, uint6
 {
 	/* For room, history is given up. */
 	struct model_run run = { .store = { .open = open_flash },
-				 .options = small,
+				 .options = model_flash_options,
 				 .policies = true,
 				 .lossy = true,
-				 .restless = flash->restless };
+				 .restless = flash->restless,
+				 .times_free = flash->restless };
 	static const uint8_t first_boot[16];
 	struct nand *nand;
 
 	run.options.merge_manual = flash->merge_manual;
 	if (flash->power_fails)
 		run.options.records.boot_id = first_boot;
-	nand = make_device(flash, &run.options);
+	nand = model_flash_make(flash, &run.options);
 	run.store.context = nand;
 	if (flash->power_fails) {
 		run.power = model_power_create(nand);

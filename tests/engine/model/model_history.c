@@ -398,7 +398,8 @@ static void make_clone(struct model_run *run)
 	uint64_t id;
 	int result;
 
-	if (run->history_often && partition->now.self && partition != source && one_in(run, 6))
+	if (partition->now.self && partition != source &&
+	    now_and_then(run, run->weights->comebacks))
 		remove_partition(run, partition);
 	if (partition->now.self || !source->now.self ||
 	    (!one_in(run, 3) && !some_past(run, source, &moment, &then)))

@@ -19,8 +19,6 @@
 enum {
 	STATES_MAX = 32, /* that are remembered since a flush */
 	CUTS_IN_A_ROW = 3,
-	ONE_IN_KEPT = 24,   /* turns with the NVRAM kept */
-	ONE_IN_FAILED = 32, /* turns with the host failing as well */
 };
 
 /* What the store may show again. */
@@ -242,10 +240,10 @@ static void prepare(struct model_run *run)
 	if (!power->armed && host_fails(power)) {
 		if (one_in(run, 4))
 			arm(run, some_operations(run));
-	} else if (!power->armed && one_in(run, ONE_IN_KEPT)) {
+	} else if (!power->armed && now_and_then(run, run->weights->cuts)) {
 		power->sequence = 0;
 		arm(run, some_operations(run));
-	} else if (!power->armed && one_in(run, ONE_IN_FAILED)) {
+	} else if (!power->armed && now_and_then(run, run->weights->failures)) {
 		model_run_flush(run);
 		expect_the_host_to_fail(run);
 	}
@@ -299,6 +297,7 @@ static void end_engine(struct model_run *run)
 	else if (run->txn)
 		object_model_abort(&run->model);
 	run->txn = NULL;
+	model_run_leave(run);
 	if (run->engine)
 		engine_abandon(run->engine);
 	run->engine = NULL;
@@ -441,6 +440,7 @@ static void recover(struct model_run *run)
 
 int answer(struct model_run *run, int result)
 {
+	run->compared++;
 	if (run->power && run->power->armed && model_power_is_off(run->power))
 		longjmp(run->power->gone, 1);
 	return result;

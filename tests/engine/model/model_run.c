@@ -13,16 +13,58 @@
 
 #include "common/bytes.h"
 
+const struct model_weights model_usual = {
+	.reading = 33,
+	.history = 6,
+	.jumps = 150,
+	.upheavals = 300,
+	.looks = 300,
+	.disturbed = 20,
+	.crashes = 200,
+	.aborts = 12,
+};
+
+const struct model_weights model_historic = {
+	.reading = 33,
+	.history = 17,
+	.jumps = 150,
+	.upheavals = 300,
+	.looks = 300,
+	.cuts = 24,
+	.failures = 32,
+	.disturbed = 20,
+	.crashes = 200,
+	.aborts = 12,
+	.comebacks = 6,
+};
+
+const struct model_weights model_restless = {
+	.reading = 33,
+	.history = 22,
+	.jumps = 150,
+	.upheavals = 300,
+	.looks = 300,
+	.cuts = 24,
+	.failures = 32,
+	.disturbed = 20,
+	.crashes = 200,
+	.aborts = 12,
+	.comebacks = 6,
+};
+
 /* When a run begins: long enough behind the beginning of time for the clock to go back. */
 #define FIRST_MS 300000
 
-uint64_t model_run_below(struct model_run *run, uint64_t limit)
+static uint64_t mixed(uint64_t z)
 {
-	uint64_t z = run->random += UINT64_C(0x9e3779b97f4a7c15);
-
 	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
 	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return (z ^ z >> 31) % limit;
+	return z ^ z >> 31;
+}
+
+uint64_t model_run_below(struct model_run *run, uint64_t limit)
+{
+	return mixed(run->random += UINT64_C(0x9e3779b97f4a7c15)) % limit;
 }
 
 static uint64_t clock_of(void *context)
@@ -84,7 +126,7 @@ void model_run_learn_device_time(struct model_run *run)
 
 void model_run_jump(struct model_run *run, uint64_t one_of)
 {
-	if (!one_in(run, one_of))
+	if (!run->weights->jumps || !one_in(run, one_of))
 		return;
 	model_run_set_clock(run, model_clock_some_jump(&run->model.clock, run->now_ms,
 						       model_run_below(run, UINT64_MAX)));
@@ -105,8 +147,15 @@ static void open_again(struct model_run *run)
 	model_run_learn_device_time(run);
 }
 
+void model_run_leave(struct model_run *run)
+{
+	if (run->engine && run->store.leave)
+		run->store.leave(run);
+}
+
 void model_run_abandon(struct model_run *run)
 {
+	model_run_leave(run);
 	engine_abandon(run->engine);
 	run->engine = NULL;
 	run->txn = NULL;
@@ -156,7 +205,7 @@ static void writing_transaction(struct model_run *run)
 	uint64_t count = 1 + model_run_below(run, 8);
 
 	run->doing = MODEL_WRITING;
-	if (run->store.disturb && one_in(run, 20))
+	if (run->store.disturb && now_and_then(run, run->weights->disturbed))
 		run->store.disturb(run);
 	model_run_begin(run, mode);
 	if (one_in(run, 40))
@@ -165,9 +214,9 @@ static void writing_transaction(struct model_run *run)
 		operate(run);
 	if (!run->txn)
 		return;
-	if (one_in(run, 200)) {
+	if (now_and_then(run, run->weights->crashes)) {
 		model_run_abandon(run);
-	} else if (one_in(run, 12)) {
+	} else if (now_and_then(run, run->weights->aborts)) {
 		engine_abort(run->txn);
 		run->txn = NULL;
 		object_model_abort(&run->model);
@@ -242,6 +291,7 @@ static void close_and_open(struct model_run *run)
 	struct engine *engine = run->engine;
 
 	model_run_see(run);
+	model_run_leave(run);
 	run->engine = NULL;
 	run->doing = MODEL_CLOSING;
 	assert_int_equal(answer(run, engine_close(engine)), 0);
@@ -275,44 +325,58 @@ static void upheaval(struct model_run *run)
 }
 
 /* A full store is formatted, or nothing would happen any more. */
-static void format_if_full(struct model_run *run, uint64_t *failures, uint64_t *commits)
+static void format_if_full(struct model_run *run)
 {
-	if (run->commits > *commits) {
-		*commits = run->commits;
-		*failures = run->failures;
+	if (run->commits > run->full_commits) {
+		run->full_commits = run->commits;
+		run->full_failures = run->failures;
 	}
-	if (run->failures - *failures < 20)
+	if (run->failures - run->full_failures < 20)
 		return;
 	model_power_spare(run);
 	model_run_look(run);
 	format(run);
-	*failures = run->failures;
+	run->full_failures = run->failures;
+}
+
+static void do_something(struct model_run *run)
+{
+	const struct model_weights *weights = run->weights;
+	uint32_t dice = (uint32_t)model_run_below(run, 100);
+
+	if (dice < weights->reading)
+		reading_transaction(run);
+	else if (dice - weights->reading < weights->history)
+		history_operate(run);
+	else if (dice - weights->reading - weights->history < weights->others)
+		run->store.other(run);
+	else
+		writing_transaction(run);
 }
 
 /* A transaction, and sometimes more. */
 static void turn(struct model_run *run)
 {
+	const struct model_weights *weights = run->weights;
+
 	model_run_pass(run, model_run_below(run, 100));
-	model_run_jump(run, 150);
-	if (one_in(run, 3))
-		reading_transaction(run);
-	else if (one_in(run, run->restless ? 3 : run->history_often ? 4 : 12))
-		history_operate(run);
-	else
-		writing_transaction(run);
+	model_run_jump(run, weights->jumps);
+	if (run->store.between)
+		run->store.between(run);
+	do_something(run);
 	if (run->store.calm)
 		run->store.calm(run);
-	if (one_in(run, 300))
+	if (now_and_then(run, weights->upheavals))
 		upheaval(run);
-	else if (run->crashed || run->unsure || one_in(run, 300))
+	else if (run->crashed || run->unsure || now_and_then(run, weights->looks))
 		model_run_look(run);
 }
 
-void model_run(struct model_run *run, uint64_t seed, uint64_t operations)
+void model_run_open(struct model_run *run, uint64_t seed)
 {
-	uint64_t failures = 0, commits = 0;
-
-	run->random = seed;
+	if (!run->weights)
+		run->weights = &model_usual;
+	run->seed = seed;
 	run->now_ms = FIRST_MS;
 	run->running_ms = DEVICE_TIME_FIRST;
 	run->options.running_ms = running_of;
@@ -322,15 +386,33 @@ void model_run(struct model_run *run, uint64_t seed, uint64_t operations)
 	object_model_init(&run->model, run->engine->page_bytes);
 	run->buffer = malloc(max_u64(all_bytes(run), 5000));
 	assert_non_null(run->buffer);
-	while (run->operations < operations) {
-		model_power_turn(run, turn);
-		format_if_full(run, &failures, &commits);
-	}
+}
+
+void model_run_step(struct model_run *run, uint64_t step)
+{
+	run->step = step;
+	run->random = mixed(run->seed * UINT64_C(0x9e3779b97f4a7c15) + mixed(step + 1));
+	model_power_turn(run, turn);
+	format_if_full(run);
+}
+
+void model_run_close(struct model_run *run)
+{
 	model_power_spare(run);
 	model_run_look(run);
+	model_run_leave(run);
 	assert_int_equal(engine_close(run->engine), 0);
+	run->engine = NULL;
 	object_model_clear(&run->model);
 	free(run->buffer);
+}
+
+void model_run(struct model_run *run, uint64_t seed, uint64_t operations)
+{
+	model_run_open(run, seed);
+	for (uint64_t step = 0; run->operations < operations; step++)
+		model_run_step(run, step);
+	model_run_close(run);
 	printf("%llu operations: %llu commits, %llu aborts, %llu crashes, %llu without room, %llu "
 	       "formats, %llu rollbacks, %llu clones; %llu moments and %llu modifications "
 	       "compared; %llu locks, %llu refusals for them; %llu jumps of the clock, %llu "

@@ -22,8 +22,33 @@ struct model_store {
 	 */
 	void (*disturb)(struct model_run *run);
 	void (*calm)(struct model_run *run);
+	/* A further kind of turn, for `others` of the weights. */
+	void (*other)(struct model_run *run);
+	/* Between two turns, outside of transactions. May be NULL, as the next one. */
+	void (*between)(struct model_run *run);
+	/* The engine is about to be ended, in whatever way. */
+	void (*leave)(struct model_run *run);
 	void *context;
 };
+
+/* How often what happens in a run. 0: never. */
+struct model_weights {
+	/* Of a hundred turns; the rest write. */
+	uint32_t reading, history, others;
+	/* One turn in so many. */
+	uint32_t jumps;     /* of the clock */
+	uint32_t upheavals; /* restarts, crashes, flushes, formats */
+	uint32_t looks;     /* at everything */
+	uint32_t cuts;      /* of the power */
+	uint32_t failures;  /* of the host with it */
+	/* One writing transaction in so many. */
+	uint32_t disturbed, crashes, aborts;
+	/* Partitions go to come back as clones, one clone in so many. */
+	uint32_t comebacks;
+};
+
+/* What the tests of this folder use: mostly objects, much of history, nothing but history. */
+extern const struct model_weights model_usual, model_historic, model_restless;
 
 /* Objects are small: what goes back with more pages does so by hiding what came since. */
 #define MODEL_PIECES_PUT_AGAIN 2
@@ -58,6 +83,8 @@ struct model_run {
 	struct engine *engine;
 	struct engine_txn *txn;
 	struct object_model model;
+	const struct model_weights *weights;
+	uint64_t seed, step; /* the turn that is made, from 0; all of it is drawn from both */
 	uint64_t random, now_ms;
 	uint64_t running_ms;    /* a clock that nobody sets ... */
 	uint64_t closed_for_ms; /* ... is so much ahead of device time */
@@ -71,15 +98,15 @@ struct model_run {
 	uint64_t left_out;                            /* partitions, of moments of the device */
 	uint64_t locks, refusals;                     /* that were set; of commands, for locks */
 	uint64_t jumps, epochs, times, refused_times; /* of the clock; that were looked up */
-	bool history_often; /* a quarter of the turns is of history, and partitions go to come back
-			       as clones */
-	bool restless; /* partitions and their clones come and go all the time; access times are not
-			  compared */
-	bool policies; /* some change the policies of retention */
-	bool lossy;    /* history is given up: by policies, or for room */
-	bool crashed;  /* accessed times may be older than in the model */
-	bool unsure;   /* after going back, accessed times are any */
-	uint8_t *buffer; /* as long as the longest object */
+	bool restless;     /* partitions and their clones come and go all the time */
+	bool times_free;   /* access times are not compared */
+	uint64_t compared; /* calls whose answer was compared with the model's */
+	uint64_t full_failures, full_commits; /* since when there is no room */
+	bool policies;                        /* some change the policies of retention */
+	bool lossy;                           /* history is given up: by policies, or for room */
+	bool crashed;                         /* accessed times may be older than in the model */
+	bool unsure;                          /* after going back, accessed times are any */
+	uint8_t *buffer;                      /* as long as the longest object */
 };
 
 /*
@@ -87,6 +114,12 @@ struct model_run {
  * difference.
  */
 void model_run(struct model_run *run, uint64_t seed, uint64_t operations);
+
+/* The parts of that: an empty engine; turn number `step`, all of it drawn from seed and number; the
+ * end. A run of some of the turns is a run, too. */
+void model_run_open(struct model_run *run, uint64_t seed);
+void model_run_step(struct model_run *run, uint64_t step);
+void model_run_close(struct model_run *run);
 
 /*
  * The same with the seed and number of operations that MUNINN_SEED and MUNINN_OPERATIONS ask for,
@@ -113,12 +146,28 @@ static inline uint64_t model_run_device_ms(const struct model_run *run)
 void model_run_on_flash(const char *name, const struct model_flash *flash, uint64_t seed,
 			uint64_t operations);
 
+/*
+ * For runs on other stores on flash: a formatted device of the smallest kind; its engine, as
+ * model_store.open. `attach` may put functions of its own in front of the record store's.
+ */
+struct nand *model_flash_make(const struct model_flash *flash,
+			      const struct engine_options *options);
+struct engine *model_flash_open(struct model_run *run,
+				void (*attach)(struct model_run *run, struct record_store *store));
+extern const struct engine_options model_flash_options;
+
 /* 0..limit - 1 */
 uint64_t model_run_below(struct model_run *run, uint64_t limit);
 
 static inline bool one_in(struct model_run *run, uint64_t limit)
 {
 	return model_run_below(run, limit) == 0;
+}
+
+/* The same, never for 0. */
+static inline bool now_and_then(struct model_run *run, uint32_t one_of)
+{
+	return one_of && one_in(run, one_of);
 }
 
 static inline struct engine_address address_of(const struct model_partition *partition,
@@ -297,6 +346,9 @@ void model_run_begin(struct model_run *run, enum engine_mode mode);
  * meanwhile it does, and what became of it shows when the store is open again.
  */
 bool model_run_commit(struct model_run *run);
+
+/* The engine is about to be ended. */
+void model_run_leave(struct model_run *run);
 
 /* Closes as a crash does and opens again. */
 void model_run_abandon(struct model_run *run);
