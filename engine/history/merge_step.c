@@ -348,6 +348,37 @@ static bool object_reaches(const struct onode *onode, uint32_t piece, uint64_t s
 	return extent && sequence >= extent->min_sequence;
 }
 
+/* A piece of an object, as of a number. */
+struct reached {
+	uint32_t piece;
+	uint64_t sequence;
+};
+
+static bool is_reached(void *context, const struct cache_entry *entry)
+{
+	const struct reached *reached = context;
+
+	return object_reaches((const struct onode *)entry, reached->piece, reached->sequence);
+}
+
+/*
+ * Whether the object of now reaches the record, as far as memory tells. What it reaches now it has
+ * reached since the record was put, unless it was gone meanwhile and has been brought back: then
+ * that moment keeps more than it shows.
+ */
+static bool is_reached_now(struct keep_context *context, const struct record_key *key,
+			   uint64_t sequence)
+{
+	const struct source *owner = &context->owner.source;
+	struct reached reached = { .piece = key->piece, .sequence = sequence };
+
+	return !owner->is_gone && sequence >= owner->partition->origin.since &&
+	       cache_ask(&context->engine->onodes,
+			 (struct cache_key){ .identifier = key->identifier,
+					     .partition = key->partition },
+			 is_reached, &reached);
+}
+
 /* Errors count as reachable. */
 static bool is_reachable(void *context_, const struct record_key *key,
 			 const struct record_info *info, uint64_t bound)
@@ -366,6 +397,8 @@ static bool is_reachable(void *context_, const struct record_key *key,
 		return true;
 	/* Just put, it is reached. */
 	if (bound == info->sequence || bound == slot_end(info->sequence))
+		return true;
+	if (is_reached_now(context, key, info->sequence))
 		return true;
 	if (find_state(context, key->partition, bound))
 		return true;

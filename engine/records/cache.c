@@ -228,6 +228,19 @@ void cache_unpin(struct cache *cache, struct cache_entry *entry)
 	pthread_mutex_unlock(&cache->mutex);
 }
 
+bool cache_ask(struct cache *cache, struct cache_key key,
+	       bool (*ask)(void *context, const struct cache_entry *entry), void *context)
+{
+	struct cache_entry *entry;
+	bool answer;
+
+	pthread_mutex_lock(&cache->mutex);
+	entry = find(cache, key);
+	answer = entry && ask(context, entry);
+	pthread_mutex_unlock(&cache->mutex);
+	return answer;
+}
+
 void cache_begin(struct cache *cache)
 {
 	pthread_mutex_lock(&cache->mutex);

@@ -84,6 +84,13 @@ struct cache_entry *cache_add(struct cache *cache, struct cache_entry *entry, si
 /* Gives a pinned entry back. */
 void cache_unpin(struct cache *cache, struct cache_entry *entry);
 
+/*
+ * Asks about the entry of `key`, which does not count as a use of it. False: it is not there, or
+ * `ask` says so. `ask` must not call the cache.
+ */
+bool cache_ask(struct cache *cache, struct cache_key key,
+	       bool (*ask)(void *context, const struct cache_entry *entry), void *context);
+
 /* W: a writing transaction begins; entries added from now on belong to it. */
 void cache_begin(struct cache *cache);
 
