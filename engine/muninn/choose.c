@@ -16,7 +16,8 @@
 
 enum {
 	SAMPLED_PAGES = 4,          /* of a segment, to estimate how much of it is live */
-	CANDIDATES = 16,            /* segments that are sampled for one victim, at most */
+	OLD_CANDIDATES = 4,         /* of the segments that are sampled for one victim, at most */
+	OLD_BITS = 10,              /* so many of a row's segments count as old ones, as a power */
 	GOOD_ENOUGH_PERMILLE = 100, /* a victim with so little live is taken at once */
 	SAMPLED_READS = 32,         /* of a segment with few records, to find such pages */
 	FILLED_SEGMENTS = 16,       /* that tell what the segments of a row are filled to */
@@ -135,6 +136,7 @@ static void begin_count(struct merge_run *run)
 	row_index_find(run->store->rows[choice->best.row].index, choice->best.segment, &facts);
 	run->from = facts.first_sequence;
 	run->to = facts.last_sequence;
+	run->counted_at = run->store->committed;
 	run->needs_segment = NO_SEGMENT;
 	memset(choice->keys, 0, sizeof(choice->keys));
 	choice->bytes = (struct live_bytes){ .keys = choice->keys, .needs = run->needs };
@@ -149,7 +151,9 @@ static void look_ahead(struct merge_run *run)
 	struct live_bytes nothing = { .needs = run->needs };
 
 	for (uint32_t page = choice->page + 1;
-	     page < run->store->geometry.segment_pages && !merge_run_has_done_enough(run); page++)
+	     page < run->store->geometry.segment_pages && !merge_run_has_done_enough(run) &&
+	     run->missing_count < MERGE_MISSING;
+	     page++)
 		if (merge_run_visit_page(run, choice->best.segment, page, add_live_bytes, &nothing))
 			return;
 }
@@ -162,8 +166,8 @@ static int count_page(struct merge_run *run)
 	uint32_t keys[MERGE_KEY_GROUPS];
 	int result;
 
-	if (run->in_pieces)
-		memcpy(keys, choice->keys, sizeof(keys));
+	memcpy(keys, choice->keys, sizeof(keys));
+	merge_run_look(run);
 	result = merge_run_visit_page(run, choice->best.segment, choice->page, add_live_bytes,
 				      &choice->bytes);
 	if (!merge_run_misses(run)) {
@@ -189,6 +193,8 @@ static int count_segment(struct merge_run *run)
 
 	if (!choice->counts)
 		begin_count(run);
+	if (!merge_run_has_segment(run, choice->best.segment))
+		return -EINPROGRESS;
 	while (!result && choice->page < store->geometry.segment_pages) {
 		if (merge_run_has_done_enough(run))
 			return -EINPROGRESS;
@@ -349,8 +355,7 @@ enum {
 static int go_on(struct merge_run *run, uint32_t step)
 {
 	run->choice.step = step;
-	run->choice.tried = 0;
-	run->choice.has_candidate = false;
+	run->choice.candidate_count = 0;
 	return GOES_ON;
 }
 
@@ -359,47 +364,106 @@ static bool is_worth_it(const struct merge_run *run)
 	return run->choice.best.live_permille <= run->merge->live_permille_max;
 }
 
-/* -EINPROGRESS: a page is missing. */
-static int sample(struct merge_run *run, struct victim *victim)
-{
-	uint32_t live = sample_segment(run, victim, run->choice.first);
+/* ---- candidates ---- */
 
-	if (merge_run_misses(run))
-		return -EINPROGRESS;
-	merge_run_got_ahead(run);
-	victim->live_permille = live;
-	return 0;
+static void add_candidate(struct merge_run *run, const struct victim *victim)
+{
+	struct merge_choice *choice = &run->choice;
+
+	if (merge_run_has_chosen(run, victim->segment))
+		return;
+	choice->candidates[choice->candidate_count++] = (struct merge_candidate){
+		.victim = *victim,
+		.first = (uint32_t)hash_mix(++run->store->merge_walk.random),
+	};
 }
 
-static void choose_sample(struct merge_run *run)
+/*
+ * One of the oldest segments of the next row: where all is put again as often, they have the least
+ * that is live. Of equal ones the oldest is taken, since it has had the longest time to change.
+ */
+static void add_old(struct merge_run *run)
 {
-	run->choice.first = (uint32_t)hash_mix(++run->store->merge_walk.random);
-	run->choice.has_candidate = true;
+	struct muninn_store *store = run->store;
+	struct merge_walk *walk = &store->merge_walk;
+	uint64_t random = hash_mix(++walk->random);
+	uint64_t passed = (random >> 32) % (UINT64_C(1) << random % OLD_BITS);
+	struct index_walk segments = { 0 };
+	struct sealed_segment segment;
+	struct victim victim = { .row = walk->old_row++ % store->geometry.rows };
+	bool found = false;
+
+	do
+		found |= row_index_next(store->rows[victim.row].index, &segments, &segment);
+	while (found && passed-- > 0);
+	victim.segment = segment.segment;
+	if (found)
+		add_candidate(run, &victim);
+}
+
+/* -EAGAIN: there are no sealed segments. */
+static int draw_candidates(struct merge_run *run, uint16_t of_row)
+{
+	struct merge_choice *choice = &run->choice;
+	struct victim victim = { 0 };
+
+	for (uint32_t n = 0; of_row == NO_ROW && n < OLD_CANDIDATES; n++)
+		add_old(run);
+	for (uint32_t n = choice->candidate_count; n < MERGE_CANDIDATES; n++)
+		if (next_segment(run->store, of_row, &victim))
+			add_candidate(run, &victim);
+	return choice->candidate_count ? 0 : -EAGAIN;
+}
+
+/* False: pages are missing. */
+static bool sample(struct merge_run *run, struct merge_candidate *candidate)
+{
+	uint32_t live;
+
+	merge_run_look(run);
+	live = sample_segment(run, &candidate->victim, candidate->first);
+	if (merge_run_misses(run))
+		return false;
+	merge_run_got_ahead(run);
+	candidate->victim.live_permille = live;
+	candidate->is_sampled = true;
+	return true;
+}
+
+/* 0: all have been sampled, or a very good one was found. -EINPROGRESS. */
+static int sample_candidates(struct merge_run *run)
+{
+	struct merge_choice *choice = &run->choice;
+
+	for (uint32_t n = 0; n < choice->candidate_count; n++) {
+		struct merge_candidate *candidate = &choice->candidates[n];
+
+		if (merge_run_has_done_enough(run))
+			return -EINPROGRESS;
+		if (!candidate->is_sampled && sample(run, candidate) &&
+		    candidate->victim.live_permille <= GOOD_ENOUGH_PERMILLE)
+			return 0;
+	}
+	return merge_run_lacks(run) ? -EINPROGRESS : 0;
 }
 
 /* -EAGAIN: there are no sealed segments. -EINPROGRESS. */
 static int choose_by_samples(struct merge_run *run, uint16_t of_row)
 {
 	struct merge_choice *choice = &run->choice;
+	int result = 0;
 
-	if (!choice->tried && !choice->has_candidate)
-		choice->best.live_permille = 1001;
-	while (choice->tried < CANDIDATES && choice->best.live_permille > GOOD_ENOUGH_PERMILLE) {
-		if (merge_run_has_done_enough(run))
-			return -EINPROGRESS;
-		if (!choice->has_candidate) {
-			choice->candidate = (struct victim){ 0 };
-			if (!next_segment(run->store, of_row, &choice->candidate))
-				return -EAGAIN;
-			choose_sample(run);
-		}
-		if (sample(run, &choice->candidate))
-			return -EINPROGRESS;
-		choice->has_candidate = false;
-		choice->tried++;
-		if (choice->candidate.live_permille < choice->best.live_permille)
-			choice->best = choice->candidate;
-	}
+	if (!choice->candidate_count)
+		result = draw_candidates(run, of_row);
+	if (!result)
+		result = sample_candidates(run);
+	if (result)
+		return result;
+	choice->best.live_permille = 1001;
+	for (uint32_t n = 0; n < choice->candidate_count; n++)
+		if (choice->candidates[n].is_sampled &&
+		    choice->candidates[n].victim.live_permille < choice->best.live_permille)
+			choice->best = choice->candidates[n].victim;
 	return 0;
 }
 
@@ -415,7 +479,7 @@ static int step_history(struct merge_run *run)
 	struct sealed_segment sparse;
 	int result;
 
-	if (!run->choice.tried && !run->choice.has_candidate &&
+	if (!run->choice.candidate_count &&
 	    row_index_find_sparse(store->rows[row].index, &sparse)) {
 		run->choice.best = (struct victim){ .row = row, .segment = sparse.segment };
 		return go_on(run, STEP_COUNT_ANYWAY);
@@ -451,15 +515,18 @@ static int step_estimated(struct merge_run *run)
 
 	if (run->merge->choice != RECORD_MERGE_ESTIMATED)
 		return go_on(run, STEP_SAMPLES);
-	if (!choice->has_candidate) {
+	if (!choice->candidate_count) {
 		result = choose_by_estimates(run->store, run->merge->live_permille_max,
 					     &choice->best);
 		if (result)
 			return result == -EAGAIN ? go_on(run, STEP_SAMPLES) : result;
-		choose_sample(run);
+		add_candidate(run, &choice->best);
+		if (!choice->candidate_count)
+			return go_on(run, STEP_SAMPLES);
 	}
-	if (sample(run, &choice->best))
+	if (!sample(run, &choice->candidates[0]))
 		return -EINPROGRESS;
+	choice->best = choice->candidates[0].victim;
 	return go_on(run, is_worth_it(run) ? STEP_COUNT : STEP_SAMPLES);
 }
 
@@ -508,5 +575,5 @@ int choose_segment(struct merge_run *run, struct victim *best)
 
 uint32_t choose_calls_max(const struct muninn_store *store)
 {
-	return store->geometry.segments / CANDIDATES + 1;
+	return store->geometry.segments / (MERGE_CANDIDATES - OLD_CANDIDATES) + 1;
 }

@@ -17,7 +17,7 @@ enum {
 struct judged {
 	struct merge_run *run;
 	const struct record_header *header;
-	uint32_t crc; /* of its value */
+	const uint8_t *value;
 	bool roughly; /* see struct record_judged */
 };
 
@@ -46,11 +46,10 @@ static bool is_of(const struct merge_find *find, const struct record_key *key,
 static int search(struct judged *judged, const struct visibility *visibility,
 		  struct merge_find *find)
 {
-	uint8_t value[MUNINN_PAGE_BYTES_MAX];
 	struct record_info info;
-	int result = lookup_get_since(judged->run->store, &judged->header->key, visibility,
-				      judged->header->sequence, judged->run, value, sizeof(value),
-				      &info);
+	uint32_t crc = 0;
+	int result = lookup_find_since(judged->run->store, &judged->header->key, visibility,
+				       judged->header->sequence, judged->run, &info, &crc);
 
 	if (result)
 		return result;
@@ -63,7 +62,8 @@ static int search(struct judged *judged, const struct visibility *visibility,
 		.hides = visibility->hidden != NULL,
 		.sequence = info.sequence,
 		.length = info.length,
-		.crc = crc32c(0, value, info.length),
+		.crc = crc,
+		.has_crc = info.sequence == judged->header->sequence,
 	};
 	return 0;
 }
@@ -180,7 +180,8 @@ static bool find_in_list(struct judged *judged, const struct visibility *visibil
 		return false;
 	*find = (struct merge_find){ .sequence = list->records[at].sequence,
 				     .length = list->records[at].length,
-				     .crc = list->records[at].crc };
+				     .crc = list->records[at].crc,
+				     .has_crc = true };
 	return true;
 }
 
@@ -201,7 +202,8 @@ static int is_found(struct judged *judged, const struct visibility *visibility, 
 	*sequence = 0;
 	if (find_in_list(judged, visibility, &found)) {
 		find = &found;
-	} else if (!is_of(find, &header->key, visibility)) {
+	} else if (!is_of(find, &header->key, visibility) ||
+		   (find->sequence == header->sequence && !find->has_crc)) {
 		int result = search(judged, visibility, &found);
 
 		if (result)
@@ -209,8 +211,9 @@ static int is_found(struct judged *judged, const struct visibility *visibility, 
 		*find = found;
 	}
 	*sequence = find->sequence;
+	/* Of its own command's puts the last one counts. */
 	return find->sequence == header->sequence && find->length == header->length &&
-	       find->crc == judged->crc;
+	       find->crc == crc32c(0, judged->value, header->length);
 }
 
 /* ---- what is needed ---- */
@@ -242,10 +245,7 @@ int judge_record(struct merge_run *run, const struct record_header *header, cons
 		.length = header->length,
 		.flags = header->flags & (RECORD_TOMBSTONE | RECORD_ABSORB),
 	};
-	struct judged judged = { .run = run,
-				 .header = header,
-				 .crc = crc32c(0, value, header->length),
-				 .roughly = roughly };
+	struct judged judged = { .run = run, .header = header, .value = value, .roughly = roughly };
 
 	if (!sequence_is_visible(&everything, header->sequence))
 		return RECORD_NEED_NONE;

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 
+#include "common/crc32c.h"
 #include "common/log.h"
 #include "engine/muninn/row.h"
 #include "engine/records/waiting.h"
@@ -32,6 +33,8 @@ struct lookup {
 	uint32_t found, wanted;   /* of them */
 	uint8_t *value;
 	uint32_t capacity;
+	uint64_t crc_of; /* number of the record whose value's CRC is wanted, in *crc */
+	uint32_t *crc;
 };
 
 /* ---- what is done with a page: the newest record ---- */
@@ -66,6 +69,8 @@ static int take_newest(struct lookup *lookup, const struct page_view *page)
 		return -EBADMSG;
 	lookup->found = 1;
 	*lookup->info = describe(&header);
+	if (lookup->crc && header.sequence == lookup->crc_of)
+		*lookup->crc = crc32c(0, found.value, header.length);
 	/*
 	 * A moved record says nothing about other places, but only newer ones are of interest now.
 	 */
@@ -424,15 +429,14 @@ int lookup_gather(struct muninn_store *store, const struct record_key *key, uint
 	return result == -ENOENT ? 0 : result;
 }
 
-int lookup_get_since(struct muninn_store *store, const struct record_key *key,
-		     const struct visibility *visibility, uint64_t since, struct merge_run *run,
-		     void *value, uint32_t capacity, struct record_info *info)
+int lookup_get(struct muninn_store *store, const struct record_key *key,
+	       const struct visibility *visibility, struct merge_run *run, void *value,
+	       uint32_t capacity, struct record_info *info)
 {
 	struct lookup lookup = {
 		.store = store,
 		.key = key,
 		.visibility = *visibility,
-		.after = max_u64(since, 1) - 1,
 		.run = run,
 		.visit = take_newest,
 		.info = info,
@@ -444,11 +448,24 @@ int lookup_get_since(struct muninn_store *store, const struct record_key *key,
 	return search(&lookup);
 }
 
-int lookup_get(struct muninn_store *store, const struct record_key *key,
-	       const struct visibility *visibility, struct merge_run *run, void *value,
-	       uint32_t capacity, struct record_info *info)
+int lookup_find_since(struct muninn_store *store, const struct record_key *key,
+		      const struct visibility *visibility, uint64_t since, struct merge_run *run,
+		      struct record_info *info, uint32_t *crc)
 {
-	return lookup_get_since(store, key, visibility, 0, run, value, capacity, info);
+	struct lookup lookup = {
+		.store = store,
+		.key = key,
+		.visibility = *visibility,
+		.after = max_u64(since, 1) - 1,
+		.run = run,
+		.visit = take_newest,
+		.info = info,
+		.wanted = 1,
+		.crc_of = since,
+		.crc = crc,
+	};
+
+	return search(&lookup);
 }
 
 int lookup_has_older(struct muninn_store *store, const struct record_key *key, uint64_t sequence,
@@ -492,7 +509,7 @@ int lookup_list(struct muninn_store *store, const struct record_key *key,
 }
 
 int lookup_has_between(struct muninn_store *store, const struct record_key *key, uint64_t after,
-		       uint64_t bound)
+		       uint64_t bound, struct merge_run *run)
 {
 	struct record_info unused;
 	struct lookup lookup = {
@@ -500,6 +517,7 @@ int lookup_has_between(struct muninn_store *store, const struct record_key *key,
 		.key = key,
 		.visibility = store_visibility(store, bound),
 		.after = after,
+		.run = run,
 		.visit = take_between,
 		.info = &unused,
 		.wanted = 1,

@@ -11,12 +11,12 @@ int lookup_get(struct muninn_store *store, const struct record_key *key,
 	       uint32_t capacity, struct record_info *info);
 
 /*
- * The same, for a caller who wants only sequence numbers from `since` on. It may find an older
- * record, or none, where there are only older ones.
+ * What is found, for a merge that wants only sequence numbers from `since` on: it may find an older
+ * record, or none, where there are only older ones. *crc: of the value, if its number is `since`.
  */
-int lookup_get_since(struct muninn_store *store, const struct record_key *key,
-		     const struct visibility *visibility, uint64_t since, struct merge_run *run,
-		     void *value, uint32_t capacity, struct record_info *info);
+int lookup_find_since(struct muninn_store *store, const struct record_key *key,
+		      const struct visibility *visibility, uint64_t since, struct merge_run *run,
+		      struct record_info *info, uint32_t *crc);
 
 /*
  * Whether a tombstone ends anything: whether its key has another record as old as it or older, of
@@ -53,6 +53,6 @@ void lookup_get_run(struct muninn_store *store, const struct record_key *key, ui
 
 /* record_store_operations.has_between. */
 int lookup_has_between(struct muninn_store *store, const struct record_key *key, uint64_t after,
-		       uint64_t bound);
+		       uint64_t bound, struct merge_run *run);
 
 #endif

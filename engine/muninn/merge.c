@@ -9,7 +9,7 @@
  *
  * A thread merges in pieces, between which others put. What was found superseded stays so, since
  * whatever can still be gone back to was kept. What was found to be the newest of its key is judged
- * once more when it is moved.
+ * once more when it is moved, if the key has been put meanwhile.
  */
 #include "engine/muninn/merge.h"
 
@@ -19,6 +19,7 @@
 #include "engine/muninn/directory.h"
 #include "engine/muninn/flush.h"
 #include "engine/muninn/judge.h"
+#include "engine/muninn/lookup.h"
 #include "engine/muninn/place.h"
 #include "engine/muninn/roots.h"
 #include "engine/muninn/row.h"
@@ -40,12 +41,15 @@ enum {
 static int need_of(struct merge_run *run, const struct record_header *header, const uint8_t *value)
 {
 	struct merge_moving *moving = &run->moving;
-	int need = moving->needs ? *moving->needs : RECORD_NEED_NEWEST;
+	int need = moving->needs ? *moving->needs : RECORD_NEED_NEWEST, newer = !moving->needs;
 
 	/* In one piece nothing has been put since it was counted. */
-	if (!moving->needs || (run->in_pieces && need == RECORD_NEED_NEWEST))
-		need = judge_record(run, header, value, false);
-	return need;
+	if (moving->needs && run->in_pieces && need == RECORD_NEED_NEWEST)
+		newer = lookup_has_between(run->store, &header->key, run->counted_at, RECORD_NEWEST,
+					   run);
+	if (newer < 0)
+		return newer;
+	return newer ? judge_record(run, header, value, false) : need;
 }
 
 static int move_needed(struct merge_run *run, const struct page_record *record, uint64_t serial)
@@ -103,6 +107,7 @@ static int move_segment(struct merge_run *run)
 		if (merge_run_has_done_enough(run))
 			return -EINPROGRESS;
 		moving->seen = 0;
+		merge_run_look(run);
 		result = merge_run_visit_page(run, moving->victim.segment, moving->page,
 					      move_record, NULL);
 		if (merge_run_misses(run))
@@ -134,14 +139,6 @@ static struct root_kill take_out(struct muninn_store *store, const struct victim
 	};
 }
 
-static bool is_chosen(const struct victim *batch, uint32_t count, uint32_t segment)
-{
-	for (uint32_t i = 0; i < count; i++)
-		if (batch[i].segment == segment)
-			return true;
-	return false;
-}
-
 /*
  * Whether a step takes another segment. The first one can always be finished: its records are all
  * of one row. A further one may run out of space, after work for nothing.
@@ -161,7 +158,7 @@ static int begin_segment(struct merge_run *run)
 	struct victim victim = { 0 };
 	int result = choose_segment(run, &victim);
 
-	if (!result && is_chosen(run->batch, run->count, victim.segment))
+	if (!result && merge_run_has_chosen(run, victim.segment))
 		result = -EAGAIN;
 	if (result)
 		return result;
@@ -331,7 +328,7 @@ void merge_run_beside(struct muninn_store *store)
 
 	if (run->stage == MERGE_MOVED || run->stage == MERGE_TAKEN_OUT)
 		run->result = flush_end(store, run->number);
-	else if (merge_run_misses(run))
+	else
 		merge_run_fetch(run);
 }
 
@@ -358,12 +355,15 @@ int merge_segments(struct muninn_store *store, const struct record_keep *keep,
 		   struct record_merge *merge)
 {
 	struct merge_run *run = store->merge_run;
-	int result = begin(store, keep, merge);
+	int result;
 
+	run->in_pieces = false;
+	result = begin(store, keep, merge);
 	if (result)
 		return result;
-	run->in_pieces = false;
-	while ((result = advance(run)) == 1)
+	while ((result = advance(run)) == 1) {
 		merge_run_beside(store);
+		merge_run_begin_piece(run);
+	}
 	return result;
 }

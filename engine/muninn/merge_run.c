@@ -12,11 +12,10 @@
 #include "common/log.h"
 
 enum {
-	AHEAD_PAGES = 32,    /* that are read together of the segment that is merged */
 	PIECE_RECORDS = 256, /* that a piece looks at: then others have their turn */
-	/* With so many tries pages are read in turn: each of two may take the place of the other.
-	 */
+	/* With so many tries pages are read one by one: they may take each other's places. */
 	TRIES_MAX = 64,
+	NO_CHAIN = UINT16_MAX,
 };
 
 /* ---- memory ---- */
@@ -51,9 +50,20 @@ int merge_run_create(struct muninn_store *store)
 	run->store = store;
 	run->needs = malloc(segment_records_max(geometry));
 	run->data = malloc(MERGE_PAGES * (size_t)geometry->page_bytes);
-	run->spares = malloc(MERGE_MISSING * (size_t)nand_spare_usable(nand_geometry(store->nand)));
+	run->spares = malloc(max_u64(MERGE_MISSING, geometry->segment_pages) *
+			     nand_spare_usable(nand_geometry(store->nand)));
+	run->ios = malloc(max_u64(MERGE_MISSING, geometry->segment_pages) * sizeof(*run->ios));
+	run->segment = (struct merge_segment){
+		.number = NO_SEGMENT,
+		.data = malloc(geometry->segment_pages * (size_t)geometry->page_bytes),
+		.spares = malloc(geometry->segment_pages * sizeof(*run->segment.spares)),
+		.results = malloc(geometry->segment_pages * sizeof(*run->segment.results)),
+	};
 	run->needs_segment = NO_SEGMENT;
-	return run->needs && run->data && run->spares ? 0 : -ENOMEM;
+	return run->needs && run->data && run->spares && run->ios && run->segment.data &&
+			       run->segment.spares && run->segment.results
+		       ? 0
+		       : -ENOMEM;
 }
 
 void merge_run_destroy(struct muninn_store *store)
@@ -64,6 +74,10 @@ void merge_run_destroy(struct muninn_store *store)
 	free(store->merge_run->needs);
 	free(store->merge_run->data);
 	free(store->merge_run->spares);
+	free(store->merge_run->ios);
+	free(store->merge_run->segment.data);
+	free(store->merge_run->segment.spares);
+	free(store->merge_run->segment.results);
 	free(store->merge_run);
 }
 
@@ -74,15 +88,35 @@ uint64_t merge_run_segment_bytes(const struct muninn_store *store)
 
 uint64_t merge_run_scratch_bytes(const struct muninn_store *store)
 {
-	return malloc_usable_size(store->merge_run) + malloc_usable_size(store->merge_run->needs) +
-	       malloc_usable_size(store->merge_run->data) +
-	       malloc_usable_size(store->merge_run->spares);
+	struct merge_run *run = store->merge_run;
+
+	return malloc_usable_size(run) + malloc_usable_size(run->needs) +
+	       malloc_usable_size(run->data) + malloc_usable_size(run->spares) +
+	       malloc_usable_size(run->ios) + malloc_usable_size(run->segment.data) +
+	       malloc_usable_size(run->segment.spares) + malloc_usable_size(run->segment.results);
 }
 
 void merge_run_forget(struct muninn_store *store, uint32_t segment)
 {
 	if (store->merge_walk.estimates)
 		store->merge_walk.estimates[segment] = UINT16_MAX;
+}
+
+static void forget_pages(struct merge_run *run)
+{
+	for (uint32_t n = 0; n < MERGE_PAGES; n++) {
+		run->pages[n].number = NO_PAGE;
+		run->chains[n] = NO_CHAIN;
+	}
+	run->empty = 0;
+	run->segment.number = NO_SEGMENT;
+}
+
+static void forget_finds(struct merge_run *run)
+{
+	memset(run->finds, 0, sizeof(run->finds));
+	run->list.from = run->list.to = 0;
+	run->list.searches = 0;
 }
 
 void merge_run_begin(struct merge_run *run, const struct record_keep *keep,
@@ -96,23 +130,22 @@ void merge_run_begin(struct merge_run *run, const struct record_keep *keep,
 	run->count = 0;
 	run->result = 0;
 	run->void_before = run->store->void_before;
-	memset(run->finds, 0, sizeof(run->finds));
-	for (uint32_t n = 0; n < MERGE_PAGES; n++)
-		run->pages[n].number = NO_PAGE;
-	run->list.from = run->list.to = 0;
-	run->list.searches = 0;
+	forget_pages(run);
+	forget_finds(run);
 	run->reads = 0;
 	run->reads_max = reads_max;
-	run->missing_count = 0;
-	run->tries = run->worked = 0;
+	run->tries = 0;
+	merge_run_begin_piece(run);
 }
 
 void merge_run_begin_piece(struct merge_run *run)
 {
-	memset(run->finds, 0, sizeof(run->finds));
-	run->list.from = run->list.to = 0;
-	run->list.searches = 0;
+	/* What was found may not be so any more. */
+	if (run->in_pieces)
+		forget_finds(run);
 	run->missing_count = 0;
+	run->missing_segment = NO_SEGMENT;
+	run->misses = false;
 	run->worked = 0;
 }
 
@@ -126,128 +159,228 @@ void merge_run_got_ahead(struct merge_run *run)
 	run->tries = 0;
 }
 
-/* ---- pages ---- */
+/* ---- pages that were read ---- */
 
-static uint8_t *data_at(const struct merge_run *run, uint64_t number)
+static uint8_t *data_at(const struct merge_run *run, uint32_t place)
 {
-	return run->data + number % MERGE_PAGES * (uint64_t)run->store->geometry.page_bytes;
+	return run->data + place * (uint64_t)run->store->geometry.page_bytes;
 }
 
-/* Takes a page into the run's pages that was read with `result`. */
-static int take_page(struct merge_run *run, uint64_t number, const uint8_t *spare, int result)
+/* Its place; NO_CHAIN: it was not read, or too long ago. */
+static uint32_t find_page(const struct merge_run *run, uint64_t number)
 {
-	struct merge_page *page = &run->pages[number % MERGE_PAGES];
+	uint32_t place = run->chains[number % MERGE_PAGES];
 
-	run->reads++;
+	while (place != NO_CHAIN && run->pages[place].number != number)
+		place = run->pages[place].following;
+	return place;
+}
+
+/* Makes a place empty. */
+static void drop_page(struct merge_run *run, uint32_t place)
+{
+	struct merge_page *page = &run->pages[place];
+	uint16_t *link = &run->chains[page->number % MERGE_PAGES];
+
+	if (page->number == NO_PAGE)
+		return;
+	while (*link != place)
+		link = &run->pages[*link].following;
+	*link = page->following;
 	page->number = NO_PAGE;
+}
+
+/* What the run makes of the spare area of a page that was read with `result`. */
+static int decode_spare(struct merge_run *run, const uint8_t *from, int result,
+			struct page_spare *spare)
+{
+	run->reads++;
 	if (result == -ENODATA) /* sealed segments are programmed whole: the flash lost a page */
 		return -EBADMSG;
+	if (!result && (!page_spare_decode(from, run->store->geometry.page_bytes, spare) ||
+			spare->kind != PAGE_KIND_RECORDS))
+		return -EBADMSG;
+	return result;
+}
+
+/* Remembers the page that was read with `result` to an empty place. */
+static int keep_page(struct merge_run *run, uint32_t place, uint64_t number, const uint8_t *spare,
+		     int result)
+{
+	struct merge_page *page = &run->pages[place];
+	uint16_t *chain = &run->chains[number % MERGE_PAGES];
+
+	result = decode_spare(run, spare, result, &page->spare);
 	if (result)
 		return result;
-	if (!page_spare_decode(spare, run->store->geometry.page_bytes, &page->spare) ||
-	    page->spare.kind != PAGE_KIND_RECORDS)
-		return -EBADMSG;
 	page->number = number;
+	page->following = *chain;
+	*chain = (uint16_t)place;
 	return 0;
 }
 
-/* In pieces -EINPROGRESS: it has to be fetched. */
+/* -EINPROGRESS: it has to be fetched. */
 static int read_page(struct merge_run *run, uint64_t number)
 {
 	struct nand_page_io io = { .page = number,
-				   .data = data_at(run, number),
+				   .data = data_at(run, run->empty),
 				   .spare = run->spares };
 	int result = -EINPROGRESS;
 
-	if (!run->in_pieces || run->tries >= TRIES_MAX)
+	if (run->tries >= TRIES_MAX)
 		result = nand_read(run->store->nand, NAND_CAUSE_MERGE, &io, 1);
 	else if (!run->fetches_all)
 		result = nand_read_at_hand(run->store->nand, NULL, NAND_CAUSE_MERGE, &io, 1);
-	if (result == -EINPROGRESS) {
-		/* What was there may be overwritten. */
-		run->pages[number % MERGE_PAGES].number = NO_PAGE;
+	if (result == -EINPROGRESS)
 		return result;
+	result = keep_page(run, run->empty, number, run->spares, result);
+	if (!result) {
+		run->empty = (run->empty + 1) % MERGE_PAGES;
+		drop_page(run, run->empty);
 	}
-	return take_page(run, number, run->spares, result);
+	return result;
 }
 
-/* Whether a page is of the segment whose records are counted or moved. */
-static bool is_of_victim(const struct merge_run *run, uint64_t number)
-{
-	uint32_t segment = (uint32_t)(number / run->store->geometry.segment_pages);
-
-	if (run->stage == MERGE_MOVE)
-		return segment == run->moving.victim.segment;
-	return run->choice.counts && segment == run->choice.best.segment;
-}
-
-/* Two that have the same place are not read together: the first one is. */
 static void miss(struct merge_run *run, uint64_t number)
 {
+	run->misses = true;
 	for (uint32_t n = 0; n < run->missing_count; n++)
-		if (run->missing[n] % MERGE_PAGES == number % MERGE_PAGES)
+		if (run->missing[n] == number)
 			return;
 	if (run->missing_count < MERGE_MISSING)
 		run->missing[run->missing_count++] = number;
 }
 
-/* All of a segment that is counted or moved is needed: the pages behind one that is missing are. */
-static void miss_ahead(struct merge_run *run)
-{
-	uint64_t first = run->missing[0];
+/* ---- what is missing ---- */
 
-	for (uint64_t number = first + 1; number < first + AHEAD_PAGES && is_of_victim(run, number);
-	     number++)
-		if (run->pages[number % MERGE_PAGES].number != number)
-			miss(run, number);
+/* Reads pages together, or, where that fails, each by itself. */
+static int read_pages(const struct merge_run *run, uint32_t count)
+{
+	return nand_read(run->store->nand, NAND_CAUSE_MERGE, run->ios, count);
+}
+
+static int read_by_itself(const struct merge_run *run, int together, uint32_t n)
+{
+	return together ? nand_read(run->store->nand, NAND_CAUSE_MERGE, &run->ios[n], 1) : 0;
+}
+
+static void fetch_segment(struct merge_run *run)
+{
+	const struct muninn_geometry *geometry = &run->store->geometry;
+	uint32_t usable = nand_spare_usable(nand_geometry(run->store->nand));
+	struct merge_segment *segment = &run->segment;
+	int together;
+
+	for (uint32_t n = 0; n < geometry->segment_pages; n++)
+		run->ios[n] = (struct nand_page_io){
+			.page = segment_page(geometry, run->missing_segment) + n,
+			.data = segment->data + n * (size_t)geometry->page_bytes,
+			.spare = run->spares + n * (size_t)usable,
+		};
+	together = read_pages(run, geometry->segment_pages);
+	for (uint32_t n = 0; n < geometry->segment_pages; n++)
+		segment->results[n] = decode_spare(run, run->ios[n].spare,
+						   read_by_itself(run, together, n),
+						   &segment->spares[n]);
+	segment->number = run->missing_segment;
+}
+
+static void fetch_pages(struct merge_run *run)
+{
+	uint32_t usable = nand_spare_usable(nand_geometry(run->store->nand));
+	int together;
+
+	for (uint32_t n = 0; n < run->missing_count; n++) {
+		uint32_t place = (run->empty + n) % MERGE_PAGES;
+
+		drop_page(run, place);
+		run->ios[n] = (struct nand_page_io){ .page = run->missing[n],
+						     .data = data_at(run, place),
+						     .spare = run->spares + n * (size_t)usable };
+	}
+	run->tries++;
+	together = read_pages(run, run->missing_count);
+	for (uint32_t n = 0; n < run->missing_count; n++)
+		keep_page(run, (run->empty + n) % MERGE_PAGES, run->missing[n], run->ios[n].spare,
+			  read_by_itself(run, together, n));
+	run->empty = (run->empty + run->missing_count) % MERGE_PAGES;
+	drop_page(run, run->empty);
 }
 
 void merge_run_fetch(struct merge_run *run)
 {
-	uint32_t usable = nand_spare_usable(nand_geometry(run->store->nand));
-	struct nand_page_io ios[MERGE_MISSING];
-	bool together;
+	if (run->missing_segment != NO_SEGMENT)
+		fetch_segment(run);
+	if (run->missing_count)
+		fetch_pages(run);
+}
 
-	if (is_of_victim(run, run->missing[0]))
-		miss_ahead(run);
-	for (uint32_t n = 0; n < run->missing_count; n++)
-		ios[n] = (struct nand_page_io){ .page = run->missing[n],
-						.data = data_at(run, run->missing[n]),
-						.spare = run->spares + (size_t)n * usable };
-	run->tries++;
-	together = nand_read(run->store->nand, NAND_CAUSE_MERGE, ios, run->missing_count) == 0;
-	for (uint32_t n = 0; n < run->missing_count; n++)
-		/* What can't be read with others is read by itself. */
-		take_page(run, ios[n].page, ios[n].spare,
-			  together ? 0 : nand_read(run->store->nand, NAND_CAUSE_MERGE, &ios[n], 1));
+bool merge_run_has_segment(struct merge_run *run, uint32_t segment)
+{
+	if (run->segment.number == segment)
+		return true;
+	run->missing_segment = segment;
+	return false;
+}
+
+/* ---- looking at pages ---- */
+
+static struct page_view view_of(const struct page_spare *spare, const uint8_t *data)
+{
+	return (struct page_view){
+		.serial = spare->serial,
+		.data = data,
+		.used = spare->used,
+		.large_header = spare->large ? spare->large_header : NULL,
+		.checked = true,
+	};
+}
+
+/* Whether a page is of the segment that was read at once. */
+static bool is_in_segment(const struct merge_run *run, uint64_t number)
+{
+	return run->segment.number != NO_SEGMENT &&
+	       number / run->store->geometry.segment_pages == run->segment.number;
+}
+
+static int view_in_segment(const struct merge_run *run, uint64_t number, struct page_view *view)
+{
+	const struct merge_segment *segment = &run->segment;
+	uint32_t page = (uint32_t)(number % run->store->geometry.segment_pages);
+
+	if (segment->results[page])
+		return segment->results[page];
+	*view = view_of(&segment->spares[page],
+			segment->data + page * (size_t)run->store->geometry.page_bytes);
+	return 0;
 }
 
 int merge_run_read_page(struct merge_run *run, uint64_t number, struct page_view *view)
 {
-	struct merge_page *page = &run->pages[number % MERGE_PAGES];
-	uint8_t *data = data_at(run, number);
+	uint32_t place;
 	int result = 0;
 
-	if (page->number != number)
+	if (is_in_segment(run, number))
+		return view_in_segment(run, number, view);
+	place = find_page(run, number);
+	if (place == NO_CHAIN) {
+		place = run->empty;
 		result = read_page(run, number);
+	}
 	if (result == -EINPROGRESS) {
 		miss(run, number);
 		return -EBUSY;
 	}
 	if (result)
 		return result;
-	*view = (struct page_view){
-		.serial = page->spare.serial,
-		.data = data,
-		.used = page->spare.used,
-		.large_header = page->spare.large ? page->spare.large_header : NULL,
-	};
+	*view = view_of(&run->pages[place].spare, data_at(run, place));
 	return 0;
 }
 
 int merge_run_read_more(struct merge_run *run, uint64_t number, struct page_view *view)
 {
-	if (run->reads >= run->reads_max && run->pages[number % MERGE_PAGES].number != number)
+	if (run->reads >= run->reads_max && !is_in_segment(run, number) &&
+	    find_page(run, number) == NO_CHAIN)
 		return -EBUSY;
 	return merge_run_read_page(run, number, view);
 }
@@ -270,13 +403,15 @@ int merge_run_visit_page(struct merge_run *run, uint32_t segment, uint32_t page,
 			 nand_path(run->store->nand), (unsigned long long)number, -result, segment);
 		return result;
 	}
-	/* Other pages take its place while its records are judged. */
 	uint64_t serial = view.serial;
 
-	memcpy(data, view.data, view.used);
-	view.data = data;
-	if (view.large_header)
-		view.large_header = memcpy(large_header, view.large_header, sizeof(large_header));
+	/* Other pages take its place while its records are judged. */
+	if (!is_in_segment(run, number)) {
+		view.data = memcpy(data, view.data, view.used);
+		if (view.large_header)
+			view.large_header =
+				memcpy(large_header, view.large_header, sizeof(large_header));
+	}
 	while (!result && page_next(&view, &offset, &record)) {
 		result = visit(run, &record, serial, context);
 		run->worked++;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * One run of a merge: its memory, what it has read and found, and how far it has got. A thread
- * merges in pieces: in turn a run only looks at pages that it has read. Pages that it lacks are
- * noted (`missing`), and read together without the turn. Then what needed them is done again.
+ * One run of a merge: its memory, what it has read and found, and how far it has got. A run only
+ * looks at pages that it has read, or that the host has in memory. Pages that it lacks are noted
+ * (`missing`), and read together; a thread that merges in pieces does so without the turn. Then
+ * what needed them is done again.
  */
 #ifndef MUNINN_ENGINE_MUNINN_MERGE_RUN_H
 #define MUNINN_ENGINE_MUNINN_MERGE_RUN_H
@@ -17,7 +18,8 @@ struct merge_find {
 	uint64_t bound;
 	uint64_t sequence;    /* 0: nothing is noted here */
 	uint32_t length, crc; /* of its value */
-	bool hides;           /* by who sees what rollbacks leave, or by one who sees everything */
+	bool has_crc;
+	bool hides; /* by who sees what rollbacks leave, or by one who sees everything */
 };
 
 #define MERGE_FINDS 256
@@ -46,12 +48,22 @@ struct merge_list {
 struct merge_page {
 	uint64_t number; /* NO_PAGE: none */
 	struct page_spare spare;
+	uint16_t following; /* of those whose numbers are the same modulo MERGE_PAGES */
 };
 
-#define MERGE_PAGES 256
+/* Pages that are remembered, those that were read last. */
+#define MERGE_PAGES 512
 
 /* Pages that are read together. */
-#define MERGE_MISSING 64
+#define MERGE_MISSING 256
+
+/* All pages of the segment that is counted and moved, read at once. */
+struct merge_segment {
+	uint32_t number; /* NO_SEGMENT: none */
+	uint8_t *data;
+	struct page_spare *spares;
+	int *results; /* of reading each page */
+};
 
 /* A sealed segment. */
 struct victim {
@@ -71,15 +83,21 @@ struct live_bytes {
 	uint8_t *needs; /* where what is found for each record goes; NULL: nowhere */
 };
 
+/* A segment that may be the next victim; a few of its pages tell how much of it is live. */
+struct merge_candidate {
+	struct victim victim;
+	uint32_t first; /* of the pages */
+	bool is_sampled;
+};
+
+#define MERGE_CANDIDATES 12
+
 /* How far the choice of a segment has got: see choose.c. */
 struct merge_choice {
 	uint32_t step;
 	struct victim best;
-	/* Samples: segments tried; the next one, and the first of its pages. */
-	uint32_t tried;
-	bool has_candidate;
-	struct victim candidate;
-	uint32_t first;
+	struct merge_candidate candidates[MERGE_CANDIDATES];
+	uint32_t candidate_count; /* 0: none have been drawn yet */
 	/* Counting `best`: its next page. */
 	bool counts;
 	uint32_t page;
@@ -111,12 +129,16 @@ struct merge_run {
 	struct record_merge *merge; /* what is wanted, and the results */
 	/* Pages that have been read, and that may be. */
 	uint64_t reads, reads_max;
-	struct merge_page
-		pages[MERGE_PAGES]; /* read last, each at its number modulo that many ... */
-	uint8_t *data;              /* ... and their data areas */
+	/* A ring, and where the chains of its pages begin. The place of the next page is empty. */
+	struct merge_page pages[MERGE_PAGES];
+	uint16_t chains[MERGE_PAGES];
+	uint32_t empty;
+	uint8_t *data; /* of the pages */
+	struct merge_segment segment;
 	struct merge_find finds[MERGE_FINDS]; /* what was found last */
 	struct merge_list list;               /* of a key with many records in a segment */
 	uint64_t from, to;                    /* the numbers in the segment that is counted */
+	uint64_t counted_at;                  /* the committed number when that began */
 	uint8_t *needs;         /* what was found for each record of the segment counted last */
 	uint32_t needs_segment; /* NO_SEGMENT: none */
 	enum merge_stage stage;
@@ -133,9 +155,12 @@ struct merge_run {
 	bool fetches_all; /* set by tests: as if the host had no page in memory */
 	uint64_t missing[MERGE_MISSING];
 	uint32_t missing_count;
-	uint32_t tries;  /* of the same thing */
-	uint32_t worked; /* records that this piece has looked at */
-	uint8_t *spares; /* spare areas of pages that are read together */
+	uint32_t missing_segment; /* all of it; NO_SEGMENT: none */
+	bool misses;              /* what is looked at now needs something that is missing */
+	uint32_t tries;           /* of the same thing */
+	uint32_t worked;          /* records that this piece has looked at */
+	uint8_t *spares;          /* spare areas of pages that are read together ... */
+	struct nand_page_io *ios;
 };
 
 /* Memory for merges, and the walk over the segments. -ENOMEM. */
@@ -168,25 +193,49 @@ typedef int record_visitor(struct merge_run *run, const struct page_record *reco
 			   void *context);
 
 /*
- * In pieces: whether pages are missing; whether this piece has done enough. What goes on tells that
- * it got ahead.
+ * Whether what is looked at lacks a page; what is looked at next begins with merge_run_look. What
+ * goes on tells that it got ahead.
  */
 static inline bool merge_run_misses(const struct merge_run *run)
 {
-	return run->missing_count != 0;
+	return run->misses;
 }
 
+static inline void merge_run_look(struct merge_run *run)
+{
+	run->misses = false;
+}
+
+/* Whether anything is to be read before the run can go on. */
+static inline bool merge_run_lacks(const struct merge_run *run)
+{
+	return run->missing_count || run->missing_segment != NO_SEGMENT;
+}
+
+/* In pieces: whether this one has done enough. */
 bool merge_run_has_done_enough(const struct merge_run *run);
 void merge_run_got_ahead(struct merge_run *run);
 
-/* In turn, at the beginning of a piece: what was found may not be so any more. */
+/* At the beginning of a piece, in turn, or when what was missing has been read. */
 void merge_run_begin_piece(struct merge_run *run);
 
-/* Without the turn: reads the pages that are missing. */
+/* Reads what is missing: in pieces without the turn. */
 void merge_run_fetch(struct merge_run *run);
+
+/* Whether the pages of a segment are there. False: they are missing. */
+bool merge_run_has_segment(struct merge_run *run, uint32_t segment);
 
 int merge_run_visit_page(struct merge_run *run, uint32_t segment, uint32_t page,
 			 record_visitor *visit, void *context);
+
+/* Whether the run has moved a segment already. */
+static inline bool merge_run_has_chosen(const struct merge_run *run, uint32_t segment)
+{
+	for (uint32_t n = 0; n < run->count; n++)
+		if (run->batch[n].segment == segment)
+			return true;
+	return false;
+}
 
 /* Whether the pages that the merge may read to find out what is needed have been read. */
 static inline bool merge_run_has_read_enough(const struct merge_run *run)

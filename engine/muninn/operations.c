@@ -172,7 +172,7 @@ static int muninn_list(struct record_store *base, const struct record_key *key, 
 static int muninn_has_between(struct record_store *base, const struct record_key *key,
 			      uint64_t after, uint64_t bound)
 {
-	return lookup_has_between(store_of(base), key, after, bound);
+	return lookup_has_between(store_of(base), key, after, bound, NULL);
 }
 
 /* ---- the rest ---- */

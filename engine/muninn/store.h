@@ -103,6 +103,7 @@ struct merge_run;
 /* What merging remembers from one run to the next. */
 struct merge_walk {
 	uint32_t cursor, step; /* walk over the segments */
+	uint32_t old_row;      /* walk over the rows, for their oldest segments */
 	uint64_t random;       /* which of their pages it looks at */
 	uint32_t row, group;   /* walk over the complete groups of the rows' indices */
 	uint32_t read_factor;  /* how many times as many pages as usual the next run may read */
