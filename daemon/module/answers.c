@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Pushes answers to the network together: `setsockopt` and `epoll_wait` of a preloaded module stand
- * before libc's.
+ * tgtd's event loop, and answers that leave together: `setsockopt` and `epoll_wait` of a preloaded
+ * module stand before libc's.
  *
  * tgtd corks a socket (TCP_CORK) before each PDU and uncorks it behind. Uncorking pushes the last
  * segment out and wakes the initiator, and that takes more of a processor than everything else
- * about a short command. So while there is more to do, the socket stays corked, and what follows
- * shares the push. Before tgtd waits, after PDUS_HELD_MAX PDUs, and when tgtd has asked for events
- * ROUNDS_HELD_MAX times, everything held is pushed. Full segments leave at once in any case.
+ * about a short command. So while there is more to do, what is sent stays open for what follows
+ * (MSG_MORE, sending.c), and several PDUs share the push. Before tgtd waits, after PDUS_HELD_MAX
+ * PDUs, and when tgtd has asked for events ROUNDS_HELD_MAX times, everything held is pushed. Full
+ * segments leave at once in any case. The cork itself is never set.
  *
- * One command at a time gains nothing by that. So answers are held only after a call of epoll_wait
- * that had something to give at once.
+ * One command at a time gains nothing by that. So answers are held only when there was something to
+ * do at once: an event of the kernel, or a command that has been read ahead.
+ *
+ * The kernel is not asked for events as long as connections know of some (connections_give), but
+ * for each UNASKED_MAX-th time.
  *
  * A socket that is closed meanwhile is pushed by its end. If its number is another connection's by
  * then, that is pushed too early once, which does no harm.
@@ -33,6 +37,7 @@
 enum {
 	PDUS_HELD_MAX = 8,
 	ROUNDS_HELD_MAX = 16,
+	UNASKED_MAX = 8,
 	/* A call of epoll_wait that took longer has waited. */
 	AT_ONCE_NS = 4000,
 };
@@ -41,8 +46,9 @@ enum {
 static pthread_t main_thread;
 static int held[PDUS_HELD_MAX]; /* sockets that are to be pushed, each once */
 static unsigned int held_count;
-static unsigned int pdus;   /* since the last push */
-static unsigned int rounds; /* since then: calls of epoll_wait that had events at once */
+static unsigned int pdus;    /* since the last push */
+static unsigned int rounds;  /* since then: calls of epoll_wait that had events at once */
+static unsigned int unasked; /* calls of epoll_wait since the kernel was asked */
 
 /* When the module is loaded, which tgtd's main thread does. */
 __attribute__((constructor)) static void note_main_thread(void)
@@ -58,20 +64,23 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-static int cork(int socket, int on)
-{
-	return (int)syscall(SYS_setsockopt, socket, IPPROTO_TCP, TCP_CORK, &on, sizeof(on));
-}
-
 static int wait_for_events(int epoll, struct epoll_event *events, int most, int timeout)
 {
 	return (int)syscall(SYS_epoll_wait, epoll, events, most, timeout);
 }
 
+/* Taking a cork off pushes, also where there is none. */
+static int push_socket(int socket)
+{
+	const int off = 0;
+
+	return (int)syscall(SYS_setsockopt, socket, IPPROTO_TCP, TCP_CORK, &off, sizeof(off));
+}
+
 static void push(void)
 {
 	for (unsigned int i = 0; i < held_count; i++)
-		(void)cork(held[i], 0);
+		(void)push_socket(held[i]);
 	held_count = 0;
 	pdus = 0;
 	rounds = 0;
@@ -85,22 +94,16 @@ static bool is_held(int socket)
 	return false;
 }
 
-/* Before a PDU. */
-static int begin_pdu(int socket)
-{
-	return is_held(socket) ? 0 : cork(socket, 1);
-}
-
 /* Behind a PDU. */
-static int end_pdu(int socket)
+static void end_pdu(int socket)
 {
+	/* Then nothing of it was held. */
 	if (!later_is_busy())
-		return cork(socket, 0);
+		return;
 	if (!is_held(socket))
 		held[held_count++] = socket;
 	if (++pdus >= PDUS_HELD_MAX)
 		push();
-	return 0;
 }
 
 /* In libc's places, by the symbols' names. */
@@ -111,24 +114,56 @@ int answers_epoll_wait(int epoll, struct epoll_event *events, int most,
 
 int answers_setsockopt(int socket, int level, int name, const void *value, socklen_t bytes)
 {
+	struct connection *connection = connection_of(socket);
 	int on;
 
-	if (level != IPPROTO_TCP || name != TCP_CORK || bytes != sizeof(on) ||
+	if (level != IPPROTO_TCP || name != TCP_CORK || bytes != sizeof(on) || !connection ||
 	    !pthread_equal(pthread_self(), main_thread))
 		return (int)syscall(SYS_setsockopt, socket, level, name, value, bytes);
 	memcpy(&on, value, sizeof(on));
-	if (!on && connection_of(socket))
-		connection_pdu_sent(connection_of(socket));
-	return on ? begin_pdu(socket) : end_pdu(socket);
+	if (on)
+		return 0;
+	connection_pdu_sent(connection);
+	end_pdu(socket);
+	return 0;
+}
+
+/* Nothing is held for ever, however much there is to do. */
+static void count_round(void)
+{
+	if (++rounds < ROUNDS_HELD_MAX)
+		return;
+	later_do();
+	push();
+}
+
+/* There are events without asking the kernel. */
+static int give(int epoll, struct epoll_event *events, int most, int given, bool input)
+{
+	int more = 0;
+
+	if (++unasked >= UNASKED_MAX) {
+		unasked = 0;
+		more = given < most ? wait_for_events(epoll, events + given, most - given, 0) : 0;
+	}
+	if (input || more > 0)
+		later_set_busy(true);
+	count_round();
+	return given + (more > 0 ? more : 0);
 }
 
 int answers_epoll_wait(int epoll, struct epoll_event *events, int most, int timeout)
 {
 	uint64_t began_ns;
+	bool input;
 	int count;
 
 	if (!pthread_equal(pthread_self(), main_thread))
 		return wait_for_events(epoll, events, most, timeout);
+	count = connections_give(events, most, &input);
+	if (count > 0)
+		return give(epoll, events, most, count, input);
+	unasked = 0;
 	if (held_count || later_has_any()) {
 		count = wait_for_events(epoll, events, most, 0);
 		if (count != 0 && ++rounds < ROUNDS_HELD_MAX)

@@ -28,6 +28,12 @@ void connection_close(struct connection *connection);
 ssize_t connection_read(struct connection *connection, void *to, size_t bytes);
 ssize_t connection_write(struct connection *connection, const void *from, size_t bytes);
 
+/*
+ * Events that tgtd need not ask the kernel for; returns how many. `*input`: there is one to read.
+ * They come again until tgtd has done what they are for.
+ */
+int connections_give(struct epoll_event *events, int most, bool *input);
+
 /* tgtd has sent all of a PDU. */
 void connection_pdu_sent(struct connection *connection);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Answers that are pushed together. The test plays tgtd: it corks and uncorks a socket around each
- * PDU, and waits for events. The file under test takes the places of two functions of libc in this
- * program, as it does in tgtd.
+ * Answers that are pushed together, and events that the kernel is not asked for. The test plays
+ * tgtd: it uncorks a socket behind each PDU, and waits for events. The file under test takes the
+ * places of two functions of libc in this program, as it does in tgtd.
  */
 #include <arpa/inet.h>
 #include <assert.h>
@@ -15,21 +15,41 @@
 
 #include "daemon/module/answers.c" /* NOLINT(bugprone-suspicious-include) */
 
-/* The guard counts PDUs of connections that it knows; here it knows none. */
+/* The tests' sockets are connections, and those know what the test lays down here. */
+struct connection {
+	int unused;
+};
+
+static struct connection known;
+static int tgtd[2], initiator[2];
+static unsigned int sent_pdus;
+static struct epoll_event at_hand[2];
+static int at_hand_count;
+
 struct connection *connection_of(int fd)
 {
-	(void)fd;
-	return NULL;
+	return fd == tgtd[0] || fd == tgtd[1] ? &known : NULL;
 }
 
 void connection_pdu_sent(struct connection *connection)
 {
-	(void)connection;
-	assert(!"no connection is known");
+	assert_ptr_equal(connection, &known);
+	sent_pdus++;
+}
+
+int connections_give(struct epoll_event *events, int most, bool *input)
+{
+	int given = at_hand_count < most ? at_hand_count : most;
+
+	*input = false;
+	for (int i = 0; i < given; i++) {
+		events[i] = at_hand[i];
+		*input |= events[i].events & EPOLLIN;
+	}
+	return given;
 }
 
 static int epoll, ready; /* `ready` is readable while there is something to do */
-static int tgtd[2], initiator[2];
 
 static void connect_pair(int pair)
 {
@@ -56,7 +76,9 @@ static int set_up(void **state)
 	(void)state;
 	main_thread = pthread_self();
 	later_set_busy(false);
-	held_count = pdus = rounds = 0;
+	held_count = pdus = rounds = unasked = 0;
+	at_hand_count = 0;
+	sent_pdus = 0;
 	epoll = epoll_create1(0);
 	assert_int_equal(pipe(pipes), 0);
 	ready = pipes[1];
@@ -88,7 +110,8 @@ static int set_cork(int socket, int on)
 static void send_pdu(int pair)
 {
 	assert_int_equal(set_cork(tgtd[pair], 1), 0);
-	assert_int_equal(write(tgtd[pair], "PDU.", 4), 4);
+	/* As sending.c sends. */
+	assert_int_equal(send(tgtd[pair], "PDU.", 4, later_is_busy() ? MSG_MORE : 0), 4);
 	assert_int_equal(set_cork(tgtd[pair], 0), 0);
 }
 
@@ -245,7 +268,83 @@ static void test_other_options_and_errors_are_as_ever(void **state)
 	assert_int_equal(getsockopt(tgtd[0], IPPROTO_TCP, TCP_NODELAY, &got, &bytes), 0);
 	assert_int_equal(got, 1);
 	assert_int_equal(set_cork(ready, 1), -1);
+	assert_int_equal(sent_pdus, 0);
 	assert_int_equal(epoll_wait(ready, &event, 1, 0), -1);
+}
+
+static void give_at_hand(uint32_t events)
+{
+	at_hand[0] = (struct epoll_event){ .events = events, .data.fd = tgtd[0] };
+	at_hand_count = 1;
+}
+
+static void test_the_kernel_is_asked_now_and_then_while_connections_know_of_events(void **state)
+{
+	struct epoll_event events[4];
+	int asked = 0;
+
+	(void)state;
+	assert_int_equal(write(ready, ".", 1), 1);
+	give_at_hand(EPOLLIN);
+	for (int round = 0; round < 4 * UNASKED_MAX; round++) {
+		int count = epoll_wait(epoll, events, 4, -1);
+
+		assert_int_equal(events[0].data.fd, tgtd[0]);
+		assert_int_equal(events[0].events, EPOLLIN);
+		assert_in_range(count, 1, 2);
+		asked += count - 1;
+	}
+	assert_int_equal(asked, 4);
+	/* There is space for what connections know of only. */
+	for (int round = 0; round < UNASKED_MAX; round++)
+		assert_int_equal(epoll_wait(epoll, events, 1, -1), 1);
+	assert_int_equal(events[0].data.fd, tgtd[0]);
+	at_hand_count = 0;
+	assert_int_equal(epoll_wait(epoll, events, 4, -1), 1);
+	assert_int_not_equal(events[0].data.fd, tgtd[0]);
+}
+
+static void test_answers_are_held_while_commands_have_been_read_ahead(void **state)
+{
+	struct epoll_event event;
+
+	(void)state;
+	give_at_hand(EPOLLIN | EPOLLOUT);
+	assert_int_equal(epoll_wait(epoll, &event, 1, -1), 1);
+	send_pdu(0);
+	assert_int_equal(came(0), 0);
+	at_hand_count = 0;
+	assert_int_equal(epoll_wait(epoll, &event, 1, 0), 0);
+	assert_int_equal(came(0), 4);
+	assert_int_equal(sent_pdus, 1);
+}
+
+static void test_an_answer_by_itself_is_not_held_for_being_sent_in_two_rounds(void **state)
+{
+	struct epoll_event event;
+
+	(void)state;
+	give_at_hand(EPOLLOUT);
+	for (int round = 0; round < 2; round++)
+		assert_int_equal(epoll_wait(epoll, &event, 1, -1), 1);
+	send_pdu(0);
+	assert_int_equal(came(0), 4);
+}
+
+static void test_what_connections_know_of_holds_up_nothing_for_long(void **state)
+{
+	struct epoll_event event;
+
+	(void)state;
+	done[0] = 0;
+	make_busy();
+	assert_true(later_put_off(count_done, &done[0]));
+	send_pdu(0);
+	give_at_hand(EPOLLIN);
+	for (int round = 0; round < ROUNDS_HELD_MAX; round++)
+		assert_int_equal(epoll_wait(epoll, &event, 1, -1), 1);
+	assert_int_equal(came(0), 4);
+	assert_int_equal(done[0], 1);
 }
 
 static void *uncork(void *socket)
@@ -279,6 +378,10 @@ int main(void)
 		prepared(test_an_answer_does_not_wait_for_long_for_others_that_send_none),
 		prepared(test_a_socket_that_ends_meanwhile_loses_nothing_and_harms_nobody),
 		prepared(test_other_options_and_errors_are_as_ever),
+		prepared(test_the_kernel_is_asked_now_and_then_while_connections_know_of_events),
+		prepared(test_answers_are_held_while_commands_have_been_read_ahead),
+		prepared(test_an_answer_by_itself_is_not_held_for_being_sent_in_two_rounds),
+		prepared(test_what_connections_know_of_holds_up_nothing_for_long),
 		prepared(test_other_threads_hold_nothing),
 	};
 

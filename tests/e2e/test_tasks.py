@@ -320,8 +320,8 @@ class HeldTasks(E2ETest):
             begun = time.monotonic()
             reading = self.submit(session, attribute, Command(osd.READ, P, LARGE, length=len(LARGE_DATA)))
             if threads > 1 and attribute == SIMPLE:
-                for _ in range(5):  # they begin behind it
-                    session.wait(self.read(session, SIMPLE))
+                for _ in range(5):  # threads take them behind it
+                    session.wait(self.submit(session, SIMPLE, Command(osd.READ, P, O, length=7, options=FUA)))
             if time.monotonic() - begun < HELD_SECONDS / 2:
                 break
             # A thread of the unit waited to write, and whoever read waited behind it.
