@@ -78,8 +78,8 @@ struct tree_options {
 /*
  * Stores a directory, and creates the partition if it does not exist. -EEXIST: it holds a tree
  * already. Small files are one command each; larger ones are complete when TREE_OBJECT_COMPLETE is
- * set. On error everything acknowledged stays. What can't be read is left out, or in an update stays
- * as it was stored.
+ * set. On error everything acknowledged stays. What can't be read is left out, or in an update
+ * stays as it was stored.
  *
  * With `update` an object stays that of its file. TREE_OBJECT_COMPLETE shows what an interrupted
  * update left, and the next update makes it right.
