@@ -288,8 +288,8 @@ static int failed(struct attempt *attempt, struct error_text *error)
 				 host);
 	case -ENODEV:
 		return error_set(error, -ENODEV,
-				 "login at %s: there is no target '%s'; `muninnctl discover` lists "
-				 "the targets",
+				 "login at %s: there is no target '%s', or its access list has not "
+				 "got this initiator; `muninnctl discover` lists the targets",
 				 host, attempt->url->target);
 	default:
 		break;

@@ -9,8 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/log.h"
 #include "daemon/config_keys.h"
 #include "wire/keys_file.h"
 
@@ -332,6 +334,18 @@ static int read_file(struct reading *reading, struct error_text *error)
 	return 0;
 }
 
+/* Who may read the file knows the secret. */
+static void warn_of_readers(const struct reading *reading)
+{
+	struct stat status;
+
+	if (reading->config->chap_secret[0] && fstat(fileno(reading->file), &status) == 0 &&
+	    status.st_mode & (S_IRGRP | S_IROTH))
+		log_line(LOG_LEVEL_WARNING,
+			 "%s holds chap_secret and others than its owner can read it: chmod 600 %s",
+			 reading->config->source, reading->config->source);
+}
+
 int config_read(const char *path, struct config *config, struct error_text *error)
 {
 	struct reading reading = { .config = config };
@@ -349,6 +363,7 @@ int config_read(const char *path, struct config *config, struct error_text *erro
 						 : "");
 	result = read_file(&reading, error);
 	spread_defaults(&reading);
+	warn_of_readers(&reading);
 	fclose(reading.file);
 	return result;
 }

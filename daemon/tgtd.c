@@ -40,14 +40,28 @@ static bool is_noise(const char *line)
 	return false;
 }
 
+static void say(struct tgtd *tgtd, const char *line)
+{
+	if (!line[0] || is_noise(line))
+		return;
+	fprintf(stderr, "%s\n", line);
+	snprintf(tgtd->last_words, sizeof(tgtd->last_words), "%s", line);
+}
+
+/* tgtd forgets the newline of some lines, and the next one follows at once. */
 static void relay_line(struct tgtd *tgtd)
 {
+	char *begin = tgtd->line, *next;
+
 	tgtd->line[tgtd->line_bytes] = '\0';
 	tgtd->line_bytes = 0;
-	if (!tgtd->line[0] || is_noise(tgtd->line))
-		return;
-	fprintf(stderr, "%s\n", tgtd->line);
-	memcpy(tgtd->last_words, tgtd->line, sizeof(tgtd->last_words));
+	while (begin[0] && (next = strstr(begin + 1, "tgtd: ")) != NULL) {
+		next[0] = '\0';
+		say(tgtd, begin);
+		next[0] = 't';
+		begin = next;
+	}
+	say(tgtd, begin);
 }
 
 /* Relays what is there. False at the end of the stream. */

@@ -11,6 +11,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,8 @@
 #define LOG_BURST     20   /* lines about connections at once */
 #define LOG_REFILL_MS 1000 /* one more each */
 #define TICK_SECONDS  1
+
+#define TEXT_BYTES 512
 
 #define OTHER_DESCRIPTORS 256 /* of tgtd and of units */
 
@@ -59,22 +62,60 @@ static bool may_log(void)
 	return lines > 0 && lines-- > 0;
 }
 
-static void report(const struct connection *connection, const char *reason)
+/* The name comes last: tgtd cuts long lines. */
+static void report(enum log_level level, const struct connection *connection, const char *format,
+		   ...) __attribute__((format(printf, 3, 4)));
+static void report(enum log_level level, const struct connection *connection, const char *format,
+		   ...)
 {
 	static uint64_t unsaid;
 	const char *name = connection->guard.name;
+	char text[TEXT_BYTES];
+	va_list arguments;
 
 	if (!may_log()) {
 		unsaid++;
 		return;
 	}
 	if (unsaid)
-		log_line(LOG_LEVEL_WARNING, "ended %llu more connections without a message",
+		log_line(LOG_LEVEL_WARNING, "%llu more connections came or went without a message",
 			 (unsigned long long)unsaid);
 	unsaid = 0;
-	/* The name comes last: tgtd cuts long lines. */
-	log_line(LOG_LEVEL_WARNING, "ended a connection from %s: %s%s%s", connection->address,
-		 reason, name[0] ? "; initiator " : "", name);
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	log_line(level, "%s%s%s", text, name[0] ? "; initiator " : "", name);
+}
+
+/* RFC 7143, 11.13.5, as far as tgtd sends them. */
+static const char *refusal_text(uint16_t refusal)
+{
+	switch (refusal) {
+	case 0x0201:
+		return "authentication failed (CHAP)";
+	case 0x0202:
+		return "the access list (allow_address, allow_name) has not got it";
+	case 0x0203:
+		return "there is no such target, or the access list has not got the initiator";
+	default:
+		return "tgtd does not take it";
+	}
+}
+
+void connection_report_login(struct connection *connection)
+{
+	const struct guard *guard = &connection->guard;
+
+	if (connection->reported || (guard->phase == GUARD_LOGIN && !guard->refusal))
+		return;
+	connection->reported = true;
+	if (guard->refusal)
+		report(LOG_LEVEL_WARNING, connection,
+		       "refused a login from %s to %s: %s (status %04x)", connection->address,
+		       guard->target, refusal_text(guard->refusal), guard->refusal);
+	else if (!guard->discovers)
+		report(LOG_LEVEL_INFO, connection, "a login from %s to %s", connection->address,
+		       guard->target);
 }
 
 /* ---- the end ---- */
@@ -104,7 +145,8 @@ void connection_end(struct connection *connection, const char *reason)
 {
 	if (connection->ended)
 		return;
-	report(connection, reason);
+	report(LOG_LEVEL_WARNING, connection, "ended a connection from %s: %s", connection->address,
+	       reason);
 	drop(connection);
 }
 

@@ -22,6 +22,7 @@ struct connection {
 	bool ended;                /* tgtd is to close it */
 	bool held;                 /* not read until the session has room */
 	bool sending;              /* tgtd has sent a PDU in part */
+	bool reported;             /* how its login has ended */
 	struct inbox inbox;        /* of a session: what tgtd has not read yet */
 
 	/* What tgtd has asked epoll for, and what it got. */
@@ -50,6 +51,9 @@ struct connection {
 /* Ends the connection and says why: tgtd reads the end of the stream, or can't write, and closes.
  */
 void connection_end(struct connection *connection, const char *reason);
+
+/* Says how a login has ended, once. */
+void connection_report_login(struct connection *connection);
 
 /* Memory is free again: for the session, or for others that wait for it. */
 void connections_go_on(void);

@@ -277,8 +277,10 @@ static void end_login(struct guard *guard)
 {
 	const uint8_t *header = guard->out.header;
 
-	if (guard->phase != GUARD_LOGIN || guard_opcode(&guard->out) != GUARD_LOGIN_RESPONSE ||
-	    header[STATUS_CLASS] || !(header[1] & TRANSIT) ||
+	if (guard->phase != GUARD_LOGIN || guard_opcode(&guard->out) != GUARD_LOGIN_RESPONSE)
+		return;
+	guard->refusal = get_be16(header + STATUS_CLASS);
+	if (guard->refusal || !(header[1] & TRANSIT) ||
 	    (header[1] & NEXT_STAGE) != FULL_FEATURE_PHASE)
 		return;
 	guard->phase = guard->discovers ? GUARD_DISCOVERY : GUARD_FULL;

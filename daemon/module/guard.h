@@ -73,7 +73,9 @@ struct guard {
 	bool asking; /* the PDU that tgtd sends is an R2T */
 	uint8_t segments[GUARD_SEGMENTS_BYTES];
 	char name[GUARD_NAME_BYTES + 1]; /* of the initiator; empty before it has said it */
-	char reason[160];                /* why the connection must end; empty = it need not */
+	char target[GUARD_NAME_BYTES + 1];
+	uint16_t refusal; /* status class and detail of the answer that ended the login; 0: none */
+	char reason[160]; /* why the connection must end; empty = it need not */
 };
 
 void guard_begin(struct guard *guard, struct guard_shared *shared);

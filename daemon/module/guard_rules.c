@@ -170,6 +170,8 @@ static const char *note_identity(struct guard *guard, const struct guard_text *t
 		return NULL;
 	if (name && !guard->name[0])
 		strcpy(guard->name, text->value);
+	if (!strcmp(text->key, "TargetName") && !guard->target[0])
+		strcpy(guard->target, text->value);
 	if (!strcmp(text->key, "SessionType") && !guard->typed) {
 		guard->typed = true;
 		guard->discovers = !strcmp(text->value, "Discovery");

@@ -377,10 +377,39 @@ class Access(E2ETest):
         self.assertFalse(self.login(daemon, account="erik%something-else@"))
         self.assertFalse(self.login(daemon))
 
+    def test_the_log_tells_at_once_who_came_in_and_who_did_not(self):
+        daemon = self.daemon(config=CONFIG + self.ACCOUNT + "allow_name = iqn.2014-06.local.host:a\n").start()
+        told = []
+        for account, name, what in (
+            ("erik%twelve-or-more@", "a", f"muninn: a login from 127.0.0.1 to {IQN}"),
+            ("erik%something-else@", "a", f"muninn: refused a login from 127.0.0.1 to {IQN}: authentication failed (CHAP)"),
+            ("erik%twelve-or-more@", "b", f"muninn: refused a login from 127.0.0.1 to {IQN}: there is no such target, or"),
+        ):
+            name = "iqn.2014-06.local.host:" + name
+            self.login(daemon, account=account, name=name)
+            daemon.wait_for_line(what)
+            lines = [line for line in daemon.errors if what in line]
+            told += lines
+            self.assertEqual(len(lines), 1)
+            self.assertRegex(lines[0], rf"^tgtd: {re.escape(what)}.*; initiator {name}$")
+        self.assertEqual(len([line for line in daemon.errors if "login" in line]), 3)
+
+    def test_a_secret_that_others_can_read_is_warned_of(self):
+        daemon = self.daemon(config=CONFIG + self.ACCOUNT)
+        os.chmod(daemon.config_path, 0o640)
+        daemon.start()
+        daemon.wait_for_line(f"others than its owner can read it: chmod 600 {daemon.config_path}")
+        daemon.stop()
+        os.chmod(daemon.config_path, 0o600)
+        daemon.start()
+        self.assertFalse([line for line in daemon.errors if "can read it" in line])
+
     def test_only_allowed_initiator_names_get_in(self):
         daemon = self.daemon(config=CONFIG + "[target]\nallow_name = iqn.2014-06.local.host:a\n").start()
         self.assertTrue(self.login(daemon, name="iqn.2014-06.local.host:a"))
         self.assertFalse(self.login(daemon, name="iqn.2014-06.local.host:b"))
+        # muninnctl has a name of its own.
+        self.assertIn(b"or its access list has not got this initiator", self.try_ctl("info", daemon.url()).stderr)
 
     def test_only_allowed_addresses_get_in(self):
         daemon = self.daemon(config=CONFIG + "[target]\nallow_address = 192.0.2.0/24\n").start()
