@@ -209,16 +209,22 @@ ifeq ($(VARIANT),release)
 $(OBJ)/tests/%.o: CFLAGS += -O1
 endif
 comma := ,
+# It plays a host without space, and looks where transactions begin.
+SIM_WRAPS := -Wl,--wrap=nand_program -Wl,--wrap=nand_host_is_full -Wl,--wrap=engine_begin
+$(TESTBIN)/sim/test_sim: TEST_LDFLAGS += $(SIM_WRAPS)
 # It looks at the calls of an object store that not every one has: the names are in its source.
 OPTIONAL_CALLS = $(shell sed -n 's/^\(IN_FRONT.*, \|void __wrap_\)\(engine_[a-z_]*\)[^a-z_].*/\2/p' tests/osd/test_capability_calls.c)
 $(TESTBIN)/osd/test_capability_calls: TEST_LDFLAGS += $(addprefix -Wl$(comma)--wrap=,$(sort $(OPTIONAL_CALLS)))
 # Tests that link parts of the daemon.
 DAEMON_TESTS := tests/daemon/% tests/fuzz/%
 # The helpers of a test: the .c files of its folder, and of the one above that is not tests/, that
-# are not tests themselves. Those of osd/ also have those of wire/.
-helpers_of = $(filter-out $(1)test_%.c,$(wildcard $(1)*.c))
-test_helpers = $(call helpers_of,$(dir $(1))) $(if $(word 4,$(subst /, ,$(1))),$(call helpers_of,$(dir $(patsubst %/,%,$(dir $(1)))))) \
-	$(if $(filter tests/osd/%,$(1)),$(call helpers_of,tests/wire/))
+# are not tests themselves. Those of osd/ also have those of wire/, and the simulator the models.
+helpers_of = $(filter-out $(1)test_%.c tests/sim/muninn_sim.c,$(wildcard $(1)*.c))
+SIM_HELPERS = $(call helpers_of,tests/sim/) $(call helpers_of,tests/engine/) $(call helpers_of,tests/engine/model/) \
+	daemon/module/order.c
+test_helpers = $(if $(filter tests/sim/%,$(1)),$(SIM_HELPERS),$(call helpers_of,$(dir $(1))) \
+	$(if $(word 4,$(subst /, ,$(1))),$(call helpers_of,$(dir $(patsubst %/,%,$(dir $(1)))))) \
+	$(if $(filter tests/osd/%,$(1)),$(call helpers_of,tests/wire/)))
 define TEST_RULE
 $(TESTBIN)/$(1:tests/%.c=%): $(OBJ)/$(1:.c=.o) $(patsubst %.c,$(OBJ)/%.o,$(call test_helpers,$(1))) \
 		$(if $(filter tests/bench/%,$(1)),$(LIB)/libbench.a) \
@@ -230,6 +236,10 @@ $(TESTBIN)/$(1:tests/%.c=%): $(OBJ)/$(1:.c=.o) $(patsubst %.c,$(OBJ)/%.o,$(call 
 		$(if $(filter $(DAEMON_TESTS),$(1)),-linih -lsystemd) $(if $(filter tests/bench/%,$(1)),$$(ALLOCATOR))
 endef
 $(foreach t,$(TEST_SRC),$(eval $(call TEST_RULE,$(t))))
+$(BIN)/muninn-sim: $(OBJ)/tests/sim/muninn_sim.o $(patsubst %.c,$(OBJ)/%.o,$(SIM_HELPERS)) $(LIB)/libmuninn.a
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	$(Q)$(CC) $(LDFLAGS) $(TEST_LDFLAGS) $(SIM_WRAPS) -o $@ $^ $(LDLIBS) -lcmocka
 # They run the command, or the service of the release build.
 ifeq ($(VARIANT),release)
 $(TESTBIN)/bench/test_iscsi: | $(BIN)/muninnd $(LIB)/bs_muninn.so
@@ -276,6 +286,7 @@ help:
 	@echo 'make check-vm   of them, those with a guest whose kernel attaches'
 	@echo 'make lint       formatting, clang-tidy, cppcheck, and a build by clang'
 	@echo 'make sanitize   the tests under ASan + UBSan, the threaded ones under TSan'
+	@echo 'make sim        the simulator: SECONDS=60 SEED=first PROFILE=all; build/bin/muninn-sim --help'
 	@echo 'make soak       the record store against its model, ten million operations: ten minutes; SOAK=operations SEED=first;'
 	@echo '                devices with a damaged NVRAM; and soak-history, soak-power and soak-attack'
 	@echo 'make soak-history the engine against the model of full history: SEEDS=20 SEED=first STEPS=30000 (of each of eight tests)'
@@ -434,6 +445,13 @@ bench-history: bootstrap
 	+@$(SUBMAKE) $(BIN)/muninn-bench
 	@mkdir -p $(BUILD)/bench
 	@$(BIN)/muninn-bench history $(BENCH_HISTORY) >$(BUILD)/bench/muninn-history.json
+
+# Everything below the service, with all that can go wrong, one seed after the other.
+PROFILE ?= all
+.PHONY: sim
+sim: bootstrap
+	+@$(SUBMAKE) $(BIN)/muninn-sim
+	@$(BIN)/muninn-sim --profile $(PROFILE) --seed $(or $(SEED),1) --seconds $(SECONDS)
 
 .PHONY: soak
 soak: bootstrap soak-history soak-power soak-attack

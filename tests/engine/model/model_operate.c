@@ -151,7 +151,7 @@ static void turn_numbers(struct model_run *run, const struct model_partition *mo
 	if (!model->now.self || !one_in(run, 4))
 		return;
 	/* What is pinned is released before the power is found to be off. */
-	answer(run, 0);
+	model_power_notice(run);
 	result = partition_get(run->engine, model->id, &partition);
 	if (result) {
 		assert_int_equal(answer(run, result), 0);

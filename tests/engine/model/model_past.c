@@ -178,7 +178,7 @@ void history_check_answer_of_device(struct model_run *run, const struct model_mo
 	int read;
 
 	/* What is pinned is released before the power is found to be off. */
-	answer(run, 0);
+	model_power_notice(run);
 	read = partition_get(run->engine, 0, &root);
 	if (!read) {
 		read = history_horizon(run->engine, root->history, root->history, &horizon);

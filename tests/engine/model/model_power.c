@@ -17,7 +17,8 @@
 #include "tests/engine/model/model_facts.h"
 
 enum {
-	STATES_MAX = 32, /* that are remembered since a flush */
+	STATES_MAX = 64, /* that are remembered since a flush */
+	STATES_OF_A_TURN = 16,
 	CUTS_IN_A_ROW = 3,
 };
 
@@ -44,7 +45,8 @@ struct model_power {
 	 * Of the present one; of the first commit since a transaction was to be committed, 0: none.
 	 */
 	uint64_t sequence, committing;
-	uint64_t last; /* number of the last commit that counts, when the power comes again */
+	bool beginning; /* it has not begun yet */
+	uint64_t last;  /* number of the last commit that counts, when the power comes again */
 	struct model_facts facts; /* of the present one */
 	struct model_cuts cuts;
 };
@@ -80,7 +82,7 @@ static void commit_or_fail(struct record_store *store)
 	struct model_power *power = power_of(store);
 
 	nand_power_point(power->nand);
-	if (!power->committing)
+	if (!power->committing && !power->beginning)
 		power->committing = ((const struct muninn_store *)(const void *)store)->sequence;
 	power->original->commit(store);
 	nand_power_point(power->nand);
@@ -151,6 +153,11 @@ static bool is_watched(const struct model_power *power)
 	return power->armed || host_fails(power);
 }
 
+bool model_power_is_watched(const struct model_run *run)
+{
+	return run->power && is_watched(run->power);
+}
+
 void model_power_committing(struct model_run *run)
 {
 	struct model_power *power = run->power;
@@ -167,6 +174,20 @@ void model_power_committing(struct model_run *run)
 	object_model_copy(&before->model, &run->model);
 	object_model_abort(&before->model);
 	power->committing = 0;
+}
+
+void model_power_beginning(struct model_run *run)
+{
+	if (run->power)
+		run->power->beginning = true;
+}
+
+void model_power_begun(struct model_run *run)
+{
+	if (!run->power)
+		return;
+	run->power->beginning = false;
+	run->power->committing = 0;
 }
 
 bool model_power_committed(struct model_run *run, int result, bool stable)
@@ -235,7 +256,7 @@ static void prepare(struct model_run *run)
 {
 	struct model_power *power = run->power;
 
-	if (power->state_count > STATES_MAX - 4)
+	if (power->state_count > STATES_MAX - STATES_OF_A_TURN)
 		model_run_flush(run);
 	if (!power->armed && host_fails(power)) {
 		if (one_in(run, 4))
@@ -438,11 +459,16 @@ static void recover(struct model_run *run)
 	model_run_look(run);
 }
 
-int answer(struct model_run *run, int result)
+void model_power_notice(struct model_run *run)
 {
-	run->compared++;
 	if (run->power && run->power->armed && model_power_is_off(run->power))
 		longjmp(run->power->gone, 1);
+}
+
+int answer(struct model_run *run, int result)
+{
+	model_power_notice(run);
+	run->compared++;
 	return result;
 }
 
@@ -458,7 +484,12 @@ void model_power_turn(struct model_run *run, void (*turn)(struct model_run *run)
 	}
 	prepare(run);
 	turn(run);
-	answer(run, 0);
+	model_power_notice(run);
+}
+
+const struct model_cuts *model_power_cuts(const struct model_power *power)
+{
+	return &power->cuts;
 }
 
 void model_power_report(const struct model_power *power)

@@ -11,6 +11,8 @@
 
 #include "tests/engine/model/model_run.h"
 
+struct model_cuts;
+
 /* For the runs on a device that outlives it. */
 struct model_power *model_power_create(struct nand *nand);
 void model_power_destroy(struct model_power *power);
@@ -27,6 +29,12 @@ const uint8_t *model_power_boot(const struct model_power *power);
 /* Whether the power is off just now. */
 bool model_power_is_off(const struct model_power *power);
 
+/* Whether a commit from now on may be taken back, or be cut: the states before it are kept. */
+bool model_power_is_watched(const struct model_run *run);
+
+/* How often it failed so far, and in what. */
+const struct model_cuts *model_power_cuts(const struct model_power *power);
+
 /* Runs one turn, during which the power may fail; if it does, the run goes on with what is left. */
 void model_power_turn(struct model_run *run, void (*turn)(struct model_run *run));
 
@@ -38,6 +46,13 @@ void model_power_threaten(struct model_run *run, uint64_t operations);
 
 /* The open transaction is about to be committed. */
 void model_power_committing(struct model_run *run);
+
+/*
+ * The same of a transaction that is still to begin: what the engine commits for itself between
+ * these two is not of it.
+ */
+void model_power_beginning(struct model_run *run);
+void model_power_begun(struct model_run *run);
 
 /* That had `result`; `stable`: it was asked to flush. Whether the power failed meanwhile. */
 bool model_power_committed(struct model_run *run, int result, bool stable);

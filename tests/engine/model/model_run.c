@@ -98,7 +98,7 @@ static void reading_transaction(struct model_run *run)
 
 void model_run_see(struct model_run *run)
 {
-	answer(run, 0);
+	model_power_notice(run);
 	model_clock_see(&run->model.clock, run->engine->committed, run->now_ms);
 }
 
@@ -141,7 +141,7 @@ static void open_again(struct model_run *run)
 	run->closed_ms = run->now_ms;
 	model_run_jump(run, 4);
 	run->engine = run->store.open(run);
-	answer(run, 0);
+	model_power_notice(run);
 	model_clock_see(&run->model.clock, run->engine->committed, run->closed_ms);
 	model_clock_open(&run->model.clock, run->engine->committed);
 	model_run_learn_device_time(run);
@@ -180,7 +180,7 @@ void model_run_begin(struct model_run *run, enum engine_mode mode)
 	model_run_see(run);
 	assert_int_equal(engine_begin(run->engine, mode, &run->txn), 0);
 	object_model_begin(&run->model, run->txn->sequence, run->now_ms);
-	answer(run, 0);
+	model_power_notice(run);
 }
 
 bool model_run_commit(struct model_run *run)
@@ -273,7 +273,7 @@ void model_run_look(struct model_run *run)
 
 static void format(struct model_run *run)
 {
-	answer(run, 0); /* it may have none already */
+	model_power_notice(run); /* it may have none already */
 	model_power_spare(run);
 	if (locks_hold_anything(run)) {
 		assert_int_equal(engine_reformat(run->engine), -EPERM);
@@ -301,16 +301,23 @@ static void close_and_open(struct model_run *run)
 	open_again(run);
 }
 
+void model_run_restart(struct model_run *run, bool killed)
+{
+	if (!killed) {
+		close_and_open(run);
+		return;
+	}
+	object_model_begin(&run->model, 0, 0);
+	model_run_abandon(run);
+}
+
 /* Opens again, cleanly or not, flushes, or formats. */
 static void upheaval(struct model_run *run)
 {
 	switch (model_run_below(run, 4)) {
 	case 0:
-		object_model_begin(&run->model, 0, 0);
-		model_run_abandon(run);
-		break;
 	case 1:
-		close_and_open(run);
+		model_run_restart(run, one_in(run, 2));
 		break;
 	case 2:
 		model_run_flush(run);
@@ -354,6 +361,12 @@ static void do_something(struct model_run *run)
 		writing_transaction(run);
 }
 
+/* Access times are to be learned; where nobody compares them a few looks are enough. */
+static bool is_to_learn(struct model_run *run)
+{
+	return run->unsure && (!run->times_free || one_in(run, 100));
+}
+
 /* A transaction, and sometimes more. */
 static void turn(struct model_run *run)
 {
@@ -368,7 +381,7 @@ static void turn(struct model_run *run)
 		run->store.calm(run);
 	if (now_and_then(run, weights->upheavals))
 		upheaval(run);
-	else if (run->crashed || run->unsure || now_and_then(run, weights->looks))
+	else if (run->crashed || is_to_learn(run) || now_and_then(run, weights->looks))
 		model_run_look(run);
 }
 

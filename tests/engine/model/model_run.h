@@ -186,7 +186,10 @@ static inline uint64_t all_bytes(const struct model_run *run)
 
 /* ---- model_power.c ---- */
 
-/* What a call to the engine returned; does not return if the power has failed. */
+/* Does not return if the power has failed. */
+void model_power_notice(struct model_run *run);
+
+/* What a call to the engine returned, which is compared with the model; otherwise the same. */
 int answer(struct model_run *run, int result);
 
 /* ---- model_diff.c ---- */
@@ -349,6 +352,9 @@ bool model_run_commit(struct model_run *run);
 
 /* The engine is about to be ended. */
 void model_run_leave(struct model_run *run);
+
+/* Outside of transactions: ends and opens again. */
+void model_run_restart(struct model_run *run, bool killed);
 
 /* Closes as a crash does and opens again. */
 void model_run_abandon(struct model_run *run);
