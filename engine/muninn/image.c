@@ -54,7 +54,7 @@ static int program_image_page(struct muninn_store *store, const struct image_wri
 	const struct muninn_geometry *geometry = &store->geometry;
 	const struct index_image *image = &writing->image;
 	uint64_t offset = (uint64_t)writing->pages * geometry->page_bytes;
-	uint8_t data[MUNINN_PAGE_BYTES_MAX], spare_bytes[4096];
+	uint8_t data[MUNINN_PAGE_BYTES_MAX], spare_bytes[4096] = { 0 };
 	struct page_spare spare = {
 		.kind = PAGE_KIND_GROUP,
 		.used = (uint32_t)min_u64(geometry->page_bytes, image->length - offset),

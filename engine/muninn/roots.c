@@ -63,7 +63,7 @@ static int program_part(struct muninn_store *store, const uint8_t *bytes, uint32
 {
 	const struct muninn_geometry *geometry = &store->geometry;
 	uint32_t length = get_le32(bytes + 12), offset = part * geometry->page_bytes;
-	uint8_t data[MUNINN_PAGE_BYTES_MAX] = { 0 }, spare_bytes[4096];
+	uint8_t data[MUNINN_PAGE_BYTES_MAX] = { 0 }, spare_bytes[4096] = { 0 };
 	struct page_spare spare = {
 		.kind = PAGE_KIND_ROOT,
 		.used = (uint32_t)min_u64(length - offset, geometry->page_bytes),

@@ -542,6 +542,32 @@ static void test_no_root_is_appended_to_a_segment_of_which_a_block_failed(void *
 	free_device(device);
 }
 
+/* What a page does not need is zero: nothing of the host's memory gets to the flash. */
+static void test_spare_areas_hold_nothing_but_what_the_format_says(void **state)
+{
+	struct device *device = new_device(BLOOM_HOT_ROWS_FINALISE, 43);
+	uint32_t usable = nand_spare_usable(&shape);
+	uint32_t seen[PAGE_KIND_ROOT + 1] = { 0 };
+	uint8_t spare[4096];
+
+	(void)state;
+	assert_true(usable > PAGE_SPARE_BYTES);
+	run_transactions(device, 1500);
+	for (uint64_t page = 0; page < (uint64_t)shape.blocks * shape.pages_per_block; page++) {
+		struct nand_page_io io = { page, NULL, spare };
+
+		if (nand_read(device->nand, NAND_CAUSE_USER, &io, 1) != 0)
+			continue;
+		assert_in_range(spare[0], PAGE_KIND_RECORDS, PAGE_KIND_ROOT);
+		seen[spare[0]]++;
+		for (uint32_t at = PAGE_SPARE_BYTES; at < usable; at++)
+			assert_int_equal(spare[at], 0);
+	}
+	for (uint32_t kind = PAGE_KIND_RECORDS; kind <= PAGE_KIND_ROOT; kind++)
+		assert_true(seen[kind] > 0);
+	free_device(device);
+}
+
 static void test_opening_with_nvram_reads_one_page_of_the_ring(void **state)
 {
 	struct device *device = new_device(BLOOM_HOT_ROWS_FINALISE, 12);
@@ -613,6 +639,7 @@ int main(void)
 			test_a_merge_cut_at_any_point_leaves_a_root_that_can_be_recovered_from),
 		cmocka_unit_test(test_without_any_root_nothing_is_made_up),
 		cmocka_unit_test(test_no_root_is_appended_to_a_segment_of_which_a_block_failed),
+		cmocka_unit_test(test_spare_areas_hold_nothing_but_what_the_format_says),
 		cmocka_unit_test(test_opening_with_nvram_reads_one_page_of_the_ring),
 		cmocka_unit_test(test_recovering_without_nvram_reads_a_bounded_number_of_pages),
 	};
