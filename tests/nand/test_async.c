@@ -551,6 +551,32 @@ static void test_in_virtual_time_nothing_completes_before_it_is_waited_for(void 
 	nand_queue_close(queue);
 }
 
+/* Pages of a program follow one another on their die, and each takes its time once. */
+static void test_in_virtual_time_a_program_takes_what_its_pages_take(void **state)
+{
+	static const uint64_t first[] = { 0, 3, 8 };
+	static const uint64_t done_ns[] = { 10000, 30000, 40000 };
+	static const size_t order[] = { 2, 0, 1 };
+	struct nand *nand = *state;
+	struct nand_queue *queue = open_queue(nand, 8);
+	struct work works[3];
+
+	set_virtual_time(nand, 1000);
+	for (size_t i = 0; i < 3; i++) {
+		work_setup(&works[i], NAND_REQUEST_PROGRAM, first[i], i == 0 ? 3 : 1);
+		work_fill(nand, &works[i], 1);
+		assert_true(submit(queue, &works[i]));
+	}
+	for (size_t i = 0; i < 3; i++) {
+		assert_ptr_equal(reap(queue), &works[order[i]]);
+		assert_int_equal(works[order[i]].request.result, 0);
+		assert_int_equal(nand_now_ns(nand), done_ns[i]);
+	}
+	for (size_t i = 0; i < 3; i++)
+		free(works[i].data);
+	nand_queue_close(queue);
+}
+
 #define ON_ERASED(test)     cmocka_unit_test_setup_teardown(test, setup, teardown)
 #define ON_PROGRAMMED(test) cmocka_unit_test_setup_teardown(test, setup_programmed, teardown)
 
@@ -572,6 +598,7 @@ int main(void)
 		ON_ERASED(test_threads_with_a_queue_each_do_not_disturb_one_another),
 		ON_PROGRAMMED(test_in_virtual_time_requests_complete_when_the_flash_is_done),
 		ON_PROGRAMMED(test_in_virtual_time_nothing_completes_before_it_is_waited_for),
+		ON_ERASED(test_in_virtual_time_a_program_takes_what_its_pages_take),
 	};
 
 	return RUN_ON_ALL_DEVICES(tests, NULL, NULL);

@@ -389,6 +389,36 @@ static void test_settings_that_make_no_sense_say_what_is_wrong(void **state)
 	assert_int_equal(nand_close(nand), 0);
 }
 
+static void test_each_setting_has_a_limit(void **state)
+{
+	struct nand *nand = open_small();
+	struct nand_faults faults = nand_faults_default();
+	const struct {
+		double *field, most;
+	} cases[] = {
+		{ &faults.factory_bad, 1 },     { &faults.program_failure, 1 },
+		{ &faults.erase_failure, 1 },   { &faults.endurance_spread, 1 },
+		{ &faults.base, 0.5 },          { &faults.per_kilocycle, 1e9 },
+		{ &faults.cycle_exponent, 10 }, { &faults.per_kilohour, 1e9 },
+		{ &faults.unreadable, 1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		faults = nand_faults_default();
+		*cases[i].field = cases[i].most;
+		assert_int_equal(nand_set_faults(nand, &faults, NULL), 0);
+		*cases[i].field = nextafter(cases[i].most, INFINITY);
+		assert_int_equal(nand_set_faults(nand, &faults, NULL), -EINVAL);
+		*cases[i].field = -1e-9;
+		assert_int_equal(nand_set_faults(nand, &faults, NULL), -EINVAL);
+	}
+	faults = nand_faults_default();
+	faults.ecc_bits = 1001;
+	assert_int_equal(nand_set_faults(nand, &faults, NULL), -EINVAL);
+	assert_int_equal(nand_close(nand), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -404,6 +434,7 @@ int main(void)
 		cmocka_unit_test(test_all_faults_together_are_replayed_from_their_seed),
 		cmocka_unit_test(test_faults_are_of_one_device_and_can_be_switched_while_it_runs),
 		cmocka_unit_test(test_settings_that_make_no_sense_say_what_is_wrong),
+		cmocka_unit_test(test_each_setting_has_a_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

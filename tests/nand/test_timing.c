@@ -298,6 +298,25 @@ static void test_usage_is_work_and_not_waiting(void **state)
 	assert_int_equal(nand_close(nand), 0);
 }
 
+static void test_without_a_model_of_time_there_is_no_usage_and_no_latency(void **state)
+{
+	static const struct nand_usage no_usage;
+	static const struct histogram_snapshot no_latency;
+	struct nand *nand = open_small();
+	struct nand_usage usage;
+	struct histogram_snapshot latency;
+
+	(void)state;
+	memset(&usage, 0xFF, sizeof(usage));
+	memset(&latency, 0xFF, sizeof(latency));
+	assert_int_equal(program_filled(nand, 0, 0), 0);
+	nand_read_usage(nand, &usage);
+	nand_latency(nand, NAND_PROGRAM, &latency);
+	assert_memory_equal(&usage, &no_usage, sizeof(usage));
+	assert_memory_equal(&latency, &no_latency, sizeof(latency));
+	assert_int_equal(nand_close(nand), 0);
+}
+
 static void test_the_host_can_let_virtual_time_pass(void **state)
 {
 	struct nand *nand = open_dies(1, 1);
@@ -504,6 +523,7 @@ int main(void)
 		cmocka_unit_test(test_two_runs_with_one_seed_are_identical),
 		cmocka_unit_test(test_latencies_of_a_vector_include_waiting),
 		cmocka_unit_test(test_usage_is_work_and_not_waiting),
+		cmocka_unit_test(test_without_a_model_of_time_there_is_no_usage_and_no_latency),
 		cmocka_unit_test(test_the_host_can_let_virtual_time_pass),
 		cmocka_unit_test(test_setting_timing_begins_again),
 		cmocka_unit_test(test_what_was_not_done_takes_no_time),
