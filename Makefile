@@ -78,12 +78,14 @@ say = $(if $(V),@:,@printf '  %-5s %s\n' $(1) $(if $(2),$(2),$@))
 CORE_SRC := $(wildcard common/*.c nand/*.c engine/*.c engine/*/*.c engine/*/*/*.c wire/*.c osd/*.c)
 CLIENT_SRC := $(wildcard client/*.c)
 CTL_SRC := $(wildcard client/ctl/*.c)
+FSCK_SRC := $(wildcard client/fsck/*.c)
 MODULE_SRC := $(wildcard daemon/module/*.c)
 DAEMON_SRC := $(wildcard daemon/*.c)
 BENCH_SRC := $(wildcard bench/*.c)
 CORE_OBJ := $(CORE_SRC:%.c=$(OBJ)/%.o)
 CLIENT_OBJ := $(CLIENT_SRC:%.c=$(OBJ)/%.o)
 CTL_OBJ := $(CTL_SRC:%.c=$(OBJ)/%.o)
+FSCK_OBJ := $(FSCK_SRC:%.c=$(OBJ)/%.o)
 BENCH_OBJ := $(BENCH_SRC:%.c=$(OBJ)/%.o)
 MODULE_OBJ := $(MODULE_SRC:%.c=$(OBJ)/%.o)
 # What `muninn-bench peers` compares with: a library for each store whose header is there.
@@ -107,7 +109,7 @@ SCRIPT_TESTS := $(wildcard tests/scripts/test_*.py)
 SANITIZED_E2E_TESTS := $(if $(E2E_TESTS),$(shell grep -l '^SANITIZED = True' $(E2E_TESTS)))
 
 .PHONY: all unit-tests thread-tests
-all: $(LIB)/libmuninn.a $(BIN)/muninn-bench $(BIN)/muninnctl $(BIN)/muninnd $(LIB)/bs_muninn.so $(PEER_LIBS)
+all: $(LIB)/libmuninn.a $(BIN)/muninn-bench $(BIN)/muninnctl $(BIN)/muninn-fsck $(BIN)/muninnd $(LIB)/bs_muninn.so $(PEER_LIBS)
 unit-tests: $(TEST_BINS)
 thread-tests: $(THREAD_TEST_SRC:tests/%.c=$(TESTBIN)/%)
 
@@ -155,6 +157,11 @@ $(BIN)/muninnctl: $(CTL_OBJ) $(LIB)/libosdclient.a $(LIB)/libmuninn.a
 	@mkdir -p $(@D)
 	$(call say,LINK)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -liscsi -ljansson
+
+$(BIN)/muninn-fsck: $(FSCK_OBJ) $(LIB)/libmuninn.a
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -ljansson
 
 $(BIN)/muninnd: $(OBJ)/daemon/muninnd.o $(LIB)/libdaemon.a $(LIB)/libmuninn.a
 	@mkdir -p $(@D)
@@ -245,6 +252,7 @@ ifeq ($(VARIANT),release)
 $(TESTBIN)/bench/test_iscsi: | $(BIN)/muninnd $(LIB)/bs_muninn.so
 endif
 $(TESTBIN)/client/test_muninnctl $(TESTBIN)/nand/test_command: | $(BIN)/muninnctl
+$(TESTBIN)/client/test_fsck: | $(BIN)/muninn-fsck
 $(TESTBIN)/bench/test_peers: | $(PEER_LIBS)
 
 # ---- fuzzing: one program for each target, built with VARIANT=fuzz ----
@@ -390,6 +398,7 @@ MODULE_DIR := /usr/lib/tgt/backing-store
 install: all
 	install -D -m 755 $(BUILD)/bin/muninnd $(DESTDIR)$(PREFIX)/sbin/muninnd
 	install -D -m 755 $(BUILD)/bin/muninnctl $(DESTDIR)$(PREFIX)/bin/muninnctl
+	install -D -m 755 $(BUILD)/bin/muninn-fsck $(DESTDIR)$(PREFIX)/sbin/muninn-fsck
 	install -D -m 644 $(BUILD)/lib/bs_muninn.so $(DESTDIR)$(MODULE_DIR)/bs_muninn.so
 	[ -e $(DESTDIR)/etc/muninn/muninn.conf ] || install -D -m 640 conf/muninn.conf $(DESTDIR)/etc/muninn/muninn.conf
 	install -d -m 755 $(DESTDIR)/lib/systemd/system
@@ -397,7 +406,7 @@ install: all
 
 # Leaves the configuration and the devices.
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/sbin/muninnd $(DESTDIR)$(PREFIX)/bin/muninnctl $(DESTDIR)$(MODULE_DIR)/bs_muninn.so \
+	rm -f $(DESTDIR)$(PREFIX)/sbin/muninnd $(DESTDIR)$(PREFIX)/sbin/muninn-fsck $(DESTDIR)$(PREFIX)/bin/muninnctl $(DESTDIR)$(MODULE_DIR)/bs_muninn.so \
 		$(DESTDIR)/lib/systemd/system/muninn.service
 
 BENCH_RUN ?= --nand headers --size 8G --rows 16 --pairs 5000000 --op insert,lookup,lookup,lookup,absent,update,mixed:0.5 \

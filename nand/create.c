@@ -18,6 +18,7 @@
 #include "common/bytes.h"
 #include "common/log.h"
 #include "nand/private.h"
+#include "nand/salvage.h"
 #include "nand/space.h"
 
 char *nand_nvram_path(const char *path)
@@ -223,8 +224,9 @@ static void finish(struct creation *creation, bool failed_midway)
 	free(creation->nvram_path);
 }
 
-int nand_create(const char *path, const struct nand_geometry *geometry, uint64_t nvram_bytes,
-		struct error_text *error)
+/* With a new UUID, or with `uuid`. */
+static int create_image(const char *path, const struct nand_geometry *geometry,
+			uint64_t nvram_bytes, const uint8_t *uuid, struct error_text *error)
 {
 	struct creation creation = {
 		.path = path,
@@ -241,7 +243,9 @@ int nand_create(const char *path, const struct nand_geometry *geometry, uint64_t
 			error, -EINVAL, "%s: %llu bytes of NVRAM are too many, at most %llu", path,
 			(unsigned long long)nvram_bytes, (unsigned long long)NAND_NVRAM_BYTES_MAX);
 	creation.layout = nand_layout_of(geometry);
-	if (getrandom(creation.superblock.uuid, NAND_UUID_BYTES, 0) != NAND_UUID_BYTES)
+	if (uuid)
+		memcpy(creation.superblock.uuid, uuid, NAND_UUID_BYTES);
+	else if (getrandom(creation.superblock.uuid, NAND_UUID_BYTES, 0) != NAND_UUID_BYTES)
 		return failed(error, -EIO, "get random bytes for", path);
 	creation.nvram_path = nand_nvram_path(path);
 	if (!creation.nvram_path)
@@ -249,6 +253,18 @@ int nand_create(const char *path, const struct nand_geometry *geometry, uint64_t
 	result = create_files(&creation, error);
 	finish(&creation, result < 0);
 	return result;
+}
+
+int nand_create(const char *path, const struct nand_geometry *geometry, uint64_t nvram_bytes,
+		struct error_text *error)
+{
+	return create_image(path, geometry, nvram_bytes, NULL, error);
+}
+
+int nand_create_twin(const char *path, const struct nand *of, uint64_t nvram_bytes,
+		     struct error_text *error)
+{
+	return create_image(path, &of->geometry, nvram_bytes, of->uuid, error);
 }
 
 /* ---- an NVRAM file for an image that has lost its own ---- */

@@ -38,11 +38,11 @@ long nand_lock_holder(int fd)
 	return found;
 }
 
-int nand_lock_image(int fd, const char *path, struct error_text *error)
+static int lock_image(int fd, int kind, const char *path, struct error_text *error)
 {
 	long holder;
 
-	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+	if (flock(fd, kind | LOCK_NB) == 0)
 		return 0;
 	if (errno != EWOULDBLOCK)
 		return error_set(error, -errno, "cannot lock %s: %s", path, strerror(errno));
@@ -51,4 +51,14 @@ int nand_lock_image(int fd, const char *path, struct error_text *error)
 		return error_set(error, -EBUSY, "%s is in use by process %ld: stop it first", path,
 				 holder);
 	return error_set(error, -EBUSY, "%s is in use by another process: stop it first", path);
+}
+
+int nand_lock_image(int fd, const char *path, struct error_text *error)
+{
+	return lock_image(fd, LOCK_EX, path, error);
+}
+
+int nand_lock_image_shared(int fd, const char *path, struct error_text *error)
+{
+	return lock_image(fd, LOCK_SH, path, error);
 }

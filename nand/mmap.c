@@ -116,11 +116,14 @@ static const struct nand_backend mmap_backend = {
 
 int nand_mmap_open(struct nand *nand, struct error_text *error)
 {
-	int result = nand_map(&nand->pages, nand->read_only ? NAND_MAP_READ_ONLY : NAND_MAP_SHARED,
-			      nand->image_fd, nand->layout.data_offset,
-			      nand->layout.image_bytes - nand->layout.data_offset, nand->path,
-			      error);
+	int result = 0;
 
+	/* salvage.c has mapped them by itself. */
+	if (!nand->pages.at)
+		result = nand_map(
+			&nand->pages, nand->read_only ? NAND_MAP_READ_ONLY : NAND_MAP_SHARED,
+			nand->image_fd, nand->layout.data_offset,
+			nand->layout.image_bytes - nand->layout.data_offset, nand->path, error);
 	if (result < 0)
 		return result;
 	nand->backend = &mmap_backend;

@@ -399,6 +399,8 @@ void nand_free(struct nand *nand)
 		close(nand->nvram_fd);
 	if (nand->image_fd >= 0)
 		close(nand->image_fd); /* the lock goes with it, last */
+	if (nand->copied_fd >= 0)
+		close(nand->copied_fd);
 	nand_lab_free(nand);
 	nand_nvram_group_destroy(&nand->nvram_group);
 	pthread_mutex_destroy(&nand->sync_lock);

@@ -17,8 +17,7 @@
 #include "nand/private.h"
 #include "nand/space.h"
 
-/* A handle that nand_free can take back. NULL: no memory. */
-static struct nand *new_handle(const char *path)
+struct nand *nand_new_handle(const char *path)
 {
 	size_t bytes = align_up(sizeof(struct nand), alignof(struct nand));
 	struct nand *nand = aligned_alloc(alignof(struct nand), bytes);
@@ -31,7 +30,7 @@ static struct nand *new_handle(const char *path)
 		free(nand);
 		return NULL;
 	}
-	nand->image_fd = nand->nvram_fd = -1;
+	nand->image_fd = nand->nvram_fd = nand->copied_fd = -1;
 	pthread_mutex_init(&nand->sync_lock, NULL);
 	pthread_mutex_init(&nand->ballast_lock, NULL);
 	pthread_mutex_init(&nand->lab_lock, NULL);
@@ -46,9 +45,8 @@ static struct nand *new_handle(const char *path)
 	return nand;
 }
 
-/* Reads the NAND_HEADER_BYTES at `offset`; what the file does not have of them is zeroes. */
-static int read_header(int fd, uint64_t offset, uint8_t *to, const char *path,
-		       struct error_text *error)
+int nand_read_header(int fd, uint64_t offset, uint8_t *to, const char *path,
+		     struct error_text *error)
 {
 	uint64_t done = 0;
 
@@ -69,9 +67,8 @@ static int read_header(int fd, uint64_t offset, uint8_t *to, const char *path,
 	return 0;
 }
 
-/* Opens a regular file and tells its size. -ENOENT: no such file, without `error`. */
-static int open_regular(const char *path, bool read_only, int *fd, uint64_t *bytes,
-			struct error_text *error)
+int nand_open_regular(const char *path, bool read_only, int *fd, uint64_t *bytes,
+		      struct error_text *error)
 {
 	struct stat status;
 
@@ -107,8 +104,8 @@ static int read_superblocks(const struct nand *nand, struct superblock_pair *pai
 
 	memset(pair, 0, sizeof(*pair));
 	for (int i = 0; i < NAND_SUPERBLOCK_COPIES; i++) {
-		int result = read_header(nand->image_fd, (uint64_t)i * NAND_SUPERBLOCK_SPACING,
-					 bytes, nand->path, error);
+		int result = nand_read_header(nand->image_fd, (uint64_t)i * NAND_SUPERBLOCK_SPACING,
+					      bytes, nand->path, error);
 
 		if (result < 0)
 			return result;
@@ -166,6 +163,15 @@ static int refuse_image(const struct nand *nand, const struct superblock_pair *p
 			 nand->path);
 }
 
+void nand_take_superblock(struct nand *nand, const struct nand_superblock *superblock)
+{
+	nand->geometry = superblock->geometry;
+	nand->layout = nand_layout_of(&superblock->geometry);
+	nand->nvram_bytes = superblock->nvram_bytes;
+	memcpy(nand->uuid, superblock->uuid, NAND_UUID_BYTES);
+	memcpy(nand->contents, superblock->contents, NAND_CONTENTS_BYTES);
+}
+
 /* Fills geometry, layout, uuid and NVRAM size; `good` is the copy that was used. */
 static int check_image(struct nand *nand, uint64_t bytes, struct superblock_pair *pair, int *good,
 		       struct error_text *error)
@@ -187,11 +193,7 @@ static int check_image(struct nand *nand, uint64_t bytes, struct superblock_pair
 				"%s: the two copies of its superblock are of different images: it "
 				"was partly overwritten; restore it from a backup",
 				nand->path);
-	nand->geometry = superblock->geometry;
-	nand->layout = nand_layout_of(&superblock->geometry);
-	nand->nvram_bytes = superblock->nvram_bytes;
-	memcpy(nand->uuid, superblock->uuid, NAND_UUID_BYTES);
-	memcpy(nand->contents, superblock->contents, NAND_CONTENTS_BYTES);
+	nand_take_superblock(nand, superblock);
 	if (bytes < nand->layout.image_bytes)
 		return error_set(
 			error, -EINVAL,
@@ -245,7 +247,7 @@ static int check_nvram(struct nand *nand, const char *path, struct error_text *e
 	uint8_t from[NAND_HEADER_BYTES];
 	uint32_t version = 0;
 	uint64_t bytes = 0;
-	int result = open_regular(path, nand->read_only, &nand->nvram_fd, &bytes, error);
+	int result = nand_open_regular(path, nand->read_only, &nand->nvram_fd, &bytes, error);
 
 	if (result == -ENOENT)
 		return error_set(error, -EINVAL,
@@ -254,7 +256,7 @@ static int check_nvram(struct nand *nand, const char *path, struct error_text *e
 				 "back in its place",
 				 path, nand->path);
 	if (result == 0)
-		result = read_header(nand->nvram_fd, 0, from, path, error);
+		result = nand_read_header(nand->nvram_fd, 0, from, path, error);
 	if (result < 0)
 		return result;
 	switch (nand_nvram_header_decode(from, &header, &version)) {
@@ -362,7 +364,7 @@ static int open_files(struct nand *nand, const struct nand_options *options,
 	if (!nvram_path)
 		return error_set(error, -ENOMEM, "cannot open %s: %s", nand->path,
 				 strerror(ENOMEM));
-	result = open_regular(nand->path, nand->read_only, &nand->image_fd, &bytes, error);
+	result = nand_open_regular(nand->path, nand->read_only, &nand->image_fd, &bytes, error);
 	if (result == -ENOENT)
 		error_set(error, result, "there is no image %s", nand->path);
 	if (result == 0 && !nand->read_only)
@@ -391,7 +393,7 @@ int nand_open_with(const char *path, const struct nand_options *options, struct 
 		   struct error_text *error)
 {
 	const struct nand_options defaults = { 0 };
-	struct nand *handle = new_handle(path);
+	struct nand *handle = nand_new_handle(path);
 	int result;
 
 	*nand = NULL;
@@ -438,7 +440,7 @@ static int new_in_memory(const struct nand_geometry *geometry, uint64_t nvram_by
 		return error_set(error, -EINVAL, "%llu bytes of NVRAM are too many, at most %llu",
 				 (unsigned long long)nvram_bytes,
 				 (unsigned long long)NAND_NVRAM_BYTES_MAX);
-	handle = new_handle("(memory)");
+	handle = nand_new_handle("(memory)");
 	if (!handle)
 		return error_set(error, -ENOMEM, "cannot make a device: %s", strerror(ENOMEM));
 	handle->geometry = *geometry;

@@ -81,6 +81,8 @@ struct nand {
 	char *path;   /* for messages */
 	int image_fd; /* -1: in memory */
 	int nvram_fd;
+	int copied_fd;  /* the image whose private copy this is (salvage.c), locked; -1: it is none
+			 */
 	bool in_memory; /* the mmap back end's: no page waits for a drive */
 	bool read_only;
 	bool keep_space; /* an erased block's space on the host stays its own */
@@ -137,6 +139,22 @@ int nand_map(struct nand_mapping *mapping, enum nand_mapping_kind kind, int fd, 
 	     uint64_t bytes, const char *what, struct error_text *error);
 void nand_unmap(struct nand_mapping *mapping);
 
+/* ---- the parts of opening that salvage.c shares (open.c) ---- */
+
+/* A handle that nand_free can take back. NULL: no memory. */
+struct nand *nand_new_handle(const char *path);
+
+/* Opens a regular file and tells its size. -ENOENT: no such file, without `error`. */
+int nand_open_regular(const char *path, bool read_only, int *fd, uint64_t *bytes,
+		      struct error_text *error);
+
+/* Reads the NAND_HEADER_BYTES at `offset`; what the file does not have of them is zeroes. */
+int nand_read_header(int fd, uint64_t offset, uint8_t *to, const char *path,
+		     struct error_text *error);
+
+/* Geometry, layout and the rest of what a superblock says. */
+void nand_take_superblock(struct nand *nand, const struct nand_superblock *superblock);
+
 /* Stores the initial word of `count` blocks, erased and good, at `to`. */
 void nand_table_initialise(uint8_t *to, uint32_t count);
 
@@ -145,6 +163,9 @@ void nand_table_initialise(uint8_t *to, uint32_t count);
  * -EBUSY/-errno with the holder's process number, if the host tells it, in `error`.
  */
 int nand_lock_image(int fd, const char *path, struct error_text *error);
+
+/* The same beside others who only read. */
+int nand_lock_image_shared(int fd, const char *path, struct error_text *error);
 
 /*
  * The process that holds a flock on the file, from /proc/locks; 0 if there is none, or the host

@@ -6,6 +6,7 @@
 
 #include "common/crc32c.h"
 #include "engine/muninn/index/index.h"
+#include "engine/muninn/muninn.h"
 
 void header_write(uint8_t *to, const struct muninn_geometry *geometry, const uint8_t uuid[16])
 {
@@ -65,4 +66,15 @@ int header_read(const uint8_t *from, struct nand *nand_, struct muninn_geometry 
 	options.parity = parity ? parity : MUNINN_PARITY_NONE;
 	index_get_part(from + NVRAM_INDEX_PART_AT, &options);
 	return muninn_geometry_choose(nand, &records, &options, geometry, error);
+}
+
+bool muninn_header_geometry(const uint8_t *header, struct nand_geometry *geometry)
+{
+	if (get_le64(header + NVRAM_MAGIC_AT) != NVRAM_MAGIC ||
+	    get_le32(header + NVRAM_HEADER_CRC_AT) != crc32c(0, header, NVRAM_HEADER_CRC_AT))
+		return false;
+	geometry->page_bytes = get_le32(header + NVRAM_PAGE_BYTES_AT);
+	geometry->pages_per_block = get_le32(header + NVRAM_BLOCK_PAGES_AT);
+	geometry->blocks = get_le32(header + NVRAM_BLOCKS_AT);
+	return true;
 }

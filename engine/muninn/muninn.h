@@ -8,4 +8,14 @@
 
 extern const struct record_store_type muninn_store_type;
 
+/* What a store of this type was formatted with. */
+void muninn_formatted_options(const struct record_store *store, struct record_options *records,
+			      struct muninn_options *options);
+
+/*
+ * Takes page bytes, pages of a block and blocks from the static header at the beginning of the
+ * NVRAM. False: it is damaged.
+ */
+bool muninn_header_geometry(const uint8_t *header, struct nand_geometry *geometry);
+
 #endif

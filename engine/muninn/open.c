@@ -9,6 +9,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "engine/muninn/aborted.h"
+#include "engine/muninn/check.h"
 #include "engine/muninn/directory.h"
 #include "engine/muninn/flush.h"
 #include "engine/muninn/header.h"
@@ -413,5 +414,6 @@ const struct record_store_type muninn_store_type = {
 	.name = "muninn",
 	.nvram_bytes = nvram_bytes,
 	.format = format,
+	.examine = check_device,
 	.open = open_store,
 };

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "engine/muninn/aborted.h"
+#include "engine/muninn/check.h"
 #include "engine/muninn/choose.h"
 #include "engine/muninn/flush.h"
 #include "engine/muninn/lookup.h"
@@ -380,6 +381,7 @@ const struct record_store_operations muninn_operations = {
 	.memo = muninn_memo,
 	.set_memo = muninn_set_memo,
 	.sync_memo = muninn_sync_memo,
+	.check = check_store,
 	.statistics = muninn_statistics,
 	.close = muninn_close,
 };

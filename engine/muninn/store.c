@@ -92,6 +92,18 @@ int store_refuse_nvram(const struct muninn_store *store, const char *what, uint6
 		(unsigned long long)(NAND_NVRAM_FILE_AT + other));
 }
 
+void muninn_formatted_options(const struct record_store *store_, struct record_options *records,
+			      struct muninn_options *options)
+{
+	const struct muninn_store *store = (const struct muninn_store *)(const void *)store_;
+
+	records->over_provision_permille = store->geometry.over_provision_permille;
+	index_get_part(store->nvram + NVRAM_INDEX_PART_AT, options);
+	options->rows = store->geometry.hashed_rows;
+	options->segment_pages = store->geometry.segment_pages;
+	options->record_bytes = store->geometry.record_bytes;
+}
+
 struct visibility store_visibility(const struct muninn_store *store, uint64_t bound)
 {
 	return (struct visibility){

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "common/finding.h"
 #include "engine/records/options.h"
 #include "engine/records/statistics.h"
 
@@ -195,6 +196,18 @@ struct record_merge {
 
 struct record_store;
 
+/* A look at all that a store keeps. */
+struct record_check {
+	struct findings *findings;
+	void *context; /* of the two below */
+	/* A record that is stored and counts, in any order; one that merge moved perhaps twice. */
+	void (*record)(void *context, const struct record_key *key, const struct record_info *info);
+	/* Pages of flash that have been read, of how many. */
+	void (*progress)(void *context, uint64_t done, uint64_t total);
+	/* Results. */
+	uint64_t segments, pages, records;
+};
+
 /* What there is to write to flash behind the writers. */
 struct record_sealing {
 	uint32_t waiting; /* buffers that are full */
@@ -349,6 +362,13 @@ struct record_store_operations {
 	void (*set_memo)(struct record_store *store, uint64_t memo);
 	int (*sync_memo)(struct record_store *store);
 
+	/*
+	 * Reads all that is stored and compares it with what refers to it, and adds what is wrong
+	 * to the findings. Nothing else may happen on the store meanwhile but `get`. -ENOMEM. NULL:
+	 * the store has nothing to compare.
+	 */
+	int (*check)(struct record_store *store, struct record_check *check);
+
 	/* Fills in what the store counts. */
 	void (*statistics)(struct record_store *store, struct record_statistics *statistics);
 
@@ -384,6 +404,12 @@ struct record_store_type {
 	/* Makes an empty store, which `open` refuses until it is complete. */
 	int (*format)(struct nand *nand, const struct record_options *records, const void *own,
 		      struct error_text *error);
+
+	/*
+	 * Adds what can be told to be wrong without opening the store, and changes nothing. NULL:
+	 * nothing can.
+	 */
+	void (*examine)(struct nand *nand, struct findings *findings);
 
 	/*
 	 * Completes or discards what a crash left. The NVRAM may be lost: then it is zeroed.

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "common/log.h"
+#include "engine/check.h"
 #include "engine/history/past.h"
 #include "engine/open.h"
 #include "tests/engine/model/model_power.h"
@@ -46,6 +47,35 @@ const struct engine_options model_flash_options = {
 	.directory_cache_nodes = 1,
 };
 
+/* ---- looking for damage, where there is none ---- */
+
+static void false_alarm(void *context, const struct finding *finding)
+{
+	const struct model_run *run = context;
+
+	/* Without power nothing can be read. */
+	if (run->power && model_power_is_off(run->power))
+		return;
+	fail_msg("%s: partition 0x%llx, object 0x%llx: %s", finding_words(finding->kind)->name,
+		 (unsigned long long)finding->partition, (unsigned long long)finding->object,
+		 finding->text);
+}
+
+static void check_for_damage(struct model_run *run, struct engine *engine)
+{
+	struct findings findings = { .take = false_alarm, .context = run };
+	struct engine_check check = { .findings = &findings, .versions = one_in(run, 4) };
+	int result;
+
+	if (!run->checked)
+		return;
+	engine_examine(run->store.context, &findings);
+	result = engine_check(engine, &check);
+	assert_true(result == 0 || (run->power && model_power_is_off(run->power)));
+}
+
+/* ---- the store ---- */
+
 /* As engine_open does, with points between records at which the power may fail. */
 struct engine *model_flash_open(struct model_run *run,
 				void (*attach)(struct model_run *run, struct record_store *store))
@@ -65,6 +95,8 @@ struct engine *model_flash_open(struct model_run *run,
 		fail_msg("%s (error %d)", error.text, result);
 	if (!result)
 		engine->past->pieces_put_again = MODEL_PIECES_PUT_AGAIN;
+	if (!result)
+		check_for_damage(run, engine);
 	return engine;
 }
 
@@ -102,7 +134,8 @@ void model_run_on_flash(const char *name, const struct model_flash *flash, uint6
 				 .policies = true,
 				 .lossy = true,
 				 .restless = flash->restless,
-				 .times_free = flash->restless };
+				 .times_free = flash->restless,
+				 .checked = flash->checked };
 	static const uint8_t first_boot[16];
 	struct nand *nand;
 

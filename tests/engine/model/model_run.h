@@ -103,6 +103,7 @@ struct model_run {
 	uint64_t compared; /* calls whose answer was compared with the model's */
 	uint64_t full_failures, full_commits; /* since when there is no room */
 	bool policies;                        /* some change the policies of retention */
+	bool checked;                         /* see struct model_flash */
 	bool lossy;                           /* history is given up: by policies, or for room */
 	bool crashed;                         /* accessed times may be older than in the model */
 	bool unsure;                          /* after going back, accessed times are any */
@@ -134,6 +135,7 @@ struct model_flash {
 	bool merge_manual;
 	bool power_fails;
 	bool restless;
+	bool checked; /* whenever it is opened, engine_check finds nothing wrong */
 };
 
 /* Device time, as the model counts it. */
