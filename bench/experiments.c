@@ -60,13 +60,13 @@ const struct experiment_scale experiment_scale_quick = {
 
 /* ---- findings ---- */
 
-struct finding *experiment_find(struct experiment *experiment, const char *metric, const char *unit,
-				double ours)
+struct paper_figure *experiment_find(struct experiment *experiment, const char *metric,
+				     const char *unit, double ours)
 {
-	struct finding *finding = &experiment->findings[experiment->finding_count++];
+	struct paper_figure *finding = &experiment->findings[experiment->finding_count++];
 
 	assert(experiment->finding_count <= FINDINGS_MAX);
-	*finding = (struct finding){
+	*finding = (struct paper_figure){
 		.section = experiment->section,
 		.metric = metric,
 		.unit = unit,
@@ -161,7 +161,7 @@ static int lookup_by_age(struct experiment *experiment, struct bench_store *stor
 					   .distribution = distribution,
 					   .operations = experiment->operations };
 	struct phase_report report;
-	struct finding *finding;
+	struct paper_figure *finding;
 	int result = run_phase(store, &phase, 100 + distribution, &report, error);
 
 	if (result)
@@ -192,7 +192,7 @@ static int grow(struct experiment *experiment, struct bench_store *store, uint32
 	const struct bench_phase lookup = { .operation = OPERATION_LOOKUP,
 					    .distribution = DISTRIBUTION_RANDOM,
 					    .operations = experiment->operations / 4 };
-	struct finding *writes, *reads;
+	struct paper_figure *writes, *reads;
 	int result = run_phase(store, &insert, 2 * step, report, error);
 
 	if (result)
@@ -217,7 +217,7 @@ static int run_operations(struct experiment *experiment, struct bench_store *sto
 {
 	struct phase_report report = { 0 };
 	uint64_t page_writes = 0;
-	struct finding *finding;
+	struct paper_figure *finding;
 	int result = 0;
 
 	for (uint32_t step = 0; !result && step < experiment->steps; step++)
@@ -261,7 +261,7 @@ static int run_updates(struct experiment *experiment, struct bench_store *store,
 					    .operations = experiment->operations };
 	bool history = experiment->options.history;
 	struct phase_report report;
-	struct finding *finding;
+	struct paper_figure *finding;
 	int result = run_phase(store, &insert, 0, &report, error);
 
 	if (!result)

@@ -11,7 +11,7 @@
 enum { EXPERIMENTS_MAX = 64, FINDINGS_MAX = 40, NAME_BYTES = 48 };
 
 /* One number beside the paper's. */
-struct finding {
+struct paper_figure {
 	const char *section;
 	char name[NAME_BYTES];
 	const char *metric, *unit;
@@ -33,7 +33,7 @@ struct experiment {
 	uint64_t segments; /* to be sealed */
 	const char *note;
 	/* Results. */
-	struct finding findings[FINDINGS_MAX];
+	struct paper_figure findings[FINDINGS_MAX];
 	uint32_t finding_count;
 	double seconds; /* of the host */
 	int result;
@@ -80,8 +80,8 @@ struct experiment_list {
  * define experiments.
  */
 struct experiment *experiment_add(struct experiment_list *list, const char *section, uint64_t seed);
-struct finding *experiment_find(struct experiment *experiment, const char *metric, const char *unit,
-				double ours);
+struct paper_figure *experiment_find(struct experiment *experiment, const char *metric,
+				     const char *unit, double ours);
 
 /* Lists all experiments, in the order of the paper. */
 void experiments_list(struct experiment_list *list, const struct experiment_scale *scale,

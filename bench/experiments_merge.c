@@ -125,7 +125,7 @@ static void report_version(struct experiment *experiment, uint32_t number,
 	};
 
 	for (size_t i = 0; i < sizeof(findings) / sizeof(findings[0]); i++) {
-		struct finding *finding =
+		struct paper_figure *finding =
 			experiment_find(experiment, findings[i].metric, "share", findings[i].ours);
 
 		snprintf(finding->name, sizeof(finding->name), "%.20s, version %u",

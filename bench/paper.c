@@ -203,7 +203,7 @@ static json_t *parameters_json(const struct experiment *experiment, const char *
 		"pareto_shape", options->pareto_shape);
 }
 
-static json_t *finding_json(const struct finding *finding, const struct experiment *experiment,
+static json_t *finding_json(const struct paper_figure *finding, const struct experiment *experiment,
 			    const struct paper_options *options)
 {
 	json_t *paper = isnan(finding->paper) ? json_null() : json_real(finding->paper);
@@ -263,7 +263,7 @@ static void print_table(const struct experiment_list *list, const struct experim
 		const struct experiment *experiment = &list->experiments[i];
 
 		for (uint32_t n = 0; n < experiment->finding_count; n++) {
-			const struct finding *finding = &experiment->findings[n];
+			const struct paper_figure *finding = &experiment->findings[n];
 			char paper[32] = "-";
 
 			if (!isnan(finding->paper))
