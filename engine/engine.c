@@ -358,6 +358,8 @@ void engine_read_statistics(struct engine *engine, struct engine_statistics *sta
 		.records_got = records.records_got,
 		.records_absent = records.records_absent,
 		.record_bytes_put = records.record_bytes_put,
+		.pages_repaired = records.pages_repaired,
+		.pages_lost = records.pages_lost,
 		.user_page_reads = records.user_page_reads,
 		.false_positive_reads = records.false_positive_reads,
 		.index_bytes = records.index_bytes,

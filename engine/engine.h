@@ -526,6 +526,31 @@ struct engine_merge_result {
  */
 int engine_merge(struct engine *engine, struct engine_merge_result *result);
 
+/* ---- what the flash has lost ---- */
+
+struct engine_scrub {
+	uint64_t position; /* where to begin, 0: anew; then where to go on, 0: all was read */
+	uint32_t pages;    /* to read, about */
+	/* Results, added up over calls. */
+	uint64_t read;
+	uint64_t repaired; /* that were lost and made again from parity */
+	uint64_t lost;     /* for good */
+};
+
+/*
+ * Reads pages of records, whatever is in them, and makes again what is lost and can be. Not inside
+ * a transaction; beside others. -EOPNOTSUPP.
+ */
+int engine_scrub(struct engine *engine, struct engine_scrub *scrub);
+
+/*
+ * Flash is not written in place: a page that was made again stays lost until what is in its segment
+ * is moved. How many segments wait for that, of those that reads have met; moves one of them. As
+ * engine_merge, but beside others, in pieces. -EAGAIN: none waits.
+ */
+uint32_t engine_damaged(struct engine *engine);
+int engine_mend(struct engine *engine, struct engine_merge_result *result);
+
 /* ---- statistics ---- */
 
 #define ENGINE_MEMORY_KINDS_MAX 8 /* the empty one behind the last included */
@@ -559,6 +584,8 @@ struct engine_statistics {
 	uint64_t user_page_reads; /* pages read from flash for lookups, wasted ones included */
 	uint64_t index_bytes;     /* of the index, in memory */
 	uint64_t buffer_bytes;    /* of records that are not on flash yet, in NVRAM */
+	uint64_t pages_repaired;  /* reads of pages that were lost, and made again from parity */
+	uint64_t pages_lost;      /* reads of pages that could not be */
 
 	/* ---- one that gathers records in segments, which it seals and merges ---- */
 	uint64_t segments, segments_free, segments_sealed, segments_metadata;

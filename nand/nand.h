@@ -55,6 +55,7 @@ enum nand_cause {
 	NAND_CAUSE_MERGE,    /* reclaiming space */
 	NAND_CAUSE_RECOVERY, /* opening after a stop or a crash */
 	NAND_CAUSE_METADATA, /* roots, directories of segments */
+	NAND_CAUSE_SCRUB,    /* looking for pages that can't be read any more */
 	NAND_CAUSES
 };
 

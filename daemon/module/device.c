@@ -120,7 +120,8 @@ uint64_t device_pages_moved(const struct device *device)
 	uint64_t moved = 0;
 
 	nand_read_counters(device->nand, &counters);
-	for (int cause = 0; cause < NAND_CAUSES; cause++)
+	/* What the device does by itself tells nothing of its threads. */
+	for (int cause = 0; cause < NAND_CAUSE_SCRUB; cause++)
 		moved += counters.by_cause[cause].pages_read +
 			 counters.by_cause[cause].pages_programmed +
 			 counters.by_cause[cause].blocks_erased;

@@ -214,6 +214,21 @@ int merge_do_piece(struct engine *engine, struct merge_job *job)
 	return job->stores && reclaim(engine, shortage) == 0 ? 0 : -EAGAIN;
 }
 
+int merge_mend_piece(struct engine *engine, struct merge_job *job)
+{
+	int result;
+
+	if (!job->under_way) {
+		prepare(engine);
+		job->merge = (struct record_merge){ .segments_wanted = 1,
+						    .live_permille_max = 1000,
+						    .choice = RECORD_MERGE_MENDED };
+	}
+	result = merge_step_piece(engine, &job->merge);
+	job->under_way = result == 1;
+	return job->under_way ? 0 : result;
+}
+
 /* ---- around each transaction ---- */
 
 /* Partitions are created, and few indices are free. */

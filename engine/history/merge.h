@@ -27,6 +27,9 @@ bool merge_is_wanted(struct engine *engine);
 /* A piece of a step. -EAGAIN: no step is wanted, or the last ones gained nothing. */
 int merge_do_piece(struct engine *engine, struct merge_job *job);
 
+/* The same of a step for segments that lost pages, whatever the space. 0 or why there is none. */
+int merge_mend_piece(struct engine *engine, struct merge_job *job);
+
 /* A transaction was committed that may have freed something: steps may gain again. */
 void merge_after(struct engine_txn *txn);
 

@@ -10,6 +10,7 @@
 
 #include "engine/muninn/directory.h"
 #include "engine/muninn/judge.h"
+#include "engine/muninn/repair.h"
 #include "engine/muninn/row.h"
 #include "engine/records/need.h"
 #include "engine/records/rooms.h"
@@ -213,6 +214,19 @@ static int count_segment(struct merge_run *run)
 	return 0;
 }
 
+static bool is_sealed(const struct muninn_store *store, uint32_t segment)
+{
+	return store->segment_rows[segment] != NO_ROW;
+}
+
+/* Data that are lost for good stay where they are. */
+static bool is_movable(const void *context, uint32_t segment)
+{
+	const struct muninn_store *store = context;
+
+	return is_sealed(store, segment) && !repair_is_lost(store, segment);
+}
+
 /*
  * The next sealed segment of a walk that visits all segments (`of_row` NO_ROW) or those of a row,
  * far apart ones one after the other. False: there are none.
@@ -224,7 +238,7 @@ static bool next_segment(struct muninn_store *store, uint16_t of_row, struct vic
 
 	for (uint32_t tried = 0; tried < segments; tried++) {
 		walk->cursor = (uint32_t)(((uint64_t)walk->cursor + walk->step) % segments);
-		if (store->segment_rows[walk->cursor] == NO_ROW ||
+		if (!is_movable(store, walk->cursor) ||
 		    (of_row != NO_ROW && store->segment_rows[walk->cursor] != of_row))
 			continue;
 		victim->segment = walk->cursor;
@@ -285,8 +299,7 @@ static int choose_by_estimates(struct muninn_store *store, uint32_t live_permill
 	estimate_group(store);
 	*best = (struct victim){ .segment = NO_SEGMENT, .live_permille = live_permille_max + 1 };
 	for (uint32_t segment = 0; segment < segments; segment++) {
-		if (store->segment_rows[segment] == NO_ROW ||
-		    walk->estimates[segment] >= best->live_permille)
+		if (!is_movable(store, segment) || walk->estimates[segment] >= best->live_permille)
 			continue;
 		*best = (struct victim){ .row = store->segment_rows[segment],
 					 .segment = segment,
@@ -310,16 +323,9 @@ static bool sparse_segment(struct muninn_store *store, struct victim *victim)
 		if (row_index_find_sparse(store->rows[victim->row].index, &segment)) {
 			victim->segment = segment.segment;
 			victim->live_permille = 0;
-			return true;
+			return !repair_is_lost(store, victim->segment);
 		}
 	return false;
-}
-
-static bool is_sealed(const void *context, uint32_t segment)
-{
-	const struct muninn_store *store = context;
-
-	return store->segment_rows[segment] != NO_ROW;
 }
 
 /*
@@ -328,7 +334,7 @@ static bool is_sealed(const void *context, uint32_t segment)
  */
 static bool unworn_segment(struct muninn_store *store, struct victim *victim)
 {
-	victim->segment = space_level(&store->space, is_sealed, store);
+	victim->segment = space_level(&store->space, is_movable, store);
 	if (victim->segment == NO_SEGMENT)
 		return false;
 	victim->row = store->segment_rows[victim->segment];
@@ -480,7 +486,8 @@ static int step_history(struct merge_run *run)
 	int result;
 
 	if (!run->choice.candidate_count &&
-	    row_index_find_sparse(store->rows[row].index, &sparse)) {
+	    row_index_find_sparse(store->rows[row].index, &sparse) &&
+	    !repair_is_lost(store, sparse.segment)) {
 		run->choice.best = (struct victim){ .row = row, .segment = sparse.segment };
 		return go_on(run, STEP_COUNT_ANYWAY);
 	}
@@ -490,11 +497,24 @@ static int step_history(struct merge_run *run)
 	return go_on(run, !result && is_worth_it(run) ? STEP_COUNT_HISTORY : STEP_ESTIMATED);
 }
 
+/* One that lost a page is moved, however much is needed. */
+static int choose_mended(struct merge_run *run)
+{
+	struct victim *best = &run->choice.best;
+
+	if (!repair_next(run->store, &best->segment) || !is_sealed(run->store, best->segment))
+		return -EAGAIN;
+	best->row = run->store->segment_rows[best->segment];
+	return go_on(run, STEP_COUNT_ANYWAY);
+}
+
 static int step_first(struct merge_run *run)
 {
 	struct muninn_store *store = run->store;
 
 	run->choice.best = (struct victim){ 0 };
+	if (run->merge->choice == RECORD_MERGE_MENDED)
+		return choose_mended(run);
 	if (sparse_segment(store, &run->choice.best) || unworn_segment(store, &run->choice.best))
 		return go_on(run, STEP_COUNT_ANYWAY);
 	run->choice.best = (struct victim){ 0 };

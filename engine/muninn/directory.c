@@ -15,6 +15,7 @@
 #include "common/log.h"
 #include "engine/muninn/merge_run.h"
 #include "engine/muninn/nvram.h"
+#include "engine/muninn/repair.h"
 #include "engine/muninn/row.h"
 #include "engine/records/waiting.h"
 
@@ -131,6 +132,7 @@ void directory_take_out(struct muninn_store *store, uint32_t number,
 		sum_end(store_sum(store, SUM_DIRECTORY));
 	store->segment_rows[segment->segment] = NO_ROW;
 	merge_run_forget(store, segment->segment);
+	repair_forget(store, segment->segment);
 	store->counters.sealed_records -= segment->records;
 	store->counters.sealed_record_bytes -= segment->record_bytes;
 }

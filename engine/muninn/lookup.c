@@ -10,6 +10,7 @@
 
 #include "common/crc32c.h"
 #include "common/log.h"
+#include "engine/muninn/repair.h"
 #include "engine/muninn/row.h"
 #include "engine/records/waiting.h"
 
@@ -257,6 +258,9 @@ static int read_page(struct lookup *lookup, uint64_t number, struct read_page *p
 	if (lookup->run)
 		return merge_run_read_more(lookup->run, number, &page->view);
 	int result = read_pages(store, &io, 1);
+
+	if (repair_is_for(result))
+		result = may_wait() ? repair_read(store, NAND_CAUSE_USER, &io) : would_wait();
 
 	count_up(&store->counters.page_reads, result != -EINPROGRESS);
 	return view_page(store, &io, result, &page->spare, &page->view);

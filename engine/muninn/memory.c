@@ -8,6 +8,7 @@
 #include <malloc.h>
 
 #include "engine/muninn/merge_run.h"
+#include "engine/muninn/repair.h"
 #include "engine/muninn/sealing.h"
 
 static uint64_t given(const void *memory)
@@ -52,7 +53,8 @@ static void count(const struct muninn_store *store, uint64_t bytes[MEMORY_KINDS]
 				 given(store->images) + given(store->segment_rows) +
 				 merge_run_segment_bytes(store);
 	bytes[MEMORY_SCRATCH] = given(store->spare) + sealing_memory(store) + given(store->root) +
-				given(store->kills) + merge_run_scratch_bytes(store);
+				given(store->kills) + merge_run_scratch_bytes(store) +
+				repair_memory(store);
 }
 
 void memory_count(const struct muninn_store *store, struct record_memory *memory)

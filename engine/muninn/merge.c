@@ -21,6 +21,7 @@
 #include "engine/muninn/judge.h"
 #include "engine/muninn/lookup.h"
 #include "engine/muninn/place.h"
+#include "engine/muninn/repair.h"
 #include "engine/muninn/roots.h"
 #include "engine/muninn/row.h"
 #include "engine/muninn/seal.h"
@@ -175,6 +176,8 @@ static int end_segment(struct merge_run *run, int result)
 
 	run->stage = MERGE_CHOOSE;
 	run->needs_segment = NO_SEGMENT;
+	if (result == -EBADMSG)
+		repair_give_up(run->store, victim->segment);
 	/* A damaged segment is no reason to stop: levelling can do without it. */
 	if (result && result != -ENOSPC && victim->is_unworn)
 		space_leave(&run->store->space, victim->segment);

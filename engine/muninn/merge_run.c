@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "common/log.h"
+#include "engine/muninn/repair.h"
 
 enum {
 	PIECE_RECORDS = 256, /* that a piece looks at: then others have their turn */
@@ -225,12 +226,19 @@ static int read_page(struct merge_run *run, uint64_t number)
 	struct nand_page_io io = { .page = number,
 				   .data = data_at(run, run->empty),
 				   .spare = run->spares };
+	bool waits = run->tries >= TRIES_MAX;
 	int result = -EINPROGRESS;
 
-	if (run->tries >= TRIES_MAX)
-		result = nand_read(run->store->nand, NAND_CAUSE_MERGE, &io, 1);
-	else if (!run->fetches_all)
+	if (!waits && !run->fetches_all)
 		result = nand_read_at_hand(run->store->nand, NULL, NAND_CAUSE_MERGE, &io, 1);
+	if (repair_is_for(result)) {
+		/* That reads many others: without the turn, unless it was in vain before. */
+		waits = repair_is_lost(run->store,
+				       (uint32_t)(number / run->store->geometry.segment_pages));
+		result = -EINPROGRESS;
+	}
+	if (waits)
+		result = repair_read(run->store, NAND_CAUSE_MERGE, &io);
 	if (result == -EINPROGRESS)
 		return result;
 	result = keep_page(run, run->empty, number, run->spares, result);
@@ -261,7 +269,7 @@ static int read_pages(const struct merge_run *run, uint32_t count)
 
 static int read_by_itself(const struct merge_run *run, int together, uint32_t n)
 {
-	return together ? nand_read(run->store->nand, NAND_CAUSE_MERGE, &run->ios[n], 1) : 0;
+	return together ? repair_read(run->store, NAND_CAUSE_MERGE, &run->ios[n]) : 0;
 }
 
 static void fetch_segment(struct merge_run *run)

@@ -15,8 +15,10 @@
 #include "engine/muninn/nvram.h"
 #include "engine/muninn/outage.h"
 #include "engine/muninn/place.h"
+#include "engine/muninn/repair.h"
 #include "engine/muninn/roots.h"
 #include "engine/muninn/row.h"
+#include "engine/muninn/scrub.h"
 #include "engine/muninn/seal.h"
 #include "engine/muninn/settle.h"
 #include "engine/muninn/void.h"
@@ -288,6 +290,16 @@ static void muninn_merge_run(struct record_store *base)
 	merge_run_beside(store_of(base));
 }
 
+static void muninn_scrub(struct record_store *base, struct record_scrub *scrub)
+{
+	scrub_some(store_of(base), scrub);
+}
+
+static uint32_t muninn_damaged(struct record_store *base)
+{
+	return repair_waiting(store_of(base));
+}
+
 static void muninn_statistics(struct record_store *base, struct record_statistics *statistics)
 {
 	struct muninn_store *store = store_of(base);
@@ -323,6 +335,7 @@ static void muninn_statistics(struct record_store *base, struct record_statistic
 		__atomic_load_n(&store->counters.page_reads, __ATOMIC_RELAXED);
 	statistics->false_positive_reads =
 		__atomic_load_n(&store->counters.false_positive_reads, __ATOMIC_RELAXED);
+	repair_count(store, &statistics->pages_repaired, &statistics->pages_lost);
 	statistics->index_bytes = index.bytes + rows_index_bytes(store);
 	memory_count(store, statistics->memory);
 	statistics->table_cache_bytes = index.cache_memory;
@@ -377,6 +390,8 @@ const struct record_store_operations muninn_operations = {
 	.merge = muninn_merge,
 	.merge_step = muninn_merge_step,
 	.merge_run = muninn_merge_run,
+	.scrub = muninn_scrub,
+	.damaged = muninn_damaged,
 	.begin_format = muninn_begin_format,
 	.memo = muninn_memo,
 	.set_memo = muninn_set_memo,

@@ -17,6 +17,7 @@
 #include "engine/muninn/header.h"
 #include "engine/muninn/nvram.h"
 #include "engine/muninn/outage.h"
+#include "engine/muninn/repair.h"
 #include "engine/muninn/root_find.h"
 #include "engine/muninn/roots.h"
 #include "engine/muninn/row.h"
@@ -146,7 +147,7 @@ static bool read_page(struct rebuild *rebuild, uint64_t number, uint8_t *data,
 	struct muninn_store *store = rebuild->store;
 	struct nand_page_io io = { .page = number, .data = data, .spare = store->spare };
 
-	return nand_read(store->nand, NAND_CAUSE_RECOVERY, &io, 1) == 0 &&
+	return repair_read(store, NAND_CAUSE_RECOVERY, &io) == 0 &&
 	       page_spare_decode(store->spare, store->geometry.page_bytes, spare) &&
 	       spare->kind == PAGE_KIND_RECORDS && spare->row < store->geometry.rows;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "engine/muninn/merge_run.h"
+#include "engine/muninn/repair.h"
 #include "engine/muninn/sealing.h"
 
 static void free_row(struct row *row)
@@ -33,6 +34,7 @@ void store_free(struct muninn_store *store)
 	free(store->root);
 	free(store->kills);
 	sealing_destroy(store);
+	repair_destroy(store);
 	parity_destroy(&store->parity);
 	free(store);
 }
@@ -60,8 +62,8 @@ int store_allocate(struct muninn_store *store, struct error_text *error)
 	store->kills = calloc(1, geometry->page_bytes);
 	if (merge_run_create(store) || !store->rows || !store->index || !store->free_buffers ||
 	    !store->touched || !store->images || !store->segment_rows || !store->spare ||
-	    parity_create(&store->parity, &geometry->parity) || sealing_create(store) ||
-	    !store->root || !store->kills)
+	    parity_create(&store->parity, &geometry->parity) || repair_create(store) ||
+	    sealing_create(store) || !store->root || !store->kills)
 		return error_set(error, -ENOMEM, "out of memory for %u rows",
 				 geometry->hashed_rows);
 	for (uint32_t number = 0; number < geometry->rows; number++)

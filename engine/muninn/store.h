@@ -99,6 +99,7 @@ struct store_counters {
 };
 
 struct merge_run;
+struct repair;
 
 /* What merging remembers from one run to the next. */
 struct merge_walk {
@@ -123,6 +124,7 @@ struct muninn_store {
 	uint32_t free_buffer_count;
 	struct space space;
 	struct parity parity;               /* of sealed segments */
+	struct repair *repair;              /* of their pages */
 	struct index *index;                /* of sealed segments */
 	uint64_t committed;                 /* highest sequence number that counts */
 	uint64_t sequence;                  /* of the running transaction, 0 = none */

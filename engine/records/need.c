@@ -2,6 +2,7 @@
 /* Judges whether a merge must keep a version of a record. */
 #include "engine/records/need.h"
 
+#include <errno.h>
 #include <stddef.h>
 
 enum { BOUNDS_MAX = 64 }; /* at which a version is looked for; with more it is kept unasked */
@@ -76,16 +77,25 @@ static int says_something(const struct record_judged *judged)
 	return judged->has_older(judged->context);
 }
 
+/*
+ * What can't be judged is kept: the flash has lost a page that may hold other versions of the key,
+ * or only seems to. Otherwise one lost page would keep many segments from being merged.
+ */
+static int or_keep(int result, int kept)
+{
+	return result == -EBADMSG ? kept : result;
+}
+
 int record_judge(const struct record_judged *judged)
 {
 	uint64_t newest = 0;
 	int is_newest = judged->is_found(judged->context, RECORD_NEWEST, false, &newest), needed;
 
 	if (is_newest < 0)
-		return is_newest;
-	needed = is_needed(judged, is_newest, newest);
+		return or_keep(is_newest, RECORD_NEED_OLD);
+	needed = or_keep(is_needed(judged, is_newest, newest), 1);
 	if (needed > 0 && judged->info->flags & RECORD_TOMBSTONE)
-		needed = says_something(judged);
+		needed = or_keep(says_something(judged), 1);
 	if (needed <= 0)
 		return needed ? needed : RECORD_NEED_NONE;
 	return is_newest ? RECORD_NEED_NEWEST : RECORD_NEED_OLD;

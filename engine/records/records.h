@@ -179,6 +179,8 @@ enum record_merge_choice {
 	RECORD_MERGE_SAMPLED, /* some segments' pages are read, and those that hold least taken */
 	/* By what the store knows without reading, in the published store by its filters. */
 	RECORD_MERGE_ESTIMATED,
+	/* Only a segment that lost pages and is to be moved; see `scrub`. */
+	RECORD_MERGE_MENDED,
 };
 
 struct record_merge {
@@ -192,6 +194,19 @@ struct record_merge {
 	uint64_t pages_read;
 	uint64_t records_moved, records_dropped;
 	uint64_t bytes_moved; /* headers and values */
+};
+
+/*
+ * Reads what is sealed, a part at a time, to find what the flash has lost while it can still be
+ * made again.
+ */
+struct record_scrub {
+	uint64_t position; /* where to begin, 0: anew; then where to go on, 0: all was read */
+	uint32_t pages;    /* to read, about */
+	/* Results, added up over calls. */
+	uint64_t read;
+	uint64_t repaired; /* that were lost and made again */
+	uint64_t lost;     /* for good */
 };
 
 struct record_store;
@@ -343,6 +358,13 @@ struct record_store_operations {
 	int (*merge_step)(struct record_store *store, const struct record_keep *keep,
 			  struct record_merge *merge);
 	void (*merge_run)(struct record_store *store);
+
+	/*
+	 * Reads some pages, beside readers. `damaged`: segments that lost pages which could be made
+	 * again, so that merges are to move what is in them. Both NULL: the store can't tell.
+	 */
+	void (*scrub)(struct record_store *store, struct record_scrub *scrub);
+	uint32_t (*damaged)(struct record_store *store);
 
 	/*
 	 * Begins the one writing transaction as the first one of an empty store: all that is older

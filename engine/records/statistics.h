@@ -36,6 +36,9 @@ struct record_statistics {
 	uint64_t index_bytes;     /* of the index, in memory */
 	uint64_t buffer_bytes;    /* of records that are not on flash yet, in NVRAM */
 
+	uint64_t pages_repaired; /* reads of pages that were lost, and made again from parity */
+	uint64_t pages_lost;     /* reads of pages that could not be */
+
 	/* ---- one that gathers records in segments, which it seals and merges ---- */
 	uint64_t segments, segments_free, segments_sealed, segments_metadata;
 	uint64_t sealed_records; /* records in sealed segments */

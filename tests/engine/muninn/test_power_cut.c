@@ -24,12 +24,15 @@
 #include "common/log.h"
 #include "engine/muninn/merge_run.h"
 #include "engine/open.h"
-#include "nand/private.h"
 #include "nand/rehearsal.h"
 #include "tests/engine/flush_now.h"
+#include "tests/engine/lost_page.h"
 #include "tests/engine/muninn/flusher.h"
 #include "tests/engine/sealers.h"
 #include "tests/engine/small_flash.h"
+
+/* With room for parity. */
+enum { SPARE_BYTES_PARITY = 160 };
 
 enum { KEYS = 64, PUTS = 6, VALUE_BYTES = 200, TRANSACTIONS = 40, TRANSACTIONS_MORE = 6 };
 
@@ -37,7 +40,7 @@ enum { KEYS = 64, PUTS = 6, VALUE_BYTES = 200, TRANSACTIONS = 40, TRANSACTIONS_M
 enum { STAGE_TRANSACTIONS = 800, STAGE_FREE_SEGMENTS = 60 };
 static uint32_t stage_members = GROUP_SEGMENTS - 6;
 
-static const struct nand_geometry geometry = SMALL_FLASH(160);
+static struct nand_geometry geometry = SMALL_FLASH(160);
 static struct engine_options options = { .muninn.rows = 1,
 					 .muninn.segment_pages = 8,
 					 .muninn.record_bytes = 256 };
@@ -432,6 +435,14 @@ static void judge(struct load *load, struct record_store *store)
 		load->outcomes.older++;
 }
 
+/* One of each segment that counts: parity gives it back. */
+static void lose_pages(struct nand *nand, const struct muninn_store *store)
+{
+	for (uint32_t segment = 0; segment < store->geometry.segments; segment++)
+		if (store->segment_rows[segment] != NO_ROW)
+			lose_page(nand, segment_page(&store->geometry, segment) + segment % 8);
+}
+
 /* Goes on with transactions, a merge and a crash: nothing that the cut left is in the way. */
 static void go_on(struct nand *nand, struct load *load, struct record_store *store, const char *cut)
 {
@@ -478,6 +489,8 @@ static void check(struct nand *nand, void *context, const struct nand_power_cut 
 			fail_msg("%s: %s", text, error.text);
 		return;
 	}
+	if (geometry.spare_bytes == SPARE_BYTES_PARITY)
+		lose_pages(nand, (struct muninn_store *)(void *)store);
 	judge(load, store);
 	if (!cut) {
 		struct record_statistics statistics = { 0 };
@@ -560,6 +573,18 @@ static void test_nvram_kept_cut_between_any_two_stores_of_a_command(void **state
 {
 	(void)state;
 	free(rehearse(NAND_CUT_NVRAM_KEPT, 0, 1, true, 1));
+}
+
+static void test_with_parity_a_page_of_each_segment_is_lost_besides(void **state)
+{
+	const uint32_t spare_bytes = geometry.spare_bytes;
+
+	(void)state;
+	geometry.spare_bytes = SPARE_BYTES_PARITY;
+	options.muninn.parity = 1;
+	free(rehearse(NAND_CUT_NVRAM_KEPT, 0, NAND_REHEARSAL_ENDS, false, 1));
+	options.muninn.parity = MUNINN_PARITY_NONE;
+	geometry.spare_bytes = spare_bytes;
 }
 
 static void test_nvram_kept_with_the_page_in_flight_torn_or_garbage(void **state)
@@ -727,6 +752,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nvram_kept_cut_between_any_two_stores_of_a_command),
 		cmocka_unit_test(test_nvram_kept_with_the_page_in_flight_torn_or_garbage),
+		cmocka_unit_test(test_with_parity_a_page_of_each_segment_is_lost_besides),
 		cmocka_unit_test(test_nvram_kept_with_records_of_history_in_a_row_of_two_buffers),
 		cmocka_unit_test(
 			test_nvram_kept_while_several_full_buffers_are_sealed_behind_commands),

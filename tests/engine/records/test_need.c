@@ -248,15 +248,28 @@ static int damaged(void *context, uint64_t bound, bool hides, uint64_t *sequence
 	return -EBADMSG;
 }
 
-static void test_the_error_of_a_search_is_told(void **state)
+static int failing(void *context, uint64_t bound, bool hides, uint64_t *sequence)
+{
+	(void)context;
+	(void)bound;
+	(void)hides;
+	(void)sequence;
+	return -EIO;
+}
+
+static void test_what_can_t_be_judged_for_a_lost_page_is_kept_and_other_errors_are_told(
+	void **state)
 {
 	const struct record_keep keep = { 0 };
 	const struct record_info info = { .sequence = 10 };
+	struct record_judged judged = {
+		.keep = &keep, .key = &key, .info = &info, .is_found = damaged
+	};
 
 	(void)state;
-	assert_int_equal(record_judge(&(struct record_judged){
-				 .keep = &keep, .key = &key, .info = &info, .is_found = damaged }),
-			 -EBADMSG);
+	assert_int_equal(record_judge(&judged), RECORD_NEED_OLD);
+	judged.is_found = failing;
+	assert_int_equal(record_judge(&judged), -EIO);
 }
 
 static void test_a_rough_judgement_does_not_look_for_the_moment_of_the_put(void **state)
@@ -344,7 +357,8 @@ int main(void)
 		cmocka_unit_test(test_what_is_found_but_not_reached_is_not_needed),
 		cmocka_unit_test(test_a_tombstone_of_nothing_is_needed_only_if_it_says_something),
 		cmocka_unit_test(test_with_too_many_bounds_everything_is_kept),
-		cmocka_unit_test(test_the_error_of_a_search_is_told),
+		cmocka_unit_test(
+			test_what_can_t_be_judged_for_a_lost_page_is_kept_and_other_errors_are_told),
 		cmocka_unit_test(test_a_rough_judgement_does_not_look_for_the_moment_of_the_put),
 		cmocka_unit_test(test_dropping_what_is_not_needed_changes_nothing_that_is_kept),
 	};

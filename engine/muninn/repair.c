@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Makes lost pages again from the others of their group, and knows the segments that lost any. */
+#include "engine/muninn/repair.h"
+
+#include <malloc.h>
+#include <stdlib.h>
+
+#include "common/log.h"
+#include "engine/muninn/page.h"
+
+/* With more of them the scrubber finds the others again. */
+enum { WAITING_MAX = 64 };
+
+struct repair {
+	pthread_mutex_t lock; /* of all the rest */
+	/* A group of pages. NULL: there is no parity. */
+	struct nand_page_io *ios;
+	uint8_t *data, *spares, *scratch;
+	uint32_t waiting[WAITING_MAX]; /* segments to be moved, in the order in which they came */
+	uint32_t waiting_count;
+	uint8_t *lost; /* a segment: has a page that is lost for good; read without the lock */
+	uint64_t pages_repaired, pages_lost;
+};
+
+/* ---- memory ---- */
+
+static int create_group(struct repair *repair, struct muninn_store *store)
+{
+	const struct parity_shape *shape = &store->geometry.parity;
+	uint32_t usable = nand_spare_usable(nand_geometry(store->nand));
+
+	repair->ios = calloc(shape->group_pages, sizeof(*repair->ios));
+	repair->data = malloc((size_t)shape->group_pages * shape->page_bytes);
+	repair->spares = malloc((size_t)shape->group_pages * usable);
+	repair->scratch = malloc(parity_scratch_bytes(shape));
+	if (!repair->ios || !repair->data || !repair->spares || !repair->scratch)
+		return -ENOMEM;
+	for (uint32_t n = 0; n < shape->group_pages; n++) {
+		repair->ios[n].data = repair->data + (size_t)n * shape->page_bytes;
+		repair->ios[n].spare = repair->spares + (size_t)n * usable;
+	}
+	return 0;
+}
+
+int repair_create(struct muninn_store *store)
+{
+	struct repair *repair = calloc(1, sizeof(*repair));
+
+	store->repair = repair;
+	if (!repair)
+		return -ENOMEM;
+	pthread_mutex_init(&repair->lock, NULL);
+	repair->lost = calloc(store->geometry.segments, sizeof(*repair->lost));
+	if (!repair->lost)
+		return -ENOMEM;
+	return store->geometry.parity.losses ? create_group(repair, store) : 0;
+}
+
+void repair_destroy(struct muninn_store *store)
+{
+	struct repair *repair = store->repair;
+
+	if (!repair)
+		return;
+	pthread_mutex_destroy(&repair->lock);
+	free(repair->ios);
+	free(repair->data);
+	free(repair->spares);
+	free(repair->scratch);
+	free(repair->lost);
+	free(repair);
+}
+
+uint64_t repair_memory(const struct muninn_store *store)
+{
+	const struct repair *repair = store->repair;
+
+	return malloc_usable_size(store->repair) + malloc_usable_size(repair->ios) +
+	       malloc_usable_size(repair->data) + malloc_usable_size(repair->spares) +
+	       malloc_usable_size(repair->scratch) + malloc_usable_size(repair->lost);
+}
+
+/* ---- segments that lost pages; under the lock ---- */
+
+static bool is_waiting(const struct repair *repair, uint32_t segment)
+{
+	for (uint32_t n = 0; n < repair->waiting_count; n++)
+		if (repair->waiting[n] == segment)
+			return true;
+	return false;
+}
+
+static void note_repaired(struct muninn_store *store, uint64_t page)
+{
+	struct repair *repair = store->repair;
+	uint32_t segment = (uint32_t)(page / store->geometry.segment_pages);
+
+	repair->pages_repaired++;
+	if (is_waiting(repair, segment) || repair->waiting_count == WAITING_MAX ||
+	    repair->lost[segment])
+		return;
+	repair->waiting[repair->waiting_count++] = segment;
+	log_line(LOG_LEVEL_WARNING,
+		 "%s: flash page %llu was lost and is made again from parity; what is in segment "
+		 "%u is to be moved",
+		 nand_path(store->nand), (unsigned long long)page, segment);
+}
+
+static void set_lost(struct repair *repair, uint32_t segment, bool lost)
+{
+	__atomic_store_n(&repair->lost[segment], lost, __ATOMIC_RELAXED);
+}
+
+static void note_lost(struct muninn_store *store, uint64_t page)
+{
+	store->repair->pages_lost++;
+	set_lost(store->repair, (uint32_t)(page / store->geometry.segment_pages), true);
+}
+
+static void stop_waiting(struct repair *repair, uint32_t segment)
+{
+	for (uint32_t n = 0; n < repair->waiting_count; n++)
+		if (repair->waiting[n] == segment) {
+			repair->waiting_count--;
+			memmove(&repair->waiting[n], &repair->waiting[n + 1],
+				(repair->waiting_count - n) * sizeof(repair->waiting[0]));
+			return;
+		}
+}
+
+bool repair_next(struct muninn_store *store, uint32_t *segment)
+{
+	struct repair *repair = store->repair;
+
+	pthread_mutex_lock(&repair->lock);
+	bool found = repair->waiting_count != 0;
+
+	*segment = repair->waiting[0];
+	pthread_mutex_unlock(&repair->lock);
+	return found;
+}
+
+uint32_t repair_waiting(struct muninn_store *store)
+{
+	pthread_mutex_lock(&store->repair->lock);
+	uint32_t count = store->repair->waiting_count;
+
+	pthread_mutex_unlock(&store->repair->lock);
+	return count;
+}
+
+void repair_give_up(struct muninn_store *store, uint32_t segment)
+{
+	pthread_mutex_lock(&store->repair->lock);
+	stop_waiting(store->repair, segment);
+	set_lost(store->repair, segment, true);
+	pthread_mutex_unlock(&store->repair->lock);
+}
+
+void repair_forget(struct muninn_store *store, uint32_t segment)
+{
+	pthread_mutex_lock(&store->repair->lock);
+	stop_waiting(store->repair, segment);
+	set_lost(store->repair, segment, false);
+	pthread_mutex_unlock(&store->repair->lock);
+}
+
+bool repair_is_lost(const struct muninn_store *store, uint32_t segment)
+{
+	return __atomic_load_n(&store->repair->lost[segment], __ATOMIC_RELAXED);
+}
+
+void repair_count(struct muninn_store *store, uint64_t *repaired, uint64_t *lost)
+{
+	pthread_mutex_lock(&store->repair->lock);
+	*repaired = store->repair->pages_repaired;
+	*lost = store->repair->pages_lost;
+	pthread_mutex_unlock(&store->repair->lock);
+}
+
+/* ---- a group; under the lock ---- */
+
+/* Reads all pages of a group but one. Returns how many are lost, that one too. */
+static uint32_t read_group(struct muninn_store *store, enum nand_cause cause, uint64_t first,
+			   uint32_t wanted, uint32_t *lost)
+{
+	struct repair *repair = store->repair;
+	uint32_t pages = store->geometry.parity.group_pages, count = 0;
+	bool whole;
+
+	for (uint32_t n = 0; n < pages; n++)
+		repair->ios[n].page = first + n;
+	whole = nand_read(store->nand, cause, repair->ios, wanted) == 0 &&
+		nand_read(store->nand, cause, &repair->ios[wanted + 1], pages - wanted - 1) == 0;
+	for (uint32_t n = 0; n < pages; n++)
+		if (n == wanted ||
+		    (!whole && nand_read(store->nand, cause, &repair->ios[n], 1) != 0)) {
+			if (count < PARITY_GROUP_PAGES_MAX)
+				lost[count] = n;
+			count++;
+		}
+	return count;
+}
+
+/*
+ * Whether all records of a page are what was put: each has a sum of its own, which includes the
+ * serial. Another page of the group says which segment it is.
+ */
+static bool is_page_of(const struct muninn_store *store, const struct nand_page_io *io,
+		       const uint8_t *other)
+{
+	struct page_spare spare, said;
+	struct page_record record;
+	uint32_t offset = 0;
+
+	if (!page_spare_decode(io->spare, store->geometry.page_bytes, &spare) ||
+	    !page_spare_decode(other, store->geometry.page_bytes, &said) ||
+	    spare.kind != PAGE_KIND_RECORDS || said.kind != PAGE_KIND_RECORDS ||
+	    spare.serial != said.serial || spare.row != said.row)
+		return false;
+	const struct page_view view = {
+		.serial = spare.serial,
+		.data = io->data,
+		.used = spare.used,
+		.large_header = spare.large ? spare.large_header : NULL,
+	};
+
+	while (page_next(&view, &offset, &record))
+		if (!record_is_intact(record.header, view.serial, record.value))
+			return false;
+	return offset == view.used;
+}
+
+/* The first page that is not among the lost ones, which are ascending. */
+static uint32_t first_whole(const uint32_t *lost, uint32_t count)
+{
+	uint32_t page = 0;
+
+	while (page < count && lost[page] == page)
+		page++;
+	return page;
+}
+
+static int make_again(struct muninn_store *store, enum nand_cause cause,
+		      const struct nand_page_io *io)
+{
+	const struct parity_shape *shape = &store->geometry.parity;
+	struct repair *repair = store->repair;
+	uint32_t wanted = (uint32_t)(io->page % shape->group_pages);
+	const struct nand_page_io *own = &repair->ios[wanted];
+	uint32_t lost[PARITY_GROUP_PAGES_MAX];
+	uint32_t count = read_group(store, cause, io->page - wanted, wanted, lost);
+
+	if (parity_restore(&store->parity, repair->ios, lost, count, repair->scratch) ||
+	    !is_page_of(store, own, repair->ios[first_whole(lost, count)].spare))
+		return -EBADMSG;
+	if (io->data)
+		memcpy(io->data, own->data, shape->page_bytes);
+	memset(io->spare, 0, nand_spare_usable(nand_geometry(store->nand)));
+	memcpy(io->spare, own->spare, shape->head_bytes);
+	return 0;
+}
+
+int repair_page(struct muninn_store *store, enum nand_cause cause, const struct nand_page_io *io)
+{
+	int result = -EBADMSG;
+
+	pthread_mutex_lock(&store->repair->lock);
+	if (store->geometry.parity.losses)
+		result = make_again(store, cause, io);
+	if (!result)
+		note_repaired(store, io->page);
+	else
+		note_lost(store, io->page);
+	pthread_mutex_unlock(&store->repair->lock);
+	return result;
+}
+
+int repair_read(struct muninn_store *store, enum nand_cause cause, const struct nand_page_io *io)
+{
+	int result = nand_read(store->nand, cause, io, 1);
+
+	return repair_is_for(result) ? repair_page(store, cause, io) : result;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Reads pages of sealed segments, and makes those again that the flash has lost, as far as parity
+ * can. A segment that lost a page is to be moved away: flash is not written in place. Thread-safe.
+ */
+#ifndef MUNINN_ENGINE_MUNINN_REPAIR_H
+#define MUNINN_ENGINE_MUNINN_REPAIR_H
+
+#include <errno.h>
+
+#include "engine/muninn/store.h"
+
+/* -ENOMEM. `repair_destroy` also of a store without. */
+int repair_create(struct muninn_store *store);
+void repair_destroy(struct muninn_store *store);
+
+/* Bytes of memory that the allocator gave. */
+uint64_t repair_memory(const struct muninn_store *store);
+
+/*
+ * Reads one page of a sealed segment, with its spare area; `data` may be NULL. -EBADMSG: it is
+ * lost. The caller may wait.
+ */
+int repair_read(struct muninn_store *store, enum nand_cause cause, const struct nand_page_io *io);
+
+/* The same of a page that can't be read: makes it again. */
+int repair_page(struct muninn_store *store, enum nand_cause cause, const struct nand_page_io *io);
+
+/* How a read has ended: sealed segments are programmed whole, so what is not there was lost. */
+static inline bool repair_is_for(int result)
+{
+	return result == -EBADMSG || result == -ENODATA;
+}
+
+/*
+ * The next segment that lost a page and is to be moved, if there is one. It stays the next one
+ * until it is freed, or was given up because it has pages that are lost for good.
+ */
+bool repair_next(struct muninn_store *store, uint32_t *segment);
+uint32_t repair_waiting(struct muninn_store *store);
+void repair_give_up(struct muninn_store *store, uint32_t segment);
+
+/* The segment is no more in use. */
+void repair_forget(struct muninn_store *store, uint32_t segment);
+
+/* Whether it has a page that is lost for good, as far as somebody has met that. */
+bool repair_is_lost(const struct muninn_store *store, uint32_t segment);
+
+/* Pages that were made again; that could not be. Each time they were read. */
+void repair_count(struct muninn_store *store, uint64_t *repaired, uint64_t *lost);
+
+#endif
