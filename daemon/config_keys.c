@@ -414,6 +414,8 @@ const struct config_key config_keys[] = {
 	{ "engine", "tables", parse_option, 0, 0, 0 },
 	{ "engine", "history_interval", parse_option, 0, 0, 0 },
 	{ "engine", "inline_bytes", parse_option, 0, 0, 0 },
+	{ "engine", "scrub_days", parse_option, 0, 0, 0 },
+	{ "engine", "scrub_rate", parse_option, 0, 0, 0 },
 
 	{ "lun", "type", parse_type, IN_LUN(type), 0, 0 },
 	{ "lun", "image", parse_path, IN_LUN(image), 0, 0 },

@@ -289,6 +289,8 @@ static int statistics(struct osd_request *request)
 		{ "record_bytes_put", facts->record_bytes_put },
 		{ "user_page_reads", facts->user_page_reads },
 		{ "false_positive_reads", facts->false_positive_reads },
+		{ "pages_repaired", facts->pages_repaired },
+		{ "pages_lost", facts->pages_lost },
 		{ "index_bytes", facts->index_bytes },
 		{ "buffer_bytes", facts->buffer_bytes },
 		{ "cache_bytes", facts->cache_bytes },

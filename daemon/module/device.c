@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "daemon/module/attendant.h"
 #include "daemon/module/time_epoch.h"
 #include "daemon/module/unlock.h"
@@ -20,6 +21,7 @@ struct device {
 	struct nand *nand;
 	struct nand_settings settings; /* as last taken up, by the attendant once that is there */
 	struct engine *engine;
+	struct scrubber scrubber; /* the attendant's */
 	struct attendant *attendant;
 };
 
@@ -36,12 +38,15 @@ static void look_beside_image(void *context)
 	time_epoch_take(device->engine, device->image);
 	if (engine_capabilities(device->engine) & ENGINE_HAS_RETENTION)
 		engine_keep_time(device->engine, ENGINE_KEEP_TIME_MS);
+	scrubber_look(&device->scrubber, clock_microseconds());
 }
 
 static int open_layers(struct device *device, const struct nand_options *nand,
-		       const struct engine_options *engine, struct error_text *error)
+		       const struct engine_options *engine, const struct scrub_options *scrub,
+		       struct error_text *error)
 {
 	struct engine_options options = *engine;
+	struct scrub_options scrubbing = *scrub;
 	int result;
 
 	if (!device->image)
@@ -56,6 +61,10 @@ static int open_layers(struct device *device, const struct nand_options *nand,
 	result = engine_open(device->nand, &options, &device->engine, error);
 	if (result)
 		return result;
+	/* A merge that moves it drops history that nobody needs. */
+	scrubbing.moves = !engine->merge_manual;
+	scrubber_begin(&device->scrubber, &scrubbing, device->engine, device->nand,
+		       clock_microseconds());
 	result = attendant_start(look_beside_image, device, &device->attendant);
 	return result ? error_set(error, result, "%s: no thread can be started: %s", device->image,
 				  strerror(-result))
@@ -63,8 +72,8 @@ static int open_layers(struct device *device, const struct nand_options *nand,
 }
 
 int device_open(const char *image, const struct nand_options *nand,
-		const struct engine_options *engine, struct device **device,
-		struct error_text *error)
+		const struct engine_options *engine, const struct scrub_options *scrub,
+		struct device **device, struct error_text *error)
 {
 	struct device *new = calloc(1, sizeof(*new));
 	int result;
@@ -72,7 +81,7 @@ int device_open(const char *image, const struct nand_options *nand,
 	if (!new)
 		return error_set(error, -ENOMEM, "out of memory");
 	new->image = strdup(image);
-	result = open_layers(new, nand, engine, error);
+	result = open_layers(new, nand, engine, scrub, error);
 	if (result)
 		device_close(new);
 	else

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "daemon/module/scrubber.h"
 #include "engine/options.h"
 #include "nand/nand.h"
 
@@ -20,8 +21,8 @@ struct device;
  * open.
  */
 int device_open(const char *image, const struct nand_options *nand,
-		const struct engine_options *engine, struct device **device,
-		struct error_text *error);
+		const struct engine_options *engine, const struct scrub_options *scrub,
+		struct device **device, struct error_text *error);
 
 /*
  * Makes everything stable and closes. Nobody may use the engine any more. Returns the first error;

@@ -321,6 +321,8 @@ static const struct option known[] = {
 	  NUMBER(0, LUN_HISTORY_INTERVAL_MAX) },
 	{ "inline_bytes", parse_apart, write_apart, AT(engine.inline_bytes),
 	  NUMBER(0, LUN_INLINE_BYTES_MAX) },
+	{ "scrub_days", parse_number, write_number, AT(scrub.days), NUMBER(0, SCRUB_DAYS_MAX) },
+	{ "scrub_rate", parse_number, write_number, AT(scrub.rate), NUMBER(1, SCRUB_RATE_MAX) },
 	{ "layout", parse_layout, write_layout, AT(osd.layout), CHOICE("flat", "packed") },
 	{ "serial", parse_serial, write_text, AT(osd.serial), NUMBER(0, 0) },
 	{ "key_file", parse_key_file, write_text, AT(key_file), NUMBER(0, 0) },
@@ -333,6 +335,8 @@ void lun_options_default(struct lun_options *options)
 {
 	memset(options, 0, sizeof(*options));
 	options->threads = LUN_THREADS_DEFAULT;
+	options->scrub =
+		(struct scrub_options){ .days = SCRUB_DAYS_DEFAULT, .rate = SCRUB_RATE_DEFAULT };
 }
 
 static int refuse_unknown(const char *name, struct error_text *error)

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "daemon/module/scrubber.h"
 #include "engine/options.h"
 #include "nand/nand.h"
 #include "osd/osd.h"
@@ -34,6 +35,7 @@ struct lun_options {
 	 * Placement counts when muninnd makes the image.
 	 */
 	struct engine_options engine;
+	struct scrub_options scrub;
 	char key_file[LUN_PATH_BYTES]; /* of the device key; empty: none */
 	struct osd_options osd;        /* its device key is not parsed: see wire/keys_file.h */
 };
@@ -48,6 +50,7 @@ void lun_options_default(struct lun_options *options);
  *   durability=process|host  merge=auto|manual  recover_without_nvram=no|yes
  *   tables=ram|demand:MIB  history_interval=milliseconds, 0 = every command
  *   inline_bytes=0..4096, 0 = no data in onodes
+ *   scrub_days=0..3650, 0 = never  scrub_rate=1..1000000
  *   layout=flat|packed  key_file=path without , and ;
  *   system_id=40 hexadecimal digits  serial=1..36 printable characters without space , ; and =
  * -EINVAL with a sentence that does not name the option, unless it is not known.

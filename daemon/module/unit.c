@@ -83,8 +83,8 @@ static int open_kind(struct unit *unit, uint64_t *bytes, struct error_text *erro
 
 int unit_open(struct unit *unit, const char *image, uint64_t *bytes, struct error_text *error)
 {
-	int result = device_open(image, &unit->options.nand, &unit->options.engine, &unit->device,
-				 error);
+	int result = device_open(image, &unit->options.nand, &unit->options.engine,
+				 &unit->options.scrub, &unit->device, error);
 
 	if (result)
 		return result;

@@ -103,7 +103,7 @@ static void test_every_key_gets_to_its_place(void **state)
 			"key_file = device.key\n"
 			"durability = host\nmerge = manual\nrecover_without_nvram = "
 			"yes\ntables = demand:64\nlayout = packed\nhistory_interval = 0\n"
-			"inline_bytes = 0\n"
+			"inline_bytes = 0\nscrub_days = 0\nscrub_rate = 10\n"
 			"system_id = 0000000000000000000000000000000000000001\n"),
 		0);
 	assert_string_equal(config.state_dir, "/s");
@@ -160,6 +160,8 @@ static void test_every_key_gets_to_its_place(void **state)
 	assert_int_equal(config.luns[0].options.osd.layout, 1);
 	assert_int_equal(config.luns[0].options.engine.history_interval_ms, ENGINE_EVERY_COMMAND);
 	assert_int_equal(config.luns[0].options.engine.inline_bytes, ENGINE_INLINE_NONE);
+	assert_int_equal(config.luns[0].options.scrub.days, 0);
+	assert_int_equal(config.luns[0].options.scrub.rate, 10);
 	assert_true(config.luns[0].options.engine.records.recover_without_nvram);
 	assert_true(config.luns[0].options.engine.muninn.bloom.table_cache_bytes == 64 << 20);
 	assert_int_equal(config.luns[0].options.nand.backend, NAND_BACKEND_FILE);
@@ -517,6 +519,8 @@ static void test_the_example_shows_the_built_in_values(void **state)
 	config.luns[0].options.engine.inline_bytes = 0; /* and that one */
 	assert_memory_equal(&config.luns[0].options.engine, &defaults.luns[0].options.engine,
 			    sizeof(config.luns[0].options.engine));
+	assert_memory_equal(&config.luns[0].options.scrub, &defaults.luns[0].options.scrub,
+			    sizeof(config.luns[0].options.scrub));
 	assert_string_equal(config.luns[0].image, defaults.luns[0].image);
 	assert_int_equal(config.luns[0].size_bytes, defaults.luns[0].size_bytes);
 	assert_int_equal(config.luns[0].options.threads, defaults.luns[0].options.threads);

@@ -53,7 +53,7 @@ static struct device *open_with(enum nand_backend_kind backend)
 	struct error_text error = { "" };
 	struct device *device = NULL;
 
-	if (device_open(image.path, &nand, &engine, &device, &error))
+	if (device_open(image.path, &nand, &engine, &(struct scrub_options){ 0 }, &device, &error))
 		fail_msg("%s", error.text);
 	return device;
 }
@@ -108,7 +108,9 @@ static void assert_refused(const char *path, int result, const char *reason)
 	struct error_text error = { "" };
 	struct device *device = NULL;
 
-	assert_int_equal(device_open(path, &nand, &engine, &device, &error), result);
+	assert_int_equal(
+		device_open(path, &nand, &engine, &(struct scrub_options){ 0 }, &device, &error),
+		result);
 	assert_null(device);
 	if (!strstr(error.text, reason))
 		fail_msg("refused with '%s', which does not say '%s'", error.text, reason);
@@ -155,7 +157,8 @@ static void test_a_device_of_another_engine_is_refused(void **state)
 	assert_int_equal(nand_close(nand), 0);
 	assert_refused(image.path, -EINVAL, "which this program does not have");
 	assert_int_equal(lun_options_parse("engine=muninn", &options, &error), 0);
-	assert_int_equal(device_open(image.path, &nand_options, &options.engine, &device, &error),
+	assert_int_equal(device_open(image.path, &nand_options, &options.engine,
+				     &(struct scrub_options){ 0 }, &device, &error),
 			 -EINVAL);
 	assert_non_null(strstr(error.text, "and is to be opened with \"muninn\""));
 }

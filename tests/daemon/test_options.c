@@ -62,7 +62,7 @@ static void test_every_option_gets_to_its_place(void **state)
 			"threads=7;backend=file;engine=muninn;tables=demand:64;onode_cache=100;"
 			"directory_cache=50;version_cache=25;serial=A-1;"
 			"durability=host;merge=manual;recover_without_nvram=yes;layout="
-			"packed;history_interval=250;inline_bytes=512;"
+			"packed;history_interval=250;inline_bytes=512;scrub_days=7;scrub_rate=50;"
 			"system_id=000102030405060708090a0b0c0d0e0f1011FDfe",
 			&options, &error),
 		0);
@@ -78,6 +78,8 @@ static void test_every_option_gets_to_its_place(void **state)
 	assert_int_equal(options.osd.layout, 1);
 	assert_int_equal(options.engine.history_interval_ms, 250);
 	assert_int_equal(options.engine.inline_bytes, 512);
+	assert_int_equal(options.scrub.days, 7);
+	assert_int_equal(options.scrub.rate, 50);
 	assert_true(options.engine.records.recover_without_nvram);
 	assert_string_equal(options.osd.serial, "A-1");
 	for (uint8_t i = 0; i < 18; i++)
@@ -111,13 +113,15 @@ static void test_options_are_written_as_they_are_read_and_defaults_not_at_all(vo
 	assert_written("history_interval=0");
 	assert_written("history_interval=250;serial=A-1");
 	assert_written("inline_bytes=0");
+	assert_written("scrub_days=0");
 	assert_written("tables=demand:1048576");
 	length = snprintf(longest, sizeof(longest),
 			  "threads=64;backend=file;engine=muninn;onode_cache=16777216;directory_"
 			  "cache=16777216;"
 			  "version_cache=16777216;durability=host;merge=manual;"
 			  "recover_without_nvram=yes;tables=demand:1048576;"
-			  "history_interval=86400000;inline_bytes=4096;layout=packed;"
+			  "history_interval=86400000;inline_bytes=4096;scrub_days=3650;"
+			  "scrub_rate=1000000;layout=packed;"
 			  "serial=123456789012345678901234567890123456;key_file=");
 	memset(longest + length, 'k', LUN_PATH_BYTES - 1);
 	strcpy(longest + length + LUN_PATH_BYTES - 1,
@@ -167,7 +171,8 @@ static void test_unknown_options_and_missing_values_are_named(void **state)
 	assert_refused("colour=blue",
 		       "unknown option 'colour'; known are threads, backend, engine, onode_cache, "
 		       "directory_cache, version_cache, durability, merge, recover_without_nvram, "
-		       "tables, history_interval, inline_bytes, layout, serial, key_file and "
+		       "tables, history_interval, inline_bytes, scrub_days, scrub_rate, layout, "
+		       "serial, key_file and "
 		       "system_id");
 	assert_refused("threads", "option 'threads' has no value");
 	assert_refused("threads=2;serial", "option 'serial' has no value");

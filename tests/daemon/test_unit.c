@@ -377,7 +377,9 @@ static void assert_open_fails(const char *path, int result, const char *reason)
 	assert_null(unit_of(lu)->device);
 	assert_null(unit_of(lu)->threads);
 	assert_null(unit_of(lu)->state);
-	assert_int_equal(device_open(image.path, &nand, &engine, &device, &error), 0);
+	assert_int_equal(device_open(image.path, &nand, &engine, &(struct scrub_options){ 0 },
+				     &device, &error),
+			 0);
 	assert_int_equal(device_close(device), 0);
 }
 
