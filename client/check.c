@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "client/client_private.h"
+#include "common/bytes.h"
 
 /* Space for the report of one command: 170 damaged objects; then the next command goes on. */
 #define REPORT_BYTES (OSD_CHECK_HEAD_BYTES + 170 * OSD_CHECK_ENTRY_BYTES)
@@ -108,4 +109,86 @@ int osd_client_check(struct osd_client *client, struct osd_client_address addres
 		}
 	} while (result == 0 && initial != 0);
 	return result;
+}
+
+/* ---- damaged ranges ---- */
+
+enum { MAP_ENTRIES = 256, MAP_BYTES = OSD_MAP_HEAD_BYTES + MAP_ENTRIES * OSD_MAP_ENTRY_BYTES };
+
+struct ranges {
+	uint64_t at;             /* everything before is known */
+	uint64_t offset, length; /* of the one that may go on; 0: none */
+	osd_client_damaged_range *each;
+	void *context;
+};
+
+static int end_range(struct ranges *ranges)
+{
+	int result = ranges->length ? ranges->each(ranges->context, ranges->offset, ranges->length)
+				    : 0;
+
+	ranges->length = 0;
+	return result;
+}
+
+static int take_range(struct ranges *ranges, const struct osd_map_entry *entry)
+{
+	int result = 0;
+
+	if (!ranges->length || entry->address > ranges->offset + ranges->length) {
+		result = end_range(ranges);
+		ranges->offset = entry->address;
+	}
+	ranges->length = entry->address + entry->length - ranges->offset;
+	ranges->at = entry->address + entry->length;
+	return result;
+}
+
+/* One answer. *whole: nothing is left. */
+static int take_ranges(struct ranges *ranges, const uint8_t *map, size_t length, bool *whole)
+{
+	size_t position = OSD_MAP_HEAD_BYTES;
+	uint64_t before = ranges->at;
+	struct osd_map_entry entry;
+	int result = 0;
+
+	*whole = get_be64(map) <= length - OSD_MAP_HEAD_BYTES;
+	while (result == 0 && osd_map_next(map, length, &position, &entry) == 1) {
+		if (entry.type == OSD_MAP_ALL) {
+			/* It was not looked at. */
+			ranges->at = entry.address;
+			*whole = false;
+			break;
+		}
+		result = take_range(ranges, &entry);
+	}
+	return result == 0 && !*whole && ranges->at <= before ? -EPROTO : result;
+}
+
+int osd_client_check_ranges(struct osd_client *client, struct osd_client_address address,
+			    osd_client_damaged_range *each, void *context,
+			    struct osd_client_error *error)
+{
+	struct ranges ranges = { .each = each, .context = context };
+	uint8_t map[MAP_BYTES];
+	bool whole = false;
+	int result = 0;
+
+	while (result == 0 && !whole) {
+		struct osd_request request = { .cdb = { .action = OSD_READ_MAP,
+							.address = ranges.at,
+							.map_type = OSD_MAP_DAMAGED_DATA },
+					       .buffer = map,
+					       .buffer_length = sizeof(map) };
+
+		osd_request_address(&request, address);
+		osd_client_run(client, &request);
+		result = outcome_give(&request.error, error);
+		if (result == 0 && request.received < OSD_MAP_HEAD_BYTES)
+			result = outcome_set(error, -EPROTO,
+					     "READ MAP: the target's answer makes no sense");
+		if (result == 0)
+			result = take_ranges(&ranges, map, request.received, &whole);
+	}
+	return result ? result : end_range(&ranges);
 }

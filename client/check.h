@@ -20,6 +20,14 @@ struct osd_client_checked {
  */
 typedef int osd_client_damaged(void *context, struct osd_client_address address, uint16_t type);
 
+/* A damaged range of an object. As osd_client_damaged. */
+typedef int osd_client_damaged_range(void *context, uint64_t offset, uint64_t length);
+
+/* Calls `each` for the damaged ranges of a user object, ascending; those that touch are one. */
+int osd_client_check_ranges(struct osd_client *client, struct osd_client_address address,
+			    osd_client_damaged_range *each, void *context,
+			    struct osd_client_error *error);
+
 /*
  * Checks an object, a partition with everything in it, or the root: its table of partitions and the
  * state of each, not what is in them. Adds to `checked`, also when it fails.

@@ -539,7 +539,7 @@ static void name_users(const struct osd_sense *sense, char *text, size_t capacit
 
 static void say(struct osd_client_error *error, const struct osd_cdb *cdb, struct meaning meaning)
 {
-	char command[128], field[48] = "", users[OSD_SENSE_USERS_BYTES + 40];
+	char command[128], field[80] = "", users[OSD_SENSE_USERS_BYTES + 40];
 	const struct osd_sense *sense = &error->sense;
 
 	error->result = meaning.result;
@@ -556,6 +556,10 @@ static void say(struct osd_client_error *error, const struct osd_cdb *cdb, struc
 	else if (sense->has_field)
 		snprintf(field, sizeof(field), ", %s byte %u",
 			 sense->field_in_cdb ? "CDB" : "parameter", sense->field);
+	else if (sense->key == SENSE_MEDIUM_ERROR && cdb->action == OSD_READ &&
+		 sense->has_information && sense->has_command_information)
+		snprintf(field, sizeof(field), ", %" PRIu64 " bytes from %" PRIu64 " on",
+			 sense->command_information, sense->information);
 	error_set(&error->sentence, 0, "%s: %s%s [%s, %s %02x/%02x%s]", command, users,
 		  meaning.text, osd_sense_key_name(sense->key), osd_sense_code_name(sense->code),
 		  sense->code >> 8, sense->code & 0xFF, field);

@@ -531,6 +531,7 @@ int engine_merge(struct engine *engine, struct engine_merge_result *result);
 struct engine_scrub {
 	uint64_t position; /* where to begin, 0: anew; then where to go on, 0: all was read */
 	uint32_t pages;    /* to read, about */
+	uint64_t end;      /* result: positions are below it */
 	/* Results, added up over calls. */
 	uint64_t read;
 	uint64_t repaired; /* that were lost and made again from parity */

@@ -85,6 +85,30 @@ static int open_past(struct osd_request *request, struct osd_subject *past)
 	return osd_result(request, osd_open(request, address, past), OSD_FIELD_OBJECT);
 }
 
+/*
+ * A READ met damage: adds where, so that the sense data says it. The first byte of the first
+ * damaged run of the range, and how many bytes of the range follow in that run.
+ */
+static void tell_damage(struct osd_request *request, const struct osd_subject *from,
+			uint64_t offset, uint64_t end)
+{
+	uint32_t budget = request->device->portions.pages;
+	struct engine_extent extent;
+
+	while (offset < end &&
+	       engine_object_map(from->object, offset, true, &budget, &extent) == 0) {
+		if (extent.kind != ENGINE_EXTENT_DAMAGED) {
+			offset = extent.offset + extent.length;
+			continue;
+		}
+		request->sense.has_information = request->sense.has_command_information = true;
+		request->sense.information = offset;
+		request->sense.command_information =
+			min_u64(end, extent.offset + extent.length) - offset;
+		return;
+	}
+}
+
 /* Reads what of a piece is not in Data-In yet, at most `most` bytes: zeros behind the end. */
 static int read_piece(struct osd_request *request, const struct osd_subject *from,
 		      struct osd_piece piece, uint64_t behind, uint64_t most)
@@ -92,10 +116,15 @@ static int read_piece(struct osd_request *request, const struct osd_subject *fro
 	struct osd_command *command = request->command;
 	uint64_t length = min_u64(piece.length - behind, most), got;
 	uint8_t *place = command->data_in + command->data_in_length;
-	int result = engine_object_read(from->object, piece.offset + behind, place, length, &got);
+	uint64_t offset = piece.offset + behind;
+	int result = engine_object_read(from->object, offset, place, length, &got);
 
-	if (result != 0)
-		return range_result(request, result);
+	if (result != 0) {
+		range_result(request, result);
+		if (result == -EBADMSG)
+			tell_damage(request, from, offset, offset + length);
+		return result;
+	}
 	memset(place + got, 0, length - got);
 	command->data_in_length += length;
 	return 0;

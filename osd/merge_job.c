@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* MERGE: a merge of the whole device in a thread of its own, one at a time. */
+/*
+ * MERGE: a merge of the whole device in a thread of its own, one at a time; or a repair, which
+ * reads all that is stored and merges only what is beside lost pages.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -11,6 +14,9 @@
 
 /* Steps in a row that free nothing, after which the merge ends: a walk over all segments. */
 #define FUTILE_STEPS_MAX 4096
+
+/* Pages that a step of a repair reads. */
+#define REPAIR_PAGES 256
 
 struct osd_merge_job {
 	pthread_mutex_t lock; /* guards all the rest */
@@ -24,6 +30,9 @@ struct osd_merge_job {
 	uint32_t futile; /* steps in a row that freed nothing */
 	struct engine_merge_result freed;
 	uint64_t sealed;   /* segments with data at the beginning */
+	bool repairs;      /* it is a repair ... */
+	bool has_read_all; /* ... which only merges any more */
+	struct engine_scrub scrub;
 	uint32_t permille; /* progress; never less than before */
 };
 
@@ -47,8 +56,11 @@ static bool go_on(struct osd_merge_job *job)
 	bool goes_on;
 
 	pthread_mutex_lock(&job->lock);
-	goes_on = !job->cancelled && job->futile < FUTILE_STEPS_MAX &&
-		  job->freed.segments_freed <= job->sealed;
+	goes_on = !job->cancelled && job->futile < FUTILE_STEPS_MAX;
+	if (job->repairs)
+		goes_on &= !job->has_read_all || engine_damaged(job->engine);
+	else
+		goes_on &= job->freed.segments_freed <= job->sealed;
 	pthread_mutex_unlock(&job->lock);
 	return goes_on;
 }
@@ -62,17 +74,40 @@ static void note_progress(struct osd_merge_job *job)
 	uint64_t freed = min_u64(job->freed.segments_freed, job->sealed);
 	uint32_t permille = (uint32_t)(job->sealed ? freed * 500 / job->sealed : 0);
 
-	if (job->futile > 0)
+	if (job->repairs)
+		permille = job->has_read_all
+				   ? 999
+				   : (uint32_t)(job->scrub.position * 999 / job->scrub.end);
+	else if (job->futile > 0)
 		permille = 500 + job->futile * 499 / FUTILE_STEPS_MAX;
 	if (permille > job->permille)
 		job->permille = permille;
+}
+
+/* Reads some pages, and moves what is beside one that was lost. As engine_merge. */
+static int repair_once(struct osd_merge_job *job, struct engine_merge_result *step)
+{
+	struct engine_scrub scrub = job->scrub;
+	int result = 0;
+
+	scrub.pages = REPAIR_PAGES;
+	if (!job->has_read_all)
+		result = engine_scrub(job->engine, &scrub);
+	if (result == 0 && engine_damaged(job->engine))
+		result = engine_mend(job->engine, step);
+	pthread_mutex_lock(&job->lock);
+	job->scrub = scrub;
+	job->has_read_all |= scrub.position == 0;
+	pthread_mutex_unlock(&job->lock);
+	/* Such a segment stays as it is. */
+	return result == -EBADMSG ? 0 : result;
 }
 
 /* 0, or why there is no next step. */
 static int merge_once(struct osd_merge_job *job)
 {
 	struct engine_merge_result step = { 0 };
-	int result = engine_merge(job->engine, &step);
+	int result = job->repairs ? repair_once(job, &step) : engine_merge(job->engine, &step);
 
 	pthread_mutex_lock(&job->lock);
 	job->futile = result == -EAGAIN ? job->futile + 1 : 0;
@@ -130,7 +165,7 @@ static void wait_for_end(struct osd_merge_job *job)
 	job->joinable = false;
 }
 
-static int start(struct osd_merge_job *job, uint64_t sealed)
+static int start(struct osd_merge_job *job, uint64_t sealed, bool repairs)
 {
 	int result = 0;
 
@@ -143,6 +178,9 @@ static int start(struct osd_merge_job *job, uint64_t sealed)
 		job->futile = 0;
 		job->freed = (struct engine_merge_result){ 0 };
 		job->sealed = sealed;
+		job->repairs = repairs;
+		job->has_read_all = false;
+		job->scrub = (struct engine_scrub){ .end = 1 };
 		job->permille = 0;
 		job->running = true;
 		if (!job->by_hand) {
@@ -194,6 +232,11 @@ static void answer(struct osd_request *request, struct osd_merge_job *job)
 	osd_item_add_number(&writer, OSD_ITEM_FREED, job->freed.segments_freed);
 	osd_item_add_number(&writer, OSD_ITEM_MOVED, job->freed.records_moved);
 	osd_item_add_number(&writer, OSD_ITEM_DROPPED, job->freed.records_dropped);
+	if (job->repairs) {
+		osd_item_add_number(&writer, OSD_ITEM_READ, job->scrub.read);
+		osd_item_add_number(&writer, OSD_ITEM_REPAIRED, job->scrub.repaired);
+		osd_item_add_number(&writer, OSD_ITEM_LOST, job->scrub.lost);
+	}
 	pthread_mutex_unlock(&job->lock);
 	osd_item_add_number(&writer, OSD_ITEM_PROGRESS, permille);
 	osd_result_end(request, &writer, NULL, 0, -1);
@@ -211,7 +254,9 @@ int osd_function_merge(struct osd_request *request)
 	case OSD_MERGE_PROGRESS:
 		break;
 	case OSD_MERGE_START:
-		result = start(job, request->statistics.segments_sealed);
+	case OSD_MERGE_REPAIR:
+		result =
+			start(job, request->statistics.segments_sealed, action == OSD_MERGE_REPAIR);
 		break;
 	case OSD_MERGE_CANCEL:
 		cancel(job);

@@ -96,11 +96,20 @@ enum osd_item_tag {
 	OSD_ITEM_SENSE =
 		0x0024, /* why it failed: sense key << 16 | additional sense code and qualifier */
 	OSD_ITEM_FORCE = 0x0025, /* not 0: although other sessions use it */
+	/* Of MERGE that repairs: pages. */
+	OSD_ITEM_READ = 0x0026,
+	OSD_ITEM_REPAIRED = 0x0027, /* that were lost and made again */
+	OSD_ITEM_LOST = 0x0028,     /* for good */
 	/* Contain items. */
 	OSD_ITEM_ENTRY = 0x0100,
 };
 
-enum osd_merge_action { OSD_MERGE_PROGRESS = 0, OSD_MERGE_START = 1, OSD_MERGE_CANCEL = 2 };
+enum osd_merge_action {
+	OSD_MERGE_PROGRESS = 0,
+	OSD_MERGE_START = 1,
+	OSD_MERGE_CANCEL = 2,
+	OSD_MERGE_REPAIR = 3, /* read all that is stored, and move what is beside lost pages */
+};
 
 enum osd_merge_state { OSD_MERGE_IDLE = 0, OSD_MERGE_RUNNING = 1, OSD_MERGE_FAILED = 2 };
 

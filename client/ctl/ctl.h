@@ -40,6 +40,7 @@ struct ctl_options {
 	uint32_t count;
 	bool contents;
 	bool force;
+	bool repair;
 	bool any;
 	bool replace;
 	bool update, checksum;

@@ -25,6 +25,7 @@ enum option_code {
 	OPTION_EXPIRES,
 	OPTION_FILE,
 	OPTION_FORCE,
+	OPTION_REPAIR,
 	OPTION_HEX,
 	OPTION_INITIAL_R2T_NO,
 	OPTION_INITIATOR,
@@ -69,6 +70,7 @@ static const struct option long_options[] = {
 	{ "expires", required_argument, NULL, OPTION_EXPIRES },
 	{ "file", required_argument, NULL, OPTION_FILE },
 	{ "force", no_argument, NULL, OPTION_FORCE },
+	{ "repair", no_argument, NULL, OPTION_REPAIR },
 	{ "help", no_argument, NULL, 'h' },
 	{ "hex", no_argument, NULL, OPTION_HEX },
 	{ "initiator", required_argument, NULL, OPTION_INITIATOR },
@@ -242,6 +244,9 @@ static int take_option(const struct ctl *ctl, int code, struct ctl_options *opti
 		return CTL_OK;
 	case OPTION_FORCE:
 		options->force = true;
+		return CTL_OK;
+	case OPTION_REPAIR:
+		options->repair = true;
 		return CTL_OK;
 	case OPTION_HEX:
 		options->hexadecimal = true;

@@ -253,13 +253,17 @@ static const struct ctl_verb verbs[] = {
 	  "  muninnctl flush $URL\n"
 	  "  muninnctl flush $URL 0x10000/0x10004\n",
 	  0, 1, verb_flush },
-	{ "check", "URL [ADDRESS]", "look for damage in what is stored",
+	{ "check", "URL [ADDRESS] [--repair]", "look for damage in what is stored",
 	  "Reads an object, a partition with everything in it, or the whole device.\n"
-	  "Prints what is damaged, one a line: an ADDRESS, then `data`, `attributes` or\n"
-	  "`directory`. The exit code is 11 if anything is damaged.\n"
+	  "Prints what is damaged, one a line: an ADDRESS, then `attributes`, `directory`,\n"
+	  "or `data` with the damaged bytes: OFFSET+LENGTH. The exit code is 11 if\n"
+	  "anything is damaged.\n"
+	  "--repair  before that the target reads all that it stores, the past too; it makes\n"
+	  "          lost pages of flash again from parity, and moves what is beside them\n"
 	  "\n"
 	  "Examples:\n"
 	  "  muninnctl check $URL\n"
+	  "  muninnctl check $URL --repair\n"
 	  "  muninnctl check $URL 0x10000/0x10004\n",
 	  0, 1, verb_check },
 	{ "snapshot", "URL PID|0 [--name NAME]", "keep this moment as a version",

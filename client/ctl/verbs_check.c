@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* check: looks for damage. */
+/* check: looks for damage, and has repaired what parity can. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -7,12 +7,15 @@
 
 #include "client/check.h"
 #include "client/ctl/ctl.h"
+#include "client/ctl/merging.h"
 
 struct check {
-	const struct ctl *ctl;
+	struct ctl *ctl;
 	struct osd_client_checked checked;
 	uint64_t damaged;
-	json_t *list; /* with --json */
+	json_t *list;        /* with --json */
+	json_t *ranges;      /* of the entry that is being made */
+	struct items repair; /* how that ended; empty: there was none */
 };
 
 static const char *what(uint16_t type)
@@ -29,6 +32,28 @@ static const char *what(uint16_t type)
 	}
 }
 
+static int print_range(void *context, uint64_t offset, uint64_t length)
+{
+	struct check *check = context;
+
+	if (!check->ctl->options->json)
+		return printf(" %" PRIu64 "+%" PRIu64, offset, length) < 0 ? -EIO : 0;
+	return json_array_append_new(check->ranges,
+				     json_pack("{s:I,s:I}", "offset", (json_int_t)offset, "length",
+					       (json_int_t)length)) != 0
+		       ? -ENOMEM
+		       : 0;
+}
+
+/* Behind the kind of damage; that its ranges can't be told is no reason to stop. */
+static void print_ranges(struct check *check, struct osd_client_address address, uint16_t type)
+{
+	struct osd_client_error error;
+
+	if (type == OSD_MAP_DAMAGED_DATA)
+		osd_client_check_ranges(check->ctl->client, address, print_range, check, &error);
+}
+
 static int print_damage(void *context, struct osd_client_address address, uint16_t type)
 {
 	struct check *check = context;
@@ -36,12 +61,57 @@ static int print_damage(void *context, struct osd_client_address address, uint16
 
 	check->damaged++;
 	ctl_format_address(check->ctl, address, text);
-	if (!check->ctl->options->json)
-		return printf("%s %s\n", text, what(type)) < 0 ? -EIO : 0;
-	return json_array_append_new(check->list, json_pack("{s:s,s:s}", "address", text, "damaged",
-							    what(type))) != 0
+	if (!check->ctl->options->json) {
+		if (printf("%s %s", text, what(type)) < 0)
+			return -EIO;
+		print_ranges(check, address, type);
+		return putchar('\n') < 0 ? -EIO : 0;
+	}
+	check->ranges = json_array();
+	print_ranges(check, address, type);
+	return json_array_append_new(check->list,
+				     json_pack("{s:s,s:s,s:o}", "address", text, "damaged",
+					       what(type), "ranges", check->ranges)) != 0
 		       ? -ENOMEM
 		       : 0;
+}
+
+/* ---- repair ---- */
+
+/* Waits while the target repairs. An exit code. */
+static int repair(struct check *check)
+{
+	int code = merging_step(check->ctl, OSD_MERGE_REPAIR, &check->repair);
+
+	if (code == CTL_OK)
+		code = merging_wait(check->ctl, "check", &check->repair);
+	return code == CTL_OK ? merging_outcome(check->ctl, "check", &check->repair) : code;
+}
+
+static void print_repair(const struct check *check)
+{
+	const struct items *found = &check->repair;
+
+	if (found->length)
+		fprintf(stderr,
+			"%" PRIu64 " pages of flash read: %" PRIu64
+			" were lost and made again, %" PRIu64 " are lost; %" PRIu64
+			" segments moved\n",
+			items_number(found, OSD_ITEM_READ), items_number(found, OSD_ITEM_REPAIRED),
+			items_number(found, OSD_ITEM_LOST), items_number(found, OSD_ITEM_FREED));
+}
+
+static json_t *repair_json(const struct check *check)
+{
+	const struct items *found = &check->repair;
+
+	if (!found->length)
+		return json_null();
+	return json_pack("{s:I,s:I,s:I,s:I}", "read",
+			 (json_int_t)items_number(found, OSD_ITEM_READ), "repaired",
+			 (json_int_t)items_number(found, OSD_ITEM_REPAIRED), "lost",
+			 (json_int_t)items_number(found, OSD_ITEM_LOST), "moved",
+			 (json_int_t)items_number(found, OSD_ITEM_FREED));
 }
 
 /* ---- everything: the root, then each partition ---- */
@@ -93,13 +163,16 @@ static int print_summary(struct check *check)
 	int code = check->damaged ? CTL_BAD_DATA : CTL_OK, output;
 
 	if (check->ctl->options->json) {
-		output = ctl_print_json(stdout, json_pack("{s:I,s:I,s:o}", "objects",
-							  (json_int_t)check->checked.objects,
-							  "pages", (json_int_t)check->checked.pages,
-							  "damaged", check->list));
+		output = ctl_print_json(stdout,
+					json_pack("{s:I,s:I,s:o,s:o}", "objects",
+						  (json_int_t)check->checked.objects, "pages",
+						  (json_int_t)check->checked.pages, "damaged",
+						  check->list, "repair", repair_json(check)));
 		return output != CTL_OK ? output : code;
 	}
 	output = ctl_end_output(check->ctl);
+	if (!check->ctl->options->quiet)
+		print_repair(check);
 	if (!check->ctl->options->quiet)
 		fprintf(stderr,
 			"%" PRIu64 " objects and %" PRIu64 " pages checked, %" PRIu64 " damaged\n",
@@ -116,6 +189,8 @@ int verb_check(struct ctl *ctl)
 
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);
+	if (code == CTL_OK && ctl->options->repair)
+		code = repair(&check);
 	if (code != CTL_OK)
 		return code;
 	check.list = json_array();

@@ -9,6 +9,7 @@
 
 #include "client/ctl/ctl.h"
 #include "client/ctl/items.h"
+#include "client/ctl/merging.h"
 #include "wire/expression.h"
 
 #define PARAMETERS_BYTES 2048
@@ -185,7 +186,7 @@ int verb_checksum(struct ctl *ctl)
 
 #define MERGE_POLL_MS 200
 
-static int merge_step(struct ctl *ctl, enum osd_merge_action action, struct items *found)
+int merging_step(struct ctl *ctl, enum osd_merge_action action, struct items *found)
 {
 	struct osd_client_error error;
 	uint8_t parameters[64];
@@ -222,8 +223,7 @@ static int merge_report(const struct ctl *ctl, const struct items *found)
 	return ctl_end_output(ctl);
 }
 
-/* If the last merge ended early, says why. */
-static int merge_outcome(struct ctl *ctl, const struct items *found)
+int merging_outcome(struct ctl *ctl, const char *verb, const struct items *found)
 {
 	uint64_t sense = items_number(found, OSD_ITEM_SENSE);
 	uint16_t code = (uint16_t)sense;
@@ -231,26 +231,25 @@ static int merge_outcome(struct ctl *ctl, const struct items *found)
 	if (items_number(found, OSD_ITEM_STATE) != OSD_MERGE_FAILED)
 		return CTL_OK;
 	return ctl_fail(ctl, code == SENSE_QUOTA_ERROR ? CTL_NO_SPACE : CTL_TARGET,
-			"merge: the last one ended early [%s, %s %02x/%02x]; the target's log says "
-			"why; `muninnctl merge` begins another",
-			osd_sense_key_name((uint8_t)(sense >> 16)), osd_sense_code_name(code),
+			"%s: the last one ended early [%s, %s %02x/%02x]; the target's log says "
+			"why; the same command begins another",
+			verb, osd_sense_key_name((uint8_t)(sense >> 16)), osd_sense_code_name(code),
 			code >> 8, code & 0xFF);
 }
 
-/* Waits until the merge has ended, or after ^C until it has stopped. */
-static int merge_wait(struct ctl *ctl, struct items *found)
+int merging_wait(struct ctl *ctl, const char *verb, struct items *found)
 {
 	struct progress progress;
 	int code = CTL_OK;
 	bool cancelled = false;
 
-	progress_watch(&progress, ctl, "merge");
+	progress_watch(&progress, ctl, verb);
 	while (code == CTL_OK && items_number(found, OSD_ITEM_STATE) == 1) {
 		bool cancel = progress_items(&progress, found->data, found->length) < 0;
 
 		poll(NULL, 0, MERGE_POLL_MS);
-		code = merge_step(ctl, cancel && !cancelled ? OSD_MERGE_CANCEL : OSD_MERGE_PROGRESS,
-				  found);
+		code = merging_step(
+			ctl, cancel && !cancelled ? OSD_MERGE_CANCEL : OSD_MERGE_PROGRESS, found);
 		cancelled |= cancel;
 	}
 	if (code == CTL_OK)
@@ -275,14 +274,14 @@ int verb_merge(struct ctl *ctl)
 				word);
 	code = ctl_connect(ctl);
 	if (code == CTL_OK)
-		code = merge_step(ctl, action, &found);
+		code = merging_step(ctl, action, &found);
 	if (code == CTL_OK && ctl->options->progress && action == OSD_MERGE_START)
-		code = merge_wait(ctl, &found);
+		code = merging_wait(ctl, "merge", &found);
 	if (code != CTL_OK && code != CTL_INTERRUPTED)
 		return code;
 	if (merge_report(ctl, &found) != CTL_OK)
 		return CTL_LOCAL;
-	return code == CTL_OK ? merge_outcome(ctl, &found) : code;
+	return code == CTL_OK ? merging_outcome(ctl, "merge", &found) : code;
 }
 
 /* ---- statistics ---- */

@@ -29,6 +29,7 @@ int engine_scrub(struct engine *engine, struct engine_scrub *scrub)
 		left -= part.pages;
 	} while (left && part.position);
 	scrub->position = part.position;
+	scrub->end = part.end;
 	scrub->read += part.read;
 	scrub->repaired += part.repaired;
 	scrub->lost += part.lost;

@@ -45,4 +45,5 @@ void scrub_some(struct muninn_store *store, struct record_scrub *scrub)
 		page = next_sealed(store, page + 1);
 	}
 	scrub->position = page;
+	scrub->end = segment_page(&store->geometry, store->geometry.segments);
 }

@@ -163,6 +163,45 @@ static void test_damaged_data_is_never_returned(void **state)
 	call_run(unit, &call);
 	shows_sense(unit, READ, "stored data fails its checksum", MEDIUM_ERROR,
 		    UNRECOVERED_READ_ERROR);
+	/* All of it is damaged, but what is still in NVRAM. */
+	assert_true(unit_sense(unit).has_information);
+	assert_in_range(unit_sense(unit).information, 0, sizeof(data) - 1);
+	assert_in_range(unit_sense(unit).command_information, 1,
+			sizeof(data) - unit_sense(unit).information);
+}
+
+static void test_a_read_that_meets_damage_tells_the_first_damaged_range(void **state)
+{
+	struct unit *unit = *state;
+	struct nand_faults faults = nand_faults_default();
+	struct error_text error = { "" };
+	static uint8_t data[8 << 20];
+	struct call part = read_call(0, sizeof(data));
+
+	log_configure(no_log, LOG_LEVEL_ERROR);
+	for (int i = 0; i < 3; i++)
+		unit_write(unit, O, i * sizeof(data), data, sizeof(data));
+	/* So many that some groups lose more than parity gives back. */
+	faults.on = 1 << NAND_FAULT_UNREADABLE;
+	faults.unreadable = 0.02;
+	assert_int_equal(nand_set_faults(unit->nand, &faults, &error), 0);
+	call_run(unit, &part);
+	expect_sense(unit, SENSE_MEDIUM_ERROR, SENSE_UNRECOVERED_READ_ERROR);
+	uint64_t at = unit_sense(unit).information;
+	uint64_t length = unit_sense(unit).command_information;
+
+	assert_true(at > 0 && length > 0 && at + length < sizeof(data));
+	part = read_call(0, at);
+	call_run(unit, &part);
+	expect_good(unit);
+	part = read_call(at, length);
+	call_run(unit, &part);
+	expect_sense(unit, SENSE_MEDIUM_ERROR, SENSE_UNRECOVERED_READ_ERROR);
+	assert_int_equal(unit_sense(unit).information, at);
+	assert_int_equal(unit_sense(unit).command_information, length);
+	part = read_call(at + length, 1);
+	call_run(unit, &part);
+	expect_good(unit);
 }
 
 /* ---- WRITE ---- */
@@ -535,6 +574,7 @@ int main(void)
 		with_object_in_both(test_read_of_an_impossible_range_is_refused),
 		with_object(test_read_scatters),
 		with_object_in_both(test_damaged_data_is_never_returned),
+		with_object_in_both(test_a_read_that_meets_damage_tells_the_first_damaged_range),
 		with_object_in_both(test_write_overwrites_and_extends),
 		with_object(test_write_gathers),
 		with_object_in_both(test_write_of_more_than_data_out_is_refused),
