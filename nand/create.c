@@ -124,7 +124,7 @@ static int write_table(struct creation *creation, struct error_text *error)
 
 /*
  * Written as a whole: a store into space that is only reserved can find a full file system, too
- * (space.c), and would end the process.
+ * (mmap.c), and would end the process.
  */
 static int fill_nvram(struct creation *creation, struct error_text *error)
 {

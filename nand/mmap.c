@@ -56,10 +56,39 @@ static uint8_t *page_at(const struct nand *nand, uint64_t page)
 	       nand->layout.data_offset;
 }
 
+/*
+ * A file on a drive is written by calls. A store into its mapping may kill the process (SIGBUS) on
+ * a full file system, even where the block has space: the host keeps pages of a file together in
+ * larger pieces of memory, and wants space for all of a piece, which may reach into a hole.
+ */
+static int write_file(struct nand *nand, uint64_t page, const void *data, const void *spare)
+{
+	const struct nand_geometry *geometry = &nand->geometry;
+	uint64_t offset = nand_page_offset(&nand->layout, geometry, page);
+	struct iovec parts[] = { { (void *)data, geometry->page_bytes },
+				 { (void *)spare, geometry->spare_bytes } };
+	int result = 0;
+
+	if (pwritev(nand->image_fd, parts, 2, (off_t)offset) ==
+	    geometry->page_bytes + geometry->spare_bytes)
+		return 0;
+	/* Interrupted or cut short: once more, each part until it is whole or has failed. */
+	for (unsigned i = 0; i < 2 && result == 0; i++) {
+		result =
+			nand_write_all(nand->image_fd, parts[i].iov_base, parts[i].iov_len, offset);
+		offset += parts[i].iov_len;
+	}
+	return result == 0 ? 0
+			   : nand_space_failed(nand, (uint32_t)(page / geometry->pages_per_block),
+					       result);
+}
+
 static int mmap_write(struct nand *nand, uint64_t page, const void *data, const void *spare)
 {
 	uint8_t *at = page_at(nand, page);
 
+	if (!nand->in_memory)
+		return write_file(nand, page, data, spare);
 	nand_copy_in(at, data, nand->geometry.page_bytes);
 	memcpy(at + nand->geometry.page_bytes, spare, nand->geometry.spare_bytes);
 	return 0;
@@ -116,18 +145,20 @@ static const struct nand_backend mmap_backend = {
 
 int nand_mmap_open(struct nand *nand, struct error_text *error)
 {
+	bool in_memory = nand->image_fd < 0 || nand_space_is_memory(nand->image_fd);
+	bool stored_to = in_memory && !nand->read_only;
 	int result = 0;
 
 	/* salvage.c has mapped them by itself. */
 	if (!nand->pages.at)
-		result = nand_map(
-			&nand->pages, nand->read_only ? NAND_MAP_READ_ONLY : NAND_MAP_SHARED,
-			nand->image_fd, nand->layout.data_offset,
-			nand->layout.image_bytes - nand->layout.data_offset, nand->path, error);
+		result = nand_map(&nand->pages, stored_to ? NAND_MAP_SHARED : NAND_MAP_READ_ONLY,
+				  nand->image_fd, nand->layout.data_offset,
+				  nand->layout.image_bytes - nand->layout.data_offset, nand->path,
+				  error);
 	if (result < 0)
 		return result;
 	nand->backend = &mmap_backend;
-	nand->in_memory = nand->image_fd < 0 || nand_space_is_memory(nand->image_fd);
+	nand->in_memory = in_memory;
 	/*
 	 * Memory keeps its pages for the next program; a file gives the space back where the file
 	 * system can.

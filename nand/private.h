@@ -70,7 +70,6 @@ struct nand {
 	struct nand_mapping pages;    /* the mmap back end's */
 	_Atomic uint64_t *
 		prepared; /* of an image's blocks, a bit each: has its space on the host for sure */
-	_Atomic uint64_t *reserved;   /* the same: has its space, but is not written yet */
 	_Atomic uint16_t *on_the_way; /* pages of each block being programmed by queues; NULL: no
 					 queue has any */
 	struct nand_mapping table;    /* block words, stored little-endian */

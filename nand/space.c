@@ -2,12 +2,9 @@
 /*
  * Space of an image's blocks on the host's file system.
  *
- * A store into a mapped hole of a full file system would kill the process (SIGBUS). fallocate(2)
- * does not prevent that: the store needs the file system to note that the block is in use now, and
- * a full one may have no room for this note either. So before its first program a block is written
- * with zeroes by pwrite(2), which fails where there is no space. From then on stores into the
- * mapping need none. That is done once in every process, as a copy of the image may have lost it,
- * and never to pages that have been programmed.
+ * Before its first program a block gets its space by fallocate(2), which fails where there is none.
+ * That is done once in every process, as a copy of the image may have lost it. Pages are then
+ * written by calls: fallocate is not enough for stores into a mapping (mmap.c), except on tmpfs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +18,6 @@
 
 #include "common/bytes.h"
 #include "common/log.h"
-#include "nand/page.h"
 #include "nand/space.h"
 
 /*
@@ -99,21 +95,8 @@ static int reserve(int fd, uint64_t offset, uint64_t bytes)
 	do
 		result = fallocate(fd, 0, (off_t)offset, (off_t)bytes) < 0 ? -errno : 0;
 	while (result == -EINTR);
-	/* For better order only: what must be real is written. */
+	/* Then writing it will tell. */
 	return result == -EOPNOTSUPP ? 0 : result;
-}
-
-/* Makes the part of a block real that has not been programmed, if it is stored to a mapping. */
-static int make_real(const struct nand *nand, uint32_t block)
-{
-	struct nand_block_word word = { 0 };
-	uint64_t skipped;
-
-	if (!nand->pages.at || !nand_word_load(nand, block, &word))
-		return 0;
-	skipped = (uint64_t)word.next_page * nand->layout.page_stride;
-	return nand_write_zeroes(nand->image_fd, block_offset(nand, block) + skipped,
-				 nand->layout.block_stride - skipped);
 }
 
 static int reserve_blocks(const struct nand *nand, uint32_t block, uint32_t count)
@@ -248,26 +231,15 @@ static bool has_plenty(const struct nand *nand, uint64_t bytes)
 	       (uint64_t)status.f_bavail * status.f_frsize >= 2 * bytes;
 }
 
-/*
- * Where space is kept, many blocks at once, so that they lie together. They are not made real yet:
- * other threads may be programming them.
- */
+/* Where space is kept, many blocks at once, so that they lie together. */
 static void reserve_ahead(struct nand *nand, uint32_t block)
 {
 	uint64_t ahead = max_u64(SPACE_AHEAD_BYTES / nand->layout.block_stride, 1);
 	uint32_t count = (uint32_t)min_u64(ahead, nand->geometry.blocks - block);
 
-	if (nand->keep_space && !has_bit(nand->reserved, block) &&
-	    has_plenty(nand, (uint64_t)count * nand->layout.block_stride) &&
+	if (nand->keep_space && has_plenty(nand, (uint64_t)count * nand->layout.block_stride) &&
 	    reserve_blocks(nand, block, count) == 0)
-		set_bits(nand->reserved, block, count);
-}
-
-static int prepare(const struct nand *nand, uint32_t block)
-{
-	int result = has_bit(nand->reserved, block) ? 0 : reserve_blocks(nand, block, 1);
-
-	return result < 0 ? result : make_real(nand, block);
+		set_bits(nand->prepared, block, count);
 }
 
 int nand_space_take(struct nand *nand, uint32_t block)
@@ -278,7 +250,7 @@ int nand_space_take(struct nand *nand, uint32_t block)
 		return 0;
 	reserve_ahead(nand, block);
 	do
-		result = prepare(nand, block);
+		result = has_bit(nand->prepared, block) ? 0 : reserve_blocks(nand, block, 1);
 	while (result == -ENOSPC && drop_ballast(nand, block));
 	if (result < 0)
 		return nand_space_failed(nand, block, result);
@@ -301,8 +273,7 @@ void nand_space_give(struct nand *nand, uint32_t block)
 int nand_space_open(struct nand *nand, struct error_text *error)
 {
 	nand->prepared = calloc(divide_up(nand->geometry.blocks, 64), sizeof(*nand->prepared));
-	nand->reserved = calloc(divide_up(nand->geometry.blocks, 64), sizeof(*nand->reserved));
-	if (!nand->prepared || !nand->reserved)
+	if (!nand->prepared)
 		return error_set(error, -ENOMEM, "cannot open %s: %s", nand->path,
 				 strerror(ENOMEM));
 	open_ballast(nand);
@@ -312,8 +283,7 @@ int nand_space_open(struct nand *nand, struct error_text *error)
 void nand_space_close(struct nand *nand)
 {
 	free((void *)nand->prepared);
-	free((void *)nand->reserved);
-	nand->prepared = nand->reserved = NULL;
+	nand->prepared = NULL;
 }
 
 int nand_image_sync(struct nand *nand)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * The host's file system: space comes back after an erase; a full one is an error, never the end of
- * the process. The full one is a small tmpfs in a mount namespace of this process; where that is
- * not allowed, those tests are skipped.
+ * the process. The full one is a small tmpfs or ext4 in a mount namespace of this process; where
+ * that is not allowed, those tests are skipped.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -68,11 +68,30 @@ static struct test_directory *mount_small(void **state, unsigned long bytes)
 	return directory;
 }
 
+/* The same on a file system that lies on a drive, which is a file beside it. */
+static struct test_directory *mount_drive(void **state, const char *mebibytes)
+{
+	struct test_directory *directory = *state;
+	char command[1024];
+
+	snprintf(command, sizeof(command),
+		 "exec >/dev/null 2>&1; PATH=$PATH:/usr/sbin:/sbin; truncate -s %sM %s.drive && "
+		 "mkfs.ext4 -q %s.drive && mount -o loop %s.drive %s",
+		 mebibytes, directory->directory, directory->directory, directory->directory,
+		 directory->directory);
+	if (!have_namespace || system(command) != 0)
+		skip();
+	return directory;
+}
+
 static int teardown(void **state)
 {
 	struct test_directory *directory = *state;
+	char drive[128];
 
 	umount2(directory->directory, MNT_DETACH);
+	snprintf(drive, sizeof(drive), "%s.drive", directory->directory);
+	unlink(drive);
 	return directory_teardown(state);
 }
 
@@ -122,6 +141,52 @@ static void test_a_full_file_system_fails_programs_and_nothing_else(void **state
 	assert_int_equal(program_filled(nand, 16, 1), 0);
 	nand_read_counters(nand, &counters);
 	assert_int_equal(counters.by_cause[NAND_CAUSE_USER].pages_programmed, 17);
+	assert_int_equal(nand_close(nand), 0);
+}
+
+/* As cp(1) does: much with each call, of which the kernel makes large pieces of memory. */
+static void write_all_of_it(const struct nand *nand, const char *image)
+{
+	static const char zeroes[65536];
+	uint64_t end = nand->layout.data_offset +
+		       nand->geometry.blocks * (uint64_t)nand->layout.block_stride;
+	int fd = open(image, O_RDWR | O_CLOEXEC);
+
+	for (uint64_t at = nand->layout.data_offset; at + sizeof(zeroes) <= end;
+	     at += sizeof(zeroes))
+		assert_int_equal(pwrite(fd, zeroes, sizeof(zeroes), (off_t)at), sizeof(zeroes));
+	close(fd);
+}
+
+/*
+ * The kernel keeps neighbouring pages of a file as one piece. A store into a mapping wants space
+ * for the whole piece, and some of that may be in an erased block, which has none.
+ */
+static void test_what_lies_beside_a_hole_can_be_programmed_on_a_full_drive(void **state)
+{
+	enum { PAGES = 64, KEPT = 3 }; /* pages of a block; one block of so many keeps its space */
+	struct test_directory *directory = mount_drive(state, "16");
+	struct nand_geometry geometry = small_geometry;
+	char filler[128];
+	struct nand *nand;
+
+	/* Longer than such a piece: what has been programmed is in another one. */
+	geometry.pages_per_block = PAGES;
+	assert_int_equal(nand_create(directory->image, &geometry, TEST_NVRAM_BYTES, NULL), 0);
+	nand = open_image_ok(directory);
+	write_all_of_it(nand, directory->image);
+	for (uint32_t block = 0; block < geometry.blocks; block++)
+		if (block % KEPT == 0)
+			assert_int_equal(program_filled(nand, block * (uint64_t)PAGES, 1), 0);
+		else
+			assert_int_equal(nand_erase(nand, NAND_CAUSE_USER, block), 0);
+	fill_up(directory->directory, filler, sizeof(filler));
+	for (uint64_t page = 0; page < geometry.blocks * (uint64_t)PAGES; page++)
+		if (page / PAGES % KEPT == 0 && page % PAGES != 0)
+			assert_int_equal(program_filled(nand, page, 1), 0);
+	for (uint64_t page = 0; page < geometry.blocks * (uint64_t)PAGES; page++)
+		if (page / PAGES % KEPT == 0)
+			assert_int_equal(read_filled(nand, page, 1), 0);
 	assert_int_equal(nand_close(nand), 0);
 }
 
@@ -294,6 +359,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		IN_DIRECTORY(test_a_full_file_system_fails_programs_and_nothing_else),
+		IN_DIRECTORY(test_what_lies_beside_a_hole_can_be_programmed_on_a_full_drive),
 		IN_DIRECTORY(test_a_full_file_system_fails_programs_where_space_is_kept),
 		IN_DIRECTORY(test_a_copy_that_lost_its_space_fails_programs_and_nothing_else),
 		IN_DIRECTORY(test_space_of_an_erased_block_serves_another),
