@@ -154,6 +154,7 @@ class Daemon:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            errors="replace",  # tgtd repeats what initiators call themselves
             env=self.environment,
         )
         self._readers = [

@@ -27,6 +27,7 @@ IMMEDIATE, TASK_MANAGEMENT, TEXT, SNACK = 0x40, 0x02, 0x04, 0x10
 BARRIER = 0xBA221E2
 NAME = "iqn.2014-06.local.host:fuzz"
 CHECK_EVERY = 500  # sessions
+TELL_EVERY = 20_000
 ANSWER_SECONDS = 0.02  # a mutated length makes the target wait for the rest
 LEFT_OPEN = 12  # connections
 GROWTH_BYTES = 96 << 20  # of tgtd between the first check and any later one
@@ -47,11 +48,12 @@ def crc32c(data):
 
 
 class FuzzSession:
-    """One connection that sends what its dice say. `sent` counts PDUs."""
+    """One connection that sends what its dice say. `sent` and `mutated` count PDUs; `whole`: it came to commands."""
 
     def __init__(self, dice, port):
         self.dice = dice
-        self.sent = 0
+        self.sent = self.mutated = 0
+        self.whole = False
         self.number = 1
         self.digests = False
         self.tags = []
@@ -77,9 +79,11 @@ class FuzzSession:
         if not opcode & IMMEDIATE and opcode != DATA_OUT:
             self.number += 1
         segments, data = bytearray(segments), bytearray(data)
+        as_it_should_be = bytes(header), bytes(segments), bytes(data)
         while dice.random() < self.wildness:
             self.mutate(header, segments, data)
         self.sent += 1
+        self.mutated += as_it_should_be != (header, segments, data)
         data += bytes(-len(data) % 4)
         if self.digests and digested and dice.random() > 0.02:
             head = bytes(header + segments)
@@ -240,6 +244,7 @@ class FuzzSession:
                 return
         self.digests = digest == "CRC32C"
         self.wildness = wildness
+        self.whole = True
         for _ in range(dice.randrange(1, 4)):
             batch = b"".join(self.any() for _ in range(dice.randrange(1, 10)))
             for asked in self.asked[:4]:
@@ -264,10 +269,10 @@ class Fuzzer:
     def __init__(self, daemon, seed):
         self.daemon = daemon
         self.seed = seed
-        self.sessions = self.pdus = 0
+        self.sessions = self.whole = self.pdus = self.mutated = 0
         self.open = []
         self.partitions = count(0x20000)
-        self.first = None
+        self.memory, self.descriptors = None, self.resources()[1]
 
     def run(self, number):
         dice = random.Random(self.seed << 32 | number)
@@ -277,7 +282,9 @@ class Fuzzer:
             self.fail(number, f"tgtd takes no connection: {error!r}")
         session.run()
         self.sessions += 1
+        self.whole += session.whole
         self.pdus += session.sent
+        self.mutated += session.mutated
         if dice.random() < 0.2:
             self.open.append(session)
             while len(self.open) > LEFT_OPEN:
@@ -286,6 +293,10 @@ class Fuzzer:
             session.close()
         if self.sessions % CHECK_EVERY == 0:
             self.check(number)
+
+    def counts(self):
+        return (f"seed {self.seed}: {self.sessions} sessions, {self.whole} of them up to commands; {self.pdus} PDUs, "
+                f"{self.mutated} of them mutated")  # fmt: skip
 
     def resources(self):
         """Bytes of memory and open descriptors of tgtd."""
@@ -308,6 +319,8 @@ class Fuzzer:
         partition = next(self.partitions)
         try:
             os.kill(self.daemon.tgtd_pid, 0)
+            # A reset that it still reads would be told to the good session.
+            self.wait_for_resources(number)
             with self.daemon.session(name=NAME) as session:
                 device = Osd(session)
                 device.create_partition(partition)
@@ -318,16 +331,19 @@ class Fuzzer:
                 device.must(0x888C, partition)
         except (OSError, ConnectionError) as error:
             self.fail(number, f"a good session fails: {error!r}")
+        self.memory = self.memory or self.resources()[0]
+
+    def wait_for_resources(self, number):
+        """Until it has no more descriptors than without a session, and little more memory than at the first check."""
         limit = time.monotonic() + 60
         while True:
             memory, descriptors = self.resources()
-            if self.first is None:
-                self.first = memory, descriptors
-            if memory <= self.first[0] + GROWTH_BYTES and descriptors <= self.first[1] + 1:
+            if memory <= (self.memory or memory) + GROWTH_BYTES and descriptors <= self.descriptors:
                 return
             if time.monotonic() > limit:
-                self.fail(number, f"tgtd has grown from {self.first} to {(memory, descriptors)} (bytes, descriptors)")
-            time.sleep(0.05)
+                before = self.memory, self.descriptors
+                self.fail(number, f"tgtd has grown from {before} to {(memory, descriptors)} (bytes, descriptors)")
+            time.sleep(0.01)
 
 
 def prepare(daemon):
@@ -369,6 +385,8 @@ def main():
                 if over >= options.seconds if options.seconds else fuzzer.sessions >= options.sessions:
                     break
                 fuzzer.run(number)
+                if fuzzer.sessions % TELL_EVERY == 0:
+                    print(f"{fuzzer.counts()}; {over:.0f} s", flush=True)
             fuzzer.check(number)
         except BaseException:
             print("\n".join(daemon.errors[-30:]), file=sys.stderr)
@@ -377,8 +395,7 @@ def main():
             if daemon.running():
                 daemon.stop()
         ended = sum("ended a connection" in line for line in daemon.errors)
-        print(f"seed {options.seed}: {fuzzer.sessions} sessions, {fuzzer.pdus} PDUs, {time.monotonic() - begun:.0f} s, "
-              f"{ended} messages of the guard")  # fmt: skip
+        print(f"{fuzzer.counts()}; {time.monotonic() - begun:.0f} s, {ended} messages of the guard")
 
 
 if __name__ == "__main__":
