@@ -279,6 +279,12 @@ $(LIB)/libfuzz.a: $(FUZZ_SRC:%.c=$(OBJ)/%.o)
 	$(call say,AR)
 	$(Q)$(AR) rcs $@ $^
 
+# Many inputs without learning from them: gcc's, plain or with sanitizers.
+$(BIN)/fuzz-many: $(OBJ)/tests/fuzz/many/main.o $(LIB)/libfuzz.a $(LIB)/libosdclient.a $(LIB)/libdaemon.a $(LIB)/libmuninn.a
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -liscsi -linih -lsystemd
+
 .PHONY: fuzzers
 fuzzers: $(FUZZ_TARGETS:%=$(BIN)/fuzz-%)
 
@@ -316,6 +322,7 @@ help:
 	@echo '                QUICK=1: a minute, with 2 million pairs in place of 50 million'
 	@echo 'make figures    draws docs/figures/ from build/bench/muninn-paper.json'
 	@echo 'make fuzz       fuzzes the target, the client and the formats: SECONDS=60 (of each), FUZZ=osd|wire|client|flash|pdu'
+	@echo 'make fuzz-many  the same without learning, many times as fast, for counts: SECONDS=60, FUZZ=pdu'
 	@echo 'make fuzz-pdu   sessions of mutated PDUs against a real tgtd: SECONDS=60, SEED=N'
 	@echo 'make deb: not available yet'
 
@@ -521,6 +528,12 @@ fuzz:
 	@scripts/bootstrap fuzz
 	+@$(SUBMAKE) VARIANT=fuzz $(FUZZ:%=$(BUILD)/fuzz/bin/fuzz-%)
 	@tests/fuzz/run --seconds $(SECONDS) $(FUZZ)
+
+# Inputs of a target without learning from them, many times as fast as `make fuzz`.
+.PHONY: fuzz-many
+fuzz-many: bootstrap
+	+@$(SUBMAKE) VARIANT=asan $(BUILD)/asan/bin/fuzz-many
+	@tests/fuzz/run --many --seconds $(SECONDS) $(FUZZ)
 
 # Sessions of mutated PDUs against a real tgtd behind the guard. SEED=N: those of a seed.
 .PHONY: fuzz-pdu

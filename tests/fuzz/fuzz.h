@@ -33,6 +33,9 @@ struct fuzz_target {
 	 * commands.
 	 */
 	uint64_t (*commands)(void);
+
+	/* Those of them that are not as an honest sender's would be; NULL: nobody counts them. */
+	uint64_t (*mutated)(void);
 };
 
 /* osd_target.c, wire_target.c, client_target.c, flash_target.c, pdu_target.c */

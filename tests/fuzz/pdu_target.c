@@ -22,9 +22,10 @@ struct sender {
 	uint8_t segments[1020];
 	uint8_t text[2048];
 	uint32_t text_bytes;
+	bool changed; /* what it sends next is not what an honest initiator would send */
 };
 
-static uint64_t sent;
+static uint64_t sent, changed;
 static bool shows; /* FUZZ_SHOW in the environment: says what the input does, a line a PDU */
 
 static struct sender sender;
@@ -34,6 +35,7 @@ static void begin(struct sender *to, uint8_t opcode, uint8_t flags)
 	memset(to->header, 0, sizeof(to->header));
 	memset(to->segments, 0, sizeof(to->segments));
 	to->text_bytes = 0;
+	to->changed = false;
 	to->header[0] = opcode;
 	to->header[1] = flags;
 	put_be32(to->header + 24, to->command_number);
@@ -58,12 +60,14 @@ static void send(struct sender *to)
 			to->header[at] ^= value;
 		else
 			to->segments[(at - sizeof(to->header)) % 64] ^= value;
+		to->changed |= value != 0;
 	}
 	given = (uint32_t)min_u64(to->text_bytes, get_be32(to->header + 4) & 0xffffff);
 	if (!(to->header[0] & 0x40) && (to->header[0] & 0x3f) != GUARD_DATA_OUT)
 		to->command_number = get_be32(to->header + 24) + 1;
 	model_send(&to->model, to->header, to->segments, to->text, given, to->piece);
 	sent++;
+	changed += to->changed;
 	if (shows)
 		fprintf(stderr, "sent %02x %02x: %s\n", to->header[0], to->header[1],
 			to->model.guard.reason);
@@ -119,6 +123,7 @@ static void log_in(struct sender *to)
 		const uint8_t *raw = fuzz_take(to->input, fuzz_take8(to->input), &taken);
 
 		add_text(to, raw, taken);
+		to->changed |= taken > 0;
 	}
 	set_data_length(to, to->text_bytes);
 	send(to);
@@ -209,6 +214,7 @@ static void send_raw(struct sender *to)
 
 	begin(to, 0, 0);
 	memcpy(to->header, raw, taken);
+	to->changed = true;
 	send(to);
 }
 
@@ -276,4 +282,14 @@ static uint64_t pdus(void)
 	return sent;
 }
 
-const struct fuzz_target fuzz_pdu = { .name = "pdu", .run = run, .commands = pdus };
+static uint64_t changed_pdus(void)
+{
+	return changed;
+}
+
+const struct fuzz_target fuzz_pdu = {
+	.name = "pdu",
+	.run = run,
+	.commands = pdus,
+	.mutated = changed_pdus,
+};
