@@ -6,9 +6,9 @@
  * tgtd corks a socket (TCP_CORK) before each PDU and uncorks it behind. Uncorking pushes the last
  * segment out and wakes the initiator, and that takes more of a processor than everything else
  * about a short command. So while there is more to do, what is sent stays open for what follows
- * (MSG_MORE, sending.c), and several PDUs share the push. Before tgtd waits, after PDUS_HELD_MAX
- * PDUs, and when tgtd has asked for events ROUNDS_HELD_MAX times, everything held is pushed. Full
- * segments leave at once in any case. The cork itself is never set.
+ * (MSG_MORE, sending.c), and several PDUs share the push. After PDUS_HELD_MAX PDUs a socket is
+ * pushed. Before tgtd waits, and when tgtd has asked for events ROUNDS_HELD_MAX times, all are.
+ * Full segments leave at once in any case. The cork itself is never set.
  *
  * One command at a time gains nothing by that. So answers are held only when there was something to
  * do at once: an event of the kernel, or a command that has been read ahead.
@@ -36,6 +36,7 @@
 
 enum {
 	PDUS_HELD_MAX = 8,
+	SOCKETS_HELD_MAX = 64,
 	ROUNDS_HELD_MAX = 16,
 	UNASKED_MAX = 8,
 	/* A call of epoll_wait that took longer has waited. */
@@ -44,10 +45,13 @@ enum {
 
 /* Of tgtd's main thread, the only one that may hold anything. */
 static pthread_t main_thread;
-static int held[PDUS_HELD_MAX]; /* sockets that are to be pushed, each once */
+/* Sockets that are to be pushed, each once, and how many PDUs of each are held. */
+static struct {
+	int socket;
+	unsigned int pdus;
+} held[SOCKETS_HELD_MAX];
 static unsigned int held_count;
-static unsigned int pdus;    /* since the last push */
-static unsigned int rounds;  /* since then: calls of epoll_wait that had events at once */
+static unsigned int rounds;  /* since all were pushed: calls of epoll_wait that gave events */
 static unsigned int unasked; /* calls of epoll_wait since the kernel was asked */
 
 /* When the module is loaded, which tgtd's main thread does. */
@@ -80,30 +84,40 @@ static int push_socket(int socket)
 static void push(void)
 {
 	for (unsigned int i = 0; i < held_count; i++)
-		(void)push_socket(held[i]);
+		(void)push_socket(held[i].socket);
 	held_count = 0;
-	pdus = 0;
 	rounds = 0;
 }
 
-static bool is_held(int socket)
+static unsigned int find_held(int socket)
 {
-	for (unsigned int i = 0; i < held_count; i++)
-		if (held[i] == socket)
-			return true;
-	return false;
+	unsigned int i = 0;
+
+	while (i < held_count && held[i].socket != socket)
+		i++;
+	return i;
 }
 
 /* Behind a PDU. */
 static void end_pdu(int socket)
 {
+	unsigned int i = find_held(socket);
+
 	/* Then nothing of it was held. */
 	if (!later_is_busy())
 		return;
-	if (!is_held(socket))
-		held[held_count++] = socket;
-	if (++pdus >= PDUS_HELD_MAX)
+	if (i == SOCKETS_HELD_MAX) {
 		push();
+		i = 0;
+	}
+	if (i == held_count) {
+		held[held_count].socket = socket;
+		held[held_count++].pdus = 0;
+	}
+	if (++held[i].pdus < PDUS_HELD_MAX)
+		return;
+	(void)push_socket(socket);
+	held[i] = held[--held_count];
 }
 
 /* In libc's places, by the symbols' names. */

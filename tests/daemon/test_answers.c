@@ -76,7 +76,7 @@ static int set_up(void **state)
 	(void)state;
 	main_thread = pthread_self();
 	later_set_busy(false);
-	held_count = pdus = rounds = unasked = 0;
+	held_count = rounds = unasked = 0;
 	at_hand_count = 0;
 	sent_pdus = 0;
 	epoll = epoll_create1(0);
@@ -211,6 +211,39 @@ static void test_so_many_answers_leave_however_busy_tgtd_is(void **state)
 	assert_int_equal(came(0), 0);
 	send_pdu(0);
 	assert_int_equal(came(0), 4 * PDUS_HELD_MAX);
+}
+
+static void test_sockets_are_pushed_by_their_own_answers(void **state)
+{
+	(void)state;
+	make_busy();
+	send_pdu(1);
+	for (int i = 0; i < PDUS_HELD_MAX - 1; i++)
+		send_pdu(0);
+	assert_int_equal(came(0) + came(1), 0);
+	send_pdu(0);
+	assert_int_equal(came(0), 4 * PDUS_HELD_MAX);
+	assert_int_equal(came(1), 0);
+	for (int i = 0; i < PDUS_HELD_MAX - 1; i++)
+		send_pdu(1);
+	assert_int_equal(came(1), 4 * PDUS_HELD_MAX);
+}
+
+static void test_more_sockets_than_can_be_noted_lose_nothing(void **state)
+{
+	(void)state;
+	make_busy();
+	send_pdu(0);
+	/* Others that are held; nothing is at these numbers. */
+	while (held_count < SOCKETS_HELD_MAX)
+		held[held_count++].socket = -1;
+	send_pdu(1);
+	assert_int_equal(came(0), 4);
+	assert_int_equal(held_count, 1);
+	for (int i = 0; i < PDUS_HELD_MAX - 1; i++)
+		send_pdu(1);
+	assert_int_equal(came(1), 4 * PDUS_HELD_MAX);
+	assert_int_equal(held_count, 0);
 }
 
 static void test_an_answer_does_not_wait_for_long_for_others_that_send_none(void **state)
@@ -375,6 +408,8 @@ int main(void)
 		prepared(test_answers_leave_together_before_tgtd_waits),
 		prepared(test_what_is_put_off_is_done_once_before_tgtd_waits),
 		prepared(test_so_many_answers_leave_however_busy_tgtd_is),
+		prepared(test_sockets_are_pushed_by_their_own_answers),
+		prepared(test_more_sockets_than_can_be_noted_lose_nothing),
 		prepared(test_an_answer_does_not_wait_for_long_for_others_that_send_none),
 		prepared(test_a_socket_that_ends_meanwhile_loses_nothing_and_harms_nobody),
 		prepared(test_other_options_and_errors_are_as_ever),
