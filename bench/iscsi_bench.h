@@ -68,7 +68,14 @@ int iscsi_place_renew(struct iscsi_place *place, struct error_text *error);
 
 /* ---- measurements ---- */
 
-enum iscsi_side { SIDE_MUNINN, SIDE_NULL, SIDE_RDWR, SIDE_FIO, ISCSI_SIDES };
+enum iscsi_side {
+	SIDE_MUNINN,
+	SIDE_NULL,
+	SIDE_RDWR,
+	SIDE_FIO,
+	SIDE_FIO_PAGE, /* moves what a page and its spare area take of a drive */
+	ISCSI_SIDES,
+};
 
 /* What one side did in one turn. */
 struct iscsi_turn {

@@ -11,7 +11,10 @@
 
 enum { GOALS_MAX = 2 };
 
-static const char *const side_names[ISCSI_SIDES] = { "muninn", "null", "rdwr", "fio" };
+/* A page of 4 KiB and its spare area, in whole sectors. */
+#define PAGE_ON_DRIVE 4608
+
+static const char *const side_names[ISCSI_SIDES] = { "muninn", "null", "rdwr", "fio", "fio 4.5K" };
 
 /* Muninn's rate beside a side's; beside the lesser one of two, if `or_else` is a side. */
 struct goal {
@@ -43,6 +46,11 @@ static bool has_side(const struct comparison *comparison, enum iscsi_side side)
 	return side == SIDE_MUNINN;
 }
 
+static bool is_fio(enum iscsi_side side)
+{
+	return side == SIDE_FIO || side == SIDE_FIO_PAGE;
+}
+
 /* ---- a turn of a side ---- */
 
 static int run_fio(struct iscsi_place *place, bool write, uint32_t block_bytes, uint32_t depth,
@@ -72,14 +80,15 @@ static int lay_out_fio(struct iscsi_place *place, struct error_text *error)
 }
 
 static int measure_fio(struct iscsi_place *place, const struct comparison *comparison,
-		       struct iscsi_turns *turns, struct error_text *error)
+		       enum iscsi_side side, struct iscsi_turns *turns, struct error_text *error)
 {
 	struct iscsi_turn *turn = &turns->turns[turns->count];
+	uint32_t bytes = side == SIDE_FIO ? comparison->block_bytes : PAGE_ON_DRIVE;
 	int result;
 
 	*turn = (struct iscsi_turn){ 0 };
-	result = run_fio(place, comparison->operation == LOAD_WRITE, comparison->block_bytes,
-			 comparison->fio_depth, &turn->rate, error);
+	result = run_fio(place, comparison->operation == LOAD_WRITE, bytes, comparison->fio_depth,
+			 &turn->rate, error);
 	if (result == 0)
 		turns->count++;
 	return result;
@@ -102,8 +111,8 @@ static int measure_side(struct iscsi_place *place, const struct comparison *comp
 	};
 	int result = 0;
 
-	if (side == SIDE_FIO)
-		return measure_fio(place, comparison, turns, error);
+	if (is_fio(side))
+		return measure_fio(place, comparison, side, turns, error);
 	if (muninn && comparison->cold)
 		result = iscsi_place_chill(place, error);
 	if (muninn && comparison->fresh)
@@ -206,7 +215,7 @@ static int compare(struct iscsi_context *context, const struct comparison *compa
 			enum iscsi_side side = (turn + i) % ISCSI_SIDES;
 
 			turns[side].side = side_names[side];
-			turns[side].rates_only = side == SIDE_FIO;
+			turns[side].rates_only = is_fio(side);
 			if (has_side(comparison, side))
 				result = measure_side(&context->place, comparison, side, &stream,
 						      &turns[side], error);
@@ -269,7 +278,8 @@ COMPARISON(write_4k_drive, .name = "write-4k-drive", .operation = LOAD_WRITE,
 	   .goals = { { SIDE_NULL, 0, 0.6 }, { SIDE_RDWR, 0, 1.3 } })
 COMPARISON(read_4k_cold, .name = "read-4k-cold", .operation = LOAD_READ, .block_bytes = 4 * KIB,
 	   .depth = 32, .random = true, .on_drive = true, .backend = "file", .cold = true,
-	   .fio_depth = 32, .goals = { { SIDE_FIO, 0, 0.85 } }, .most_reads = 1.05)
+	   .fio_depth = 32, .goals = { { SIDE_FIO, 0, 0.85 }, { SIDE_FIO_PAGE, 0, 0 } },
+	   .most_reads = 1.05)
 COMPARISON(read_1m_cold, .name = "read-1m-cold", .operation = LOAD_READ, .block_bytes = MIB,
 	   .depth = 32, .random = true, .on_drive = true, .backend = "file", .cold = true,
 	   .fio_depth = 4, .goals = { { SIDE_FIO, 0, 0.85 } })
