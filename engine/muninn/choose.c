@@ -58,11 +58,11 @@ static int add_live_bytes(struct merge_run *run, const struct page_record *recor
 	const struct muninn_store *store = run->store;
 	struct live_bytes *bytes = context;
 	struct record_header header;
+	int need;
 
 	(void)serial;
 	record_header_decode(record->header, &header);
-	int need = judge_record(run, &header, record->value, !bytes->needs);
-
+	need = bytes->needs ? *bytes->needs++ : judge_record(run, &header, record->value, true);
 	/* All of it is judged again. This only finds what else is missing. */
 	if (merge_run_misses(run))
 		return 0;
@@ -73,8 +73,6 @@ static int add_live_bytes(struct merge_run *run, const struct page_record *recor
 			bytes->keys[key_hash(&header.key, store->geometry.segment_pages).key %
 				    MERGE_KEY_GROUPS] += taken_bytes(store, header.length);
 	}
-	if (bytes->needs && need >= 0)
-		*bytes->needs++ = (uint8_t)need;
 	return need < 0 ? need : 0;
 }
 
@@ -129,6 +127,10 @@ static uint32_t sample_segment(struct merge_run *run, const struct victim *victi
 	return live_permille(store, victim, &bytes, facts.record_bytes);
 }
 
+/* ---- counting ---- */
+
+enum { NOT_JUDGED = UINT8_MAX };
+
 static void begin_count(struct merge_run *run)
 {
 	struct merge_choice *choice = &run->choice;
@@ -139,47 +141,88 @@ static void begin_count(struct merge_run *run)
 	run->to = facts.last_sequence;
 	run->counted_at = run->store->committed;
 	run->needs_segment = NO_SEGMENT;
-	memset(choice->keys, 0, sizeof(choice->keys));
-	choice->bytes = (struct live_bytes){ .keys = choice->keys, .needs = run->needs };
-	choice->page = 0;
+	memset(run->needs, NOT_JUDGED, segment_records_max(&run->store->geometry));
+	choice->page = choice->records = 0;
 	choice->counts = true;
 }
 
-/* Looks for what else is missing in the next pages, so that it is read together. */
-static void look_ahead(struct merge_run *run)
-{
-	struct merge_choice *choice = &run->choice;
-	struct live_bytes nothing = { .needs = run->needs };
+/* What a piece judges of a segment. */
+struct judging {
+	uint8_t *needs; /* of the next record */
+	bool leaves;    /* some that are to be judged again, or later */
+};
 
-	for (uint32_t page = choice->page + 1;
-	     page < run->store->geometry.segment_pages && !merge_run_has_done_enough(run) &&
-	     run->missing_count < MERGE_MISSING;
-	     page++)
-		if (merge_run_visit_page(run, choice->best.segment, page, add_live_bytes, &nothing))
-			return;
+static bool is_piece_full(const struct merge_run *run)
+{
+	return merge_run_has_done_enough(run) || run->missing_count == MERGE_MISSING;
 }
 
-/* One page; where others are missing, nothing of it. */
-static int count_page(struct merge_run *run)
+/* A record, unless it was judged before. What it lacks is read together with what others lack. */
+static int judge_next(struct merge_run *run, const struct page_record *record, uint64_t serial,
+		      void *context)
 {
-	struct merge_choice *choice = &run->choice;
-	struct live_bytes bytes = choice->bytes;
-	uint32_t keys[MERGE_KEY_GROUPS];
+	struct judging *judging = context;
+	uint8_t *need = judging->needs++;
+	struct record_header header;
 	int result;
 
-	memcpy(keys, choice->keys, sizeof(keys));
+	(void)serial;
+	if (*need != NOT_JUDGED)
+		return 0;
+	judging->leaves |= is_piece_full(run);
+	if (is_piece_full(run))
+		return 0;
+	record_header_decode(record->header, &header);
 	merge_run_look(run);
-	result = merge_run_visit_page(run, choice->best.segment, choice->page, add_live_bytes,
-				      &choice->bytes);
-	if (!merge_run_misses(run)) {
-		merge_run_got_ahead(run);
-		return result;
+	result = judge_record(run, &header, record->value, false);
+	judging->leaves |= merge_run_misses(run);
+	if (merge_run_misses(run))
+		return 0;
+	merge_run_got_ahead(run);
+	if (result >= 0)
+		*need = (uint8_t)result;
+	return result < 0 ? result : 0;
+}
+
+/* Judges some records of the best segment. 0: all are judged. -EINPROGRESS. */
+static int judge_segment(struct merge_run *run)
+{
+	struct merge_choice *choice = &run->choice;
+	uint32_t pages = run->store->geometry.segment_pages;
+	struct judging judging = { .needs = run->needs + choice->records };
+
+	for (uint32_t page = choice->page; page < pages && !is_piece_full(run); page++) {
+		int result;
+
+		merge_run_look(run);
+		result =
+			merge_run_visit_page(run, choice->best.segment, page, judge_next, &judging);
+		if (result)
+			return result;
+		if (judging.leaves)
+			continue;
+		choice->page = page + 1;
+		choice->records = (uint32_t)(judging.needs - run->needs);
 	}
-	choice->bytes = bytes;
-	memcpy(choice->keys, keys, sizeof(keys));
+	return choice->page < pages ? -EINPROGRESS : 0;
+}
+
+/* The part of the best segment that is needed, by what was found for each record. */
+static int add_up(struct merge_run *run)
+{
+	struct merge_choice *choice = &run->choice;
+	struct live_bytes bytes = { .keys = choice->keys, .needs = run->needs };
+	int result = 0;
+
+	merge_run_look(run);
+	memset(choice->keys, 0, sizeof(choice->keys));
+	for (uint32_t page = 0; !result && page < run->store->geometry.segment_pages; page++)
+		result = merge_run_visit_page(run, choice->best.segment, page, add_live_bytes,
+					      &bytes);
 	if (!result)
-		look_ahead(run);
-	return -EINPROGRESS;
+		choice->best.live_permille =
+			live_permille(run->store, &choice->best, &bytes, bytes.all);
+	return result;
 }
 
 /*
@@ -188,29 +231,22 @@ static int count_page(struct merge_run *run)
  */
 static int count_segment(struct merge_run *run)
 {
-	struct muninn_store *store = run->store;
 	struct merge_choice *choice = &run->choice;
-	int result = 0;
+	int result;
 
 	if (!choice->counts)
 		begin_count(run);
 	if (!merge_run_has_segment(run, choice->best.segment))
 		return -EINPROGRESS;
-	while (!result && choice->page < store->geometry.segment_pages) {
-		if (merge_run_has_done_enough(run))
-			return -EINPROGRESS;
-		result = count_page(run);
-		choice->page += !result;
-	}
+	result = judge_segment(run);
 	if (result == -EINPROGRESS)
 		return result;
 	choice->counts = false;
 	choice->best.live_permille = 1000;
-	if (result)
-		return 0;
-	run->needs_segment = choice->best.segment;
-	choice->best.live_permille =
-		live_permille(store, &choice->best, &choice->bytes, choice->bytes.all);
+	if (!result)
+		result = add_up(run);
+	if (!result)
+		run->needs_segment = choice->best.segment;
 	return 0;
 }
 

@@ -64,6 +64,7 @@ static int search(struct judged *judged, const struct visibility *visibility,
 		.length = info.length,
 		.crc = crc,
 		.has_crc = info.sequence == judged->header->sequence,
+		.lasts = visibility->bound <= judged->run->store->committed,
 	};
 	return 0;
 }
@@ -128,6 +129,8 @@ static bool list_key(struct merge_run *run, const struct record_key *key, uint64
 	if (lookup_gather(run->store, key, list->from, list->to, run, list_record, list) == 0)
 		return list->count > 0;
 	list->count = 0;
+	/* It is listed when the pages have come. */
+	list->searches -= merge_run_misses(run);
 	return false;
 }
 
@@ -236,6 +239,14 @@ static int has_older(void *context)
 				judged->run);
 }
 
+/* What the caller gets meanwhile is read as the other pages of the run are. */
+static void note_asking(void *context, bool begins)
+{
+	const struct judged *judged = context;
+
+	judged->run->is_asking = begins;
+}
+
 int judge_record(struct merge_run *run, const struct record_header *header, const uint8_t *value,
 		 bool roughly)
 {
@@ -257,8 +268,10 @@ int judge_record(struct merge_run *run, const struct record_header *header, cons
 		.key = &header->key,
 		.info = &info,
 		.roughly = roughly,
+		.latest = run->store->committed,
 		.context = &judged,
 		.is_found = search_at,
 		.has_older = has_older,
+		.asks = note_asking,
 	});
 }

@@ -281,6 +281,9 @@ static int search_flash_page(struct lookup *lookup, uint64_t number)
 	struct read_page page;
 	int result = read_page(lookup, number, &page);
 
+	/* All pages are needed, so a merge may read all that it lacks together. */
+	if (result == -EBUSY && lookup->visit == take_all && merge_run_misses(lookup->run))
+		return -EAGAIN;
 	return result ? result : search_view(lookup, &page.view);
 }
 
@@ -349,16 +352,32 @@ static int walk_next(struct flash_walk *walk, struct lookup *lookup, uint64_t *n
 	return 0;
 }
 
+/*
+ * A merge lacks a page of a search. One that has passed many pages goes on for long, as those of
+ * keys that are put often do; so as many of its next pages are read with that one.
+ */
+static void note_ahead(struct lookup *lookup, struct flash_walk *walk, uint32_t passed)
+{
+	uint64_t number;
+
+	for (; passed > 0 && walk_next(walk, lookup, &number) == 0; passed--)
+		merge_run_note(lookup->run, number);
+}
+
 /* Looks in the pages that are left. 0: found. -EAGAIN: there is nothing more. */
 static int search_flash(struct lookup *lookup, struct flash_walk *walk)
 {
+	uint32_t passed = 0;
 	uint64_t number;
 	int result;
 
 	while ((result = walk_next(walk, lookup, &number)) == 0) {
 		result = search_flash_page(lookup, number);
+		if (result == -EBUSY && merge_run_misses(lookup->run))
+			note_ahead(lookup, walk, passed);
 		if (result != -EAGAIN)
 			return result;
+		passed++;
 	}
 	return result;
 }
@@ -430,6 +449,8 @@ int lookup_gather(struct muninn_store *store, const struct record_key *key, uint
 	};
 	int result = search(&gathering.lookup);
 
+	if (run && merge_run_misses(run))
+		return -EBUSY;
 	return result == -ENOENT ? 0 : result;
 }
 

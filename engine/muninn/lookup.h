@@ -34,7 +34,8 @@ int lookup_list(struct muninn_store *store, const struct record_key *key,
 
 /*
  * Calls `take` for all records of a key with numbers from `from` to `to`, hidden and aborted ones
- * too, from the newest place to the oldest. 0, or the first error, of `take` too.
+ * too, from the newest place to the oldest. 0, or the first error, of `take` too. -EBUSY: not all
+ * of the pages were there, so not all records were taken.
  */
 int lookup_gather(struct muninn_store *store, const struct record_key *key, uint64_t from,
 		  uint64_t to, struct merge_run *run,

@@ -59,6 +59,7 @@ static int move_needed(struct merge_run *run, const struct page_record *record, 
 	struct new_record moved = { .value = record->value };
 	int need, result;
 
+	run->worked++;
 	if (!record_is_intact(record->header, serial, record->value))
 		return -EBADMSG;
 	record_header_decode(record->header, &moved.header);

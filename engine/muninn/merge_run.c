@@ -113,11 +113,15 @@ static void forget_pages(struct merge_run *run)
 	run->segment.number = NO_SEGMENT;
 }
 
+/*
+ * Forgets what was found where others may have put something since. What they put, and roll back,
+ * has higher numbers than what was committed.
+ */
 static void forget_finds(struct merge_run *run)
 {
-	memset(run->finds, 0, sizeof(run->finds));
-	run->list.from = run->list.to = 0;
-	run->list.searches = 0;
+	for (uint32_t n = 0; n < MERGE_FINDS; n++)
+		if (!run->finds[n].lasts)
+			run->finds[n].sequence = 0;
 }
 
 void merge_run_begin(struct merge_run *run, const struct record_keep *keep,
@@ -132,7 +136,9 @@ void merge_run_begin(struct merge_run *run, const struct record_keep *keep,
 	run->result = 0;
 	run->void_before = run->store->void_before;
 	forget_pages(run);
-	forget_finds(run);
+	memset(run->finds, 0, sizeof(run->finds));
+	run->list.from = run->list.to = 0;
+	run->list.searches = 0;
 	run->reads = 0;
 	run->reads_max = reads_max;
 	run->tries = 0;
@@ -141,7 +147,6 @@ void merge_run_begin(struct merge_run *run, const struct record_keep *keep,
 
 void merge_run_begin_piece(struct merge_run *run)
 {
-	/* What was found may not be so any more. */
 	if (run->in_pieces)
 		forget_finds(run);
 	run->missing_count = 0;
@@ -385,6 +390,12 @@ int merge_run_read_page(struct merge_run *run, uint64_t number, struct page_view
 	return 0;
 }
 
+void merge_run_note(struct merge_run *run, uint64_t number)
+{
+	if (!is_in_segment(run, number) && find_page(run, number) == NO_CHAIN)
+		miss(run, number);
+}
+
 int merge_run_read_more(struct merge_run *run, uint64_t number, struct page_view *view)
 {
 	if (run->reads >= run->reads_max && !is_in_segment(run, number) &&
@@ -420,9 +431,7 @@ int merge_run_visit_page(struct merge_run *run, uint32_t segment, uint32_t page,
 			view.large_header =
 				memcpy(large_header, view.large_header, sizeof(large_header));
 	}
-	while (!result && page_next(&view, &offset, &record)) {
+	while (!result && page_next(&view, &offset, &record))
 		result = visit(run, &record, serial, context);
-		run->worked++;
-	}
 	return result;
 }

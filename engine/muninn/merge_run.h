@@ -19,6 +19,7 @@ struct merge_find {
 	uint64_t sequence;    /* 0: nothing is noted here */
 	uint32_t length, crc; /* of its value */
 	bool has_crc;
+	bool lasts; /* what is put later has higher numbers than the bound */
 	bool hides; /* by who sees what rollbacks leave, or by one who sees everything */
 };
 
@@ -80,7 +81,7 @@ struct live_bytes {
 	uint64_t live, all;
 	uint32_t *keys; /* needed bytes of the keys with the same hash, MERGE_KEY_GROUPS of them;
 			   NULL: not wanted */
-	uint8_t *needs; /* where what is found for each record goes; NULL: nowhere */
+	const uint8_t *needs; /* what was found for each record; NULL: it is to be judged */
 };
 
 /* A segment that may be the next victim; a few of its pages tell how much of it is live. */
@@ -98,10 +99,10 @@ struct merge_choice {
 	struct victim best;
 	struct merge_candidate candidates[MERGE_CANDIDATES];
 	uint32_t candidate_count; /* 0: none have been drawn yet */
-	/* Counting `best`: its next page. */
+	/* Counting `best`: its first page with a record that was not judged yet, and how many
+	   records are before that page. */
 	bool counts;
-	uint32_t page;
-	struct live_bytes bytes;
+	uint32_t page, records;
 	uint32_t keys[MERGE_KEY_GROUPS];
 };
 
@@ -156,6 +157,7 @@ struct merge_run {
 	uint64_t missing[MERGE_MISSING];
 	uint32_t missing_count;
 	uint32_t missing_segment; /* all of it; NO_SEGMENT: none */
+	bool is_asking;           /* the caller, whose look-ups are the run's meanwhile */
 	bool misses;              /* what is looked at now needs something that is missing */
 	uint32_t tries;           /* of the same thing */
 	uint32_t worked;          /* records that this piece has looked at */
@@ -184,6 +186,9 @@ void merge_run_begin(struct merge_run *run, const struct record_keep *keep,
  * records.
  */
 int merge_run_read_page(struct merge_run *run, uint64_t page, struct page_view *view);
+
+/* Notes that a page will be needed, too. */
+void merge_run_note(struct merge_run *run, uint64_t page);
 
 /* The same for a look-up. -EBUSY: the run may read no more. */
 int merge_run_read_more(struct merge_run *run, uint64_t page, struct page_view *view);

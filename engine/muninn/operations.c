@@ -129,7 +129,9 @@ static int muninn_get(struct record_store *base, const struct record_key *key, u
 {
 	struct muninn_store *store = store_of(base);
 	struct visibility visibility = store_visibility(store, bound);
-	int result = lookup_get(store, key, &visibility, NULL, value, capacity, info);
+	/* A merge has the store alone, so it is the one that asks. */
+	struct merge_run *run = store->merge_run->is_asking ? store->merge_run : NULL;
+	int result = lookup_get(store, key, &visibility, run, value, capacity, info);
 
 	count_up(&store->counters.records_got, result == 0);
 	count_up(&store->counters.records_absent, result == -ENOENT);

@@ -38,23 +38,63 @@ static int is_found_at(const struct record_judged *judged, bool is_newest, uint6
 static bool is_reachable(const struct record_judged *judged, uint64_t bound)
 {
 	const struct record_keep *keep = judged->keep;
+	bool reachable;
 
-	return judged->info->flags & RECORD_TOMBSTONE || !keep->is_reachable ||
-	       keep->is_reachable(keep->context, judged->key, judged->info, bound);
+	if (judged->info->flags & RECORD_TOMBSTONE || !keep->is_reachable)
+		return true;
+	if (judged->asks)
+		judged->asks(judged->context, true);
+	reachable = keep->is_reachable(keep->context, judged->key, judged->info, bound);
+	if (judged->asks)
+		judged->asks(judged->context, false);
+	return reachable;
 }
 
-/* Whether the version is found and reached at the present or a kept bound. 1, 0, or an error. */
-static int is_needed(const struct record_judged *judged, bool is_newest, uint64_t newest)
+/*
+ * The bounds at which it is looked for, ascending, the present among them. Returns how many; 0: it
+ * is kept unasked.
+ */
+static uint32_t collect_bounds(const struct record_judged *judged, uint64_t bounds[BOUNDS_MAX + 1])
 {
 	const struct record_keep *keep = judged->keep;
-	uint64_t bounds[BOUNDS_MAX + 1];
 	uint32_t count = 0;
 
 	if (keep->bounds)
 		count = keep->bounds(keep->context, judged->key, judged->info, bounds, BOUNDS_MAX);
 	if (count > BOUNDS_MAX)
-		return 1;
+		return 0;
 	bounds[count++] = RECORD_NEWEST;
+	return count;
+}
+
+/*
+ * Whether another version is found at the lowest bound, and instead of this one at the others, too.
+ * That is so of most versions that are not needed, and takes a single search. Not so where the
+ * newest version of all tells the same. 1, 0, or the error of the search.
+ */
+static int is_superseded(const struct record_judged *judged, const uint64_t *bounds, uint32_t count)
+{
+	uint64_t sequence = judged->info->sequence, other;
+	int found;
+
+	if (bounds[0] >= judged->latest || bounds[0] < sequence ||
+	    (judged->roughly && bounds[0] == sequence) || is_hidden(judged, sequence, bounds[0]))
+		return 0;
+	found = judged->is_found(judged->context, bounds[0], true, &other);
+	if (found)
+		return found < 0 ? found : 0;
+	if (!other)
+		return 0;
+	for (uint32_t i = 1; i < count; i++)
+		if (is_hidden(judged, other, bounds[i]))
+			return 0;
+	return 1;
+}
+
+/* Whether the version is found and reached at one of the bounds. 1, 0, or an error. */
+static int is_needed(const struct record_judged *judged, const uint64_t *bounds, uint32_t count,
+		     bool is_newest, uint64_t newest)
+{
 	for (uint32_t i = 0; i < count; i++) {
 		int found = is_found_at(judged, is_newest, newest, bounds[i]);
 
@@ -63,7 +103,7 @@ static int is_needed(const struct record_judged *judged, bool is_newest, uint64_
 		if (found && is_reachable(judged, bounds[i]))
 			return 1;
 	}
-	return 0;
+	return count == 0;
 }
 
 /* Whether a tombstone that is needed says something: without older versions most don't. */
@@ -88,12 +128,17 @@ static int or_keep(int result, int kept)
 
 int record_judge(const struct record_judged *judged)
 {
-	uint64_t newest = 0;
-	int is_newest = judged->is_found(judged->context, RECORD_NEWEST, false, &newest), needed;
+	uint64_t bounds[BOUNDS_MAX + 1], newest = 0;
+	uint32_t count = collect_bounds(judged, bounds);
+	int superseded = count ? or_keep(is_superseded(judged, bounds, count), 0) : 0;
+	int is_newest, needed;
 
+	if (superseded)
+		return superseded < 0 ? superseded : RECORD_NEED_NONE;
+	is_newest = judged->is_found(judged->context, RECORD_NEWEST, false, &newest);
 	if (is_newest < 0)
 		return or_keep(is_newest, RECORD_NEED_OLD);
-	needed = or_keep(is_needed(judged, is_newest, newest), 1);
+	needed = or_keep(is_needed(judged, bounds, count, is_newest, newest), 1);
 	if (needed > 0 && judged->info->flags & RECORD_TOMBSTONE)
 		needed = or_keep(says_something(judged), 1);
 	if (needed <= 0)

@@ -25,6 +25,7 @@ struct record_judged {
 	 * take the most of all reads, and seldom finds that its command put another one.
 	 */
 	bool roughly;
+	uint64_t latest; /* no version is newer than this number; 0: that is not known */
 
 	void *context;
 	/*
@@ -38,6 +39,8 @@ struct record_judged {
 	 * command too, hidden or not. 1, 0, or the error of the search.
 	 */
 	int (*has_older)(void *context);
+	/* NULL, or called before (true) and after `keep` is asked what may `get` most. */
+	void (*asks)(void *context, bool begins);
 };
 
 /* enum record_need, or the error of a search. */

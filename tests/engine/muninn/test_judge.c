@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* What judging the records of one key in a segment costs, when a rollback hides many of them. */
+/*
+ * What judging the records of a segment costs: in searches, of a key that has many of which a
+ * rollback hides some, and in pages and rounds of reads.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +12,7 @@
 #include <cmocka.h>
 #include <errno.h>
 
+#include "engine/muninn/merge_run.h"
 #include "engine/open.h"
 #include "engine/options.h"
 
@@ -70,7 +74,8 @@ static struct record_statistics statistics_of(struct record_store *store)
 	return statistics;
 }
 
-static void test_hidden_versions_are_passed_over_once_for_each_bound(void **state)
+/* An empty store of one row on a device in memory. */
+static struct record_store *open_store(struct nand **nand)
 {
 	const struct nand_geometry shape = {
 		.page_bytes = 512,
@@ -86,21 +91,35 @@ static void test_hidden_versions_are_passed_over_once_for_each_bound(void **stat
 		.muninn.record_bytes = 64,
 		.muninn.bloom.hot_rows = BLOOM_HOT_ROWS_SPREAD,
 	};
+	struct error_text error = { "" };
+	struct record_store *store;
+	uint64_t nvram;
+
+	assert_int_equal(engine_nvram_bytes(&shape, &options, &nvram, &error), 0);
+	assert_int_equal(nand_open_memory(&shape, nvram, nand, &error), 0);
+	assert_int_equal(engine_format(*nand, &options, &error), 0);
+	assert_int_equal(engine_open_records(*nand, &options, &store, &error), 0);
+	return store;
+}
+
+static void close_store(struct record_store *store, struct nand *nand)
+{
+	assert_int_equal(store->operations->close(store, false), 0);
+	assert_int_equal(nand_close(nand), 0);
+}
+
+static void test_hidden_versions_are_passed_over_once_for_each_bound(void **state)
+{
 	struct scene scene = { 0 };
 	const struct record_hidden asked = { .context = &scene, .is_hidden = is_hidden };
 	const struct record_keep keep = { .context = &scene, .bounds = boundaries };
 	struct record_merge merge = { .live_permille_max = 1000, .segments_wanted = 1 };
-	struct error_text error = { "" };
 	struct record_store *store;
 	struct record_info info;
 	struct nand *nand;
-	uint64_t nvram;
 
 	(void)state;
-	assert_int_equal(engine_nvram_bytes(&shape, &options, &nvram, &error), 0);
-	assert_int_equal(nand_open_memory(&shape, nvram, &nand, &error), 0);
-	assert_int_equal(engine_format(nand, &options, &error), 0);
-	assert_int_equal(engine_open_records(nand, &options, &store, &error), 0);
+	store = open_store(&nand);
 	scene.first = put(store, &hot, 0);
 	for (uint32_t n = 1; n < VERSIONS; n++)
 		put(store, &hot, 0);
@@ -117,14 +136,80 @@ static void test_hidden_versions_are_passed_over_once_for_each_bound(void **stat
 	assert_int_equal(
 		store->operations->get(store, &hot, scene.first + GONE_BACK_AT, NULL, 0, &info), 0);
 	assert_int_equal(info.sequence, scene.first + GONE_BACK_TO - 1);
-	assert_int_equal(store->operations->close(store, false), 0);
-	assert_int_equal(nand_close(nand), 0);
+	close_store(store, nand);
+}
+
+/* As if the host had no page of the flash in memory. Returns the merge's memory. */
+static struct merge_run *fetch_all(struct record_store *store)
+{
+	struct merge_run *run = ((struct muninn_store *)(void *)store)->merge_run;
+
+	run->fetches_all = true;
+	return run;
+}
+
+static void put_many(struct record_store *store, uint32_t count)
+{
+	for (uint32_t n = 0; n < count; n++)
+		put(store, &(struct record_key){ .partition = 1, .identifier = 0x10000 + n }, 0);
+}
+
+static void test_a_segment_is_read_at_once_and_not_again_to_be_moved(void **state)
+{
+	const struct record_keep keep = { 0 };
+	struct record_merge merge = { .live_permille_max = 1000, .segments_wanted = 1 };
+	struct record_store *store;
+	struct nand *nand;
+
+	(void)state;
+	store = open_store(&nand);
+	for (uint32_t n = 0; statistics_of(store).segments_sealed < 3; n++)
+		put(store, &(struct record_key){ .partition = 1, .identifier = 0x10000 + n }, 0);
+	fetch_all(store);
+	assert_int_equal(store->operations->merge(store, &keep, &merge), 0);
+	assert_int_equal(merge.segments_freed, 1);
+	assert_int_equal(merge.records_dropped, 0);
+	/* Four pages of each candidate come first, and a filter is wrong now and then. */
+	assert_in_range(merge.pages_read, SEGMENT_PAGES,
+			SEGMENT_PAGES + 4 * MERGE_CANDIDATES + SEGMENT_PAGES / 2);
+	close_store(store, nand);
+}
+
+/* All but a few of the segment's records are superseded by others, which are all over the flash. */
+static void test_what_look_ups_of_a_segment_lack_is_read_in_few_rounds(void **state)
+{
+	const struct record_keep keep = { 0 };
+	struct record_merge merge = { .live_permille_max = 1000, .segments_wanted = 1 };
+	uint32_t rounds = 0, pages = 0;
+	struct record_store *store;
+	struct merge_run *run;
+	struct nand *nand;
+	int result;
+
+	(void)state;
+	store = open_store(&nand);
+	for (uint32_t round = 0; round < 2; round++)
+		put_many(store, 3000);
+	run = fetch_all(store);
+	while ((result = store->operations->merge_step(store, &keep, &merge)) == 1) {
+		rounds += run->choice.counts && run->missing_count;
+		pages += run->choice.counts ? run->missing_count : 0;
+		store->operations->merge_run(store);
+	}
+	assert_int_equal(result, 0);
+	assert_true(merge.records_dropped > 100);
+	print_message("%u pages in %u rounds\n", pages, rounds);
+	assert_true(pages > SEGMENT_PAGES);
+	assert_in_range(rounds, 1, pages / 8);
+	close_store(store, nand);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_hidden_versions_are_passed_over_once_for_each_bound),
+		cmocka_unit_test(test_a_segment_is_read_at_once_and_not_again_to_be_moved),
+		cmocka_unit_test(test_what_look_ups_of_a_segment_lack_is_read_in_few_rounds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -69,6 +69,32 @@ static void test_the_entry_used_longest_ago_goes_first(void **state)
 	cache_destroy(&cache);
 }
 
+static bool is_even(void *context, const struct cache_entry *entry)
+{
+	++*(uint32_t *)context;
+	return entry->key.identifier % 2 == 0;
+}
+
+static void test_asking_about_an_entry_is_no_use_of_it(void **state)
+{
+	struct cache cache;
+	uint32_t asked = 0;
+
+	(void)state;
+	cache_init(&cache, 3, 1000, destroy);
+	for (uint32_t n = 0; n < 3; n++)
+		add(&cache, n);
+	assert_true(cache_ask(&cache, (struct cache_key){ .identifier = 0 }, is_even, &asked));
+	assert_false(cache_ask(&cache, (struct cache_key){ .identifier = 1, .partition = 1 },
+			       is_even, &asked));
+	assert_false(cache_ask(&cache, (struct cache_key){ .identifier = 4 }, is_even, &asked));
+	assert_int_equal(asked, 2);
+	add(&cache, 3);
+	assert_false(has(&cache, 0));
+	assert_true(has(&cache, 1));
+	cache_destroy(&cache);
+}
+
 static void test_bytes_are_bounded_too(void **state)
 {
 	struct cache_entry *entry;
@@ -256,6 +282,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_entry_used_longest_ago_goes_first),
+		cmocka_unit_test(test_asking_about_an_entry_is_no_use_of_it),
 		cmocka_unit_test(test_bytes_are_bounded_too),
 		cmocka_unit_test(test_pinned_and_dirty_entries_stay),
 		cmocka_unit_test(test_an_abort_drops_what_the_transaction_added_or_changed),

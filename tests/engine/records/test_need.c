@@ -31,6 +31,7 @@ struct scene {
 	uint64_t unreachable; /* versions up to that number are of something removed */
 	bool lone_tombstones;
 	uint32_t searches;
+	uint64_t latest; /* what the store tells of it */
 	uint64_t random;
 };
 
@@ -139,6 +140,7 @@ static int judge(struct scene *scene, uint32_t n, const struct record_keep *keep
 		.key = &key,
 		.info = &scene->versions[n].info,
 		.roughly = roughly,
+		.latest = scene->latest,
 		.context = scene,
 		.is_found = is_found,
 		.has_older = has_older,
@@ -285,6 +287,36 @@ static void test_a_rough_judgement_does_not_look_for_the_moment_of_the_put(void 
 	assert_int_equal(scene.searches, 3);
 }
 
+static void test_one_search_tells_what_is_superseded_where_it_is_kept(void **state)
+{
+	struct scene scene = versions(4, 0);
+	struct record_keep keep = keep_of(&scene);
+
+	(void)state;
+	scene.latest = 40;
+	scene.bounds[scene.bound_count++] = 25;
+	scene.bounds[scene.bound_count++] = 35;
+	assert_int_equal(judge(&scene, 0, &keep, false), RECORD_NEED_NONE);
+	assert_int_equal(scene.searches, 1);
+	/* Unless a rollback takes away what supersedes it. */
+	scene.to = 10;
+	scene.at = 33;
+	assert_int_equal(judge(&scene, 0, &keep, false), RECORD_NEED_OLD);
+}
+
+static void test_where_the_newest_is_as_old_as_the_bound_one_search_tells(void **state)
+{
+	struct scene scene = versions(2, 0);
+	struct record_keep keep = keep_of(&scene);
+
+	(void)state;
+	scene.latest = 20;
+	scene.bounds[scene.bound_count++] = 30;
+	assert_int_equal(judge(&scene, 0, &keep, false), RECORD_NEED_NONE);
+	assert_int_equal(judge(&scene, 1, &keep, false), RECORD_NEED_NEWEST);
+	assert_int_equal(scene.searches, 2);
+}
+
 /* ---- random ---- */
 
 /* What a reader at `bound` gets: the number of the version, 0 for none. */
@@ -299,6 +331,7 @@ static void begin_scene(struct scene *scene, uint64_t seed)
 {
 	*scene = versions(1 + (uint32_t)(seed % VERSIONS), 0);
 	scene->random = seed;
+	scene->latest = seed % 2 ? 10 * scene->count : 0;
 	for (uint32_t n = 0; n < scene->count; n++)
 		if (below(scene, 3) == 0)
 			scene->versions[n].info.flags = RECORD_TOMBSTONE;
@@ -360,6 +393,8 @@ int main(void)
 		cmocka_unit_test(
 			test_what_can_t_be_judged_for_a_lost_page_is_kept_and_other_errors_are_told),
 		cmocka_unit_test(test_a_rough_judgement_does_not_look_for_the_moment_of_the_put),
+		cmocka_unit_test(test_one_search_tells_what_is_superseded_where_it_is_kept),
+		cmocka_unit_test(test_where_the_newest_is_as_old_as_the_bound_one_search_tells),
 		cmocka_unit_test(test_dropping_what_is_not_needed_changes_nothing_that_is_kept),
 	};
 
