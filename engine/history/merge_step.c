@@ -73,12 +73,49 @@ static void context_end(struct keep_context *context)
 
 /* ---- owners ---- */
 
+/* False: whoever was remembered does not have the index any more. */
+static bool open_remembered(struct engine *engine, uint16_t index, struct source *source)
+{
+	uint64_t id = 0;
+	struct partition *partition;
+
+	if (index != RECORD_ROOT_INDEX) {
+		if (engine->past->owners[index % PAST_OWNERS].index != index)
+			return false;
+		id = engine->past->owners[index % PAST_OWNERS].partition;
+		if (!id)
+			return false;
+	}
+	if (partition_get(engine, id, &partition))
+		return false;
+	*source = (struct source){ .partition = partition };
+	if (partition->index == index)
+		return true;
+	source_close(engine, source);
+	return false;
+}
+
+/* As source_open; without a look-up if the owner is the one of the last time. */
+static int open_owner(struct engine *engine, uint16_t index, struct source *source)
+{
+	int result = 0;
+
+	if (open_remembered(engine, index, source))
+		return 0;
+	result = source_open(engine, index, source);
+	if (!result && !source->is_gone) {
+		engine->past->owners[index % PAST_OWNERS].index = index;
+		engine->past->owners[index % PAST_OWNERS].partition = source->partition->id;
+	}
+	return result;
+}
+
 /* A removed partition may come back, so its own history says what is kept. */
 static int find_owner(struct keep_context *context, uint16_t index)
 {
 	struct engine *engine = context->engine;
 	struct source *source = &context->owner.source;
-	int result = source_open(engine, index, source);
+	int result = open_owner(engine, index, source);
 
 	/* The root's moments are the device's. */
 	context->owner.horizon = RECORD_NEWEST;

@@ -32,6 +32,8 @@ struct standing_review {
 	bool failed;      /* something of this round could not be looked at */
 };
 
+#define PAST_OWNERS 64
+
 struct past {
 	struct hidden hidden;
 	struct slow_lane lane;
@@ -50,6 +52,11 @@ struct past {
 	uint32_t merge_futile;
 	uint64_t merge_again, merge_again_ms;
 	struct merger merger;
+	/* Who had an index when a merge asked last: the partition tells whether it still has. */
+	struct {
+		uint16_t index;
+		uint64_t partition; /* 0: nobody asked */
+	} owners[PAST_OWNERS];
 	uint64_t reclaimed_at;           /* transactions when history was given up last */
 	int warned_merge, warned_review; /* the errors that were logged last */
 	pthread_mutex_t views_mutex;

@@ -89,6 +89,22 @@ static void test_overwriting_goes_on_for_ever_and_versions_stay(void **state)
 	}
 }
 
+static void test_merging_reads_no_past_onodes_of_objects_that_are_in_memory(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t rounds = (uint32_t)(capacity(f) / (OBJECTS * OBJECT_BYTES)) * 5;
+	struct engine_statistics before, after;
+
+	engine_read_statistics(f->engine, &before);
+	for (uint32_t round = 0; round < rounds; round++)
+		for (uint32_t object = 0; object < OBJECTS; object++)
+			assert_int_equal(write_object(f, object, round), 0);
+	engine_read_statistics(f->engine, &after);
+	/* What it reads itself is not a user's. */
+	assert_true(after.segments_free < after.segments / 2);
+	assert_true(after.user_page_reads - before.user_page_reads < rounds);
+}
+
 /* Creates objects of a partition until there is no room. Returns how many there are. */
 static uint32_t fill_partition(struct fixture *f, uint64_t partition)
 {
@@ -259,6 +275,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		MERGING_TEST(test_overwriting_goes_on_for_ever_and_versions_stay),
+		MERGING_TEST(test_merging_reads_no_past_onodes_of_objects_that_are_in_memory),
 		MERGING_TEST(test_removing_a_partition_makes_room_on_a_full_device),
 		MERGING_TEST(test_lasting_attributes_of_a_removed_partition_outlive_merging),
 		MERGING_TEST(test_filling_a_device_with_live_objects_moves_little),
