@@ -350,6 +350,15 @@ static void describe_end(int status, char *text, size_t bytes)
 			 WEXITSTATUS(status));
 }
 
+/* The end of what was said, which tells most. */
+static void read_end(int output, char *text, size_t bytes)
+{
+	off_t end = lseek(output, 0, SEEK_END), room = (off_t)bytes - 1;
+	ssize_t got = pread(output, text, bytes - 1, end > room ? end - room : 0);
+
+	text[got > 0 ? got : 0] = '\0';
+}
+
 static struct sim_report *shared_report(void)
 {
 	void *at = mmap(NULL, sizeof(struct sim_report), PROT_READ | PROT_WRITE,
@@ -366,7 +375,6 @@ bool sim_run(const struct sim_plan *plan, struct sim_report *report, char *text,
 {
 	struct sim_report *shared = shared_report();
 	int output = memfd_create("sim", MFD_CLOEXEC), status = 0;
-	ssize_t got;
 	pid_t child;
 
 	fflush(NULL);
@@ -379,8 +387,7 @@ bool sim_run(const struct sim_plan *plan, struct sim_report *report, char *text,
 	}
 	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 		;
-	got = pread(output, text, bytes - 1, 0);
-	text[got > 0 ? got : 0] = '\0';
+	read_end(output, text, bytes);
 	close(output);
 	describe_end(status, text, bytes);
 	*report = *shared;
