@@ -81,12 +81,14 @@ static void stamp_page(struct buffer *buffer, uint32_t page, uint64_t sequence)
 	buffer->unstamped[page] = end != view.used;
 }
 
-void buffer_promise(struct buffer *buffer, uint64_t sequence)
+void buffer_promise(struct buffer *buffer, uint64_t sequence, bool stamps)
 {
 	uint32_t pages = buffer->geometry->segment_pages;
 	const bool *at = buffer->unstamped;
 
 	buffer->promised = sequence;
+	if (!stamps)
+		return;
 	/* Few of them have changed since the last flush. */
 	while ((at = memchr(at, 1, pages - (size_t)(at - buffer->unstamped))) != NULL)
 		stamp_page(buffer, (uint32_t)(at++ - buffer->unstamped), sequence);

@@ -23,10 +23,10 @@ struct buffer_damage {
 bool buffer_is_whole(const struct buffer *buffer, struct buffer_damage *damage);
 
 /*
- * A flush is about to promise everything in it with numbers up to `sequence`. The slots note how
- * much that is.
+ * A flush is about to promise everything in it with numbers up to `sequence`. If it `stamps`, the
+ * slots note how much that is.
  */
-void buffer_promise(struct buffer *buffer, uint64_t sequence);
+void buffer_promise(struct buffer *buffer, uint64_t sequence, bool stamps);
 
 /*
  * After a failure of the host: whether the headers can be those of a buffer, whose serials are

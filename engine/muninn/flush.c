@@ -11,21 +11,38 @@
  */
 #include "engine/muninn/flush.h"
 
+#include "common/bytes.h"
 #include "engine/muninn/buffer_check.h"
 #include "engine/muninn/nvram.h"
 #include "engine/muninn/row.h"
 
+/*
+ * May slots say that the committed number speaks of them? Not if an earlier flush has that number,
+ * since when merging has moved records, which commits nothing: if this one is interrupted, they
+ * would be taken for what the earlier one had made stable. They are in their old places until this
+ * one is stable, and the next one with another number is for them, too.
+ */
+static bool has_number_of_its_own(struct muninn_store *store)
+{
+	uint64_t earlier = max_u64(store->flush_begun, state_read(store, STATE_FLUSHED_AT));
+
+	store->flush_begun = store->committed;
+	return store->committed > earlier;
+}
+
 uint64_t flush_begin(struct muninn_store *store)
 {
+	bool stamps = has_number_of_its_own(store);
+
 	for (uint32_t number = 0; number < store->geometry.rows; number++) {
 		struct row *row = &store->rows[number];
 
 		if (!row->unpromised)
 			continue;
-		row->unpromised = false;
-		buffer_promise(&row->buffer, store->committed);
+		row->unpromised = !stamps;
+		buffer_promise(&row->buffer, store->committed, stamps);
 		if (row_has_newer(row))
-			buffer_promise(&row->newer, store->committed);
+			buffer_promise(&row->newer, store->committed, stamps);
 	}
 	return store->committed;
 }

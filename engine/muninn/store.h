@@ -127,6 +127,7 @@ struct muninn_store {
 	struct repair *repair;              /* of their pages */
 	struct index *index;                /* of sealed segments */
 	uint64_t committed;                 /* highest sequence number that counts */
+	uint64_t flush_begun;               /* that of the last flush that has begun; 0: none has */
 	uint64_t sequence;                  /* of the running transaction, 0 = none */
 	uint64_t void_before;               /* what is older does not count; see void.c */
 	const struct record_hidden *hidden; /* what rollbacks hide; NULL: nothing */
