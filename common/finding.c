@@ -34,7 +34,7 @@ static const struct finding_words words[FINDING_KINDS] = {
 	[FINDING_PARTITION] = { "partition", "the partition, or a part of it, can't be reached",
 				"copies what can be reached of it", true },
 	[FINDING_DIRECTORY] = { "directory", "objects may be missing in lists",
-				"looks for objects without the directory" },
+				"looks for objects without the directory", true },
 	[FINDING_OBJECT] = { "object", "the object can't be opened", "leaves it out", true },
 	[FINDING_DATA] = { "data", "these bytes of the object can't be read", "leaves a hole there",
 			   true },

@@ -179,6 +179,7 @@ void check_partition(struct checking *checking, struct engine_address address, v
 		compare_counts(checking, address, &stat, objects, collections, members.used);
 	if (address.version)
 		return;
+	check_partition_certain(checking, address.partition);
 	check->partitions++;
 	check_versions(checking, address.partition);
 	check_clone(checking, address.partition);
@@ -244,6 +245,7 @@ static int check_device(struct checking *checking)
 			     check_trouble(result));
 		return -EBADMSG;
 	}
+	check_device_certain(checking);
 	check_list(checking, root, ENGINE_LIST_PARTITIONS, FINDING_STORE, note_owner, NULL);
 	result = check_records(checking);
 	if (result)

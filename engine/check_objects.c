@@ -84,6 +84,7 @@ void check_object(struct checking *checking, struct engine_address address, uint
 	if (open_checked(checking, address, ENGINE_USER_OBJECT, &object, &stat))
 		return;
 	*used += stat.used_bytes;
+	check_object_certain(checking, address, object->target.onode);
 	check_data(checking, address, object, stat.length);
 	engine_close_object(object);
 	check_attributes(checking, address);
@@ -100,6 +101,7 @@ void check_collection(struct checking *checking, struct engine_address address)
 
 	if (open_checked(checking, address, ENGINE_COLLECTION, &object, &stat))
 		return;
+	check_object_certain(checking, address, object->target.onode);
 	engine_close_object(object);
 	members =
 		check_list(checking, address, ENGINE_LIST_MEMBERS, FINDING_COLLECTION, NULL, NULL);

@@ -10,9 +10,23 @@ struct checking {
 	struct engine *engine;
 	struct engine_txn *txn; /* a reading one */
 	struct engine_check *check;
-	uint64_t *owners; /* by partition index: the ID of the present partition, or 0 */
-	uint8_t *value;   /* space for the longest attribute */
+	uint64_t *owners;   /* by partition index: the ID of the present partition, or 0 */
+	bool all_uncertain; /* the store lacks records, nobody knows which */
+	/* Indices that the partition reads its records under: its own, then those of its sources.
+	 */
+	uint16_t lineage[ENGINE_CLONE_DEPTH_MAX + 1];
+	uint32_t lineage_count;
+	uint8_t *value; /* space for the longest attribute */
 };
+
+/*
+ * What may be older than it was, where the store lacks records (check_certain.c): the device, a
+ * partition (0: the root), an object.
+ */
+void check_device_certain(struct checking *checking);
+void check_partition_certain(struct checking *checking, uint64_t partition);
+void check_object_certain(struct checking *checking, struct engine_address address,
+			  const struct onode *onode);
 
 /* What an error of the engine is called in a finding. */
 const char *check_trouble(int result);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/bytes.h"
+#include "nand/page.h"
 #include "nand/private.h"
 
 /* The two files, while they are opened. */
@@ -247,26 +248,52 @@ int nand_open_copy(const char *path, const struct nand_geometry *lost, struct fi
 	return 0;
 }
 
-/* ---- blocks and pages ---- */
+/* ---- blocks ---- */
 
-void nand_examine_blocks(struct nand *nand, struct findings *findings, uint32_t *bad)
+/*
+ * The word of a block, by its pages: as many as have a whole spare area of one life of the block.
+ * False: not even the first one has.
+ */
+static bool word_by_pages(struct nand *nand, uint32_t block, struct nand_block_word *word)
 {
-	uint64_t word_at = nand->layout.table_offset;
+	const struct nand_geometry *geometry = &nand->geometry;
+	uint64_t page = (uint64_t)block * geometry->pages_per_block;
+	uint8_t spare[NAND_SPARE_BYTES_MAX];
+	struct nand_page_check check;
 
-	*bad = 0;
-	for (uint32_t block = 0; block < nand->geometry.blocks; block++, word_at += 8) {
-		struct nand_block_info info;
+	*word = (struct nand_block_word){ 0 };
+	for (; word->next_page < geometry->pages_per_block; word->next_page++, page++) {
+		if (nand->backend->read(nand, page, NULL, spare) ||
+		    !nand_spare_open(spare, geometry->spare_bytes, page, &check) ||
+		    (word->next_page && check.erase_count != word->erase_count))
+			break;
+		word->erase_count = check.erase_count;
+	}
+	return word->next_page > 0;
+}
 
-		if (nand_block_info(nand, block, &info) == -EBADMSG)
-			findings_add(findings, FINDING_BLOCK_STATE,
-				     "the state of block %u (at byte %llu of the image) is damaged",
-				     block, (unsigned long long)word_at);
-		else
-			*bad += info.state == NAND_BLOCK_BAD;
+void nand_mend_blocks(struct nand *nand, struct findings *findings)
+{
+	for (uint32_t block = 0; block < nand->geometry.blocks; block++) {
+		struct nand_block_word word;
+		bool mended;
+
+		if (nand_word_load(nand, block, &word))
+			continue;
+		nand->blocks_damaged++;
+		mended = word_by_pages(nand, block, &word);
+		if (mended)
+			put_le64(nand->table.at + (uint64_t)block * 8,
+				 nand_block_word_encode(&word));
+		findings_add(findings, FINDING_BLOCK_STATE,
+			     "the state of block %u (at byte %llu of the image) is damaged%s",
+			     block,
+			     (unsigned long long)(nand->layout.table_offset + (uint64_t)block * 8),
+			     mended ? ", and follows from its pages" : "");
 	}
 }
 
-uint64_t nand_page_place(const struct nand *nand, uint64_t page)
+uint32_t nand_blocks_were_damaged(const struct nand *nand)
 {
-	return nand_page_offset(&nand->layout, &nand->geometry, page);
+	return nand->blocks_damaged;
 }

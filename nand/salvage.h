@@ -26,11 +26,14 @@ int nand_open_copy(const char *path, const struct nand_geometry *lost, struct fi
 int nand_create_twin(const char *path, const struct nand *of, uint64_t nvram_bytes,
 		     struct error_text *error);
 
-/* Adds what is wrong with the words of the block table, and how many blocks are bad (no finding).
+/*
+ * Makes the damaged words of a private copy's block table anew, from what the pages of the blocks
+ * say; adds them to the findings. A block that was erased may have its old pages again, so only
+ * what something refers to counts for certain.
  */
-void nand_examine_blocks(struct nand *nand, struct findings *findings, uint32_t *bad);
+void nand_mend_blocks(struct nand *nand, struct findings *findings);
 
-/* Where a page begins in the image file. */
-uint64_t nand_page_place(const struct nand *nand, uint64_t page);
+/* How many words that has found damaged. */
+uint32_t nand_blocks_were_damaged(const struct nand *nand);
 
 #endif

@@ -67,13 +67,9 @@ static int open_engine(struct fsck_report *report, struct nand *nand, struct eng
 		       struct error_text *error)
 {
 	/* Nothing happens on the copy by itself. */
-	struct engine_options options = { .merge_manual = true };
-	int result = engine_open(nand, &options, engine, error);
+	const struct engine_options options = { .records.salvage = &report->findings,
+						.merge_manual = true };
 
-	if (result != -EINVAL && result != -ENODEV && result != -EBADMSG)
-		return result;
-	findings_add(&report->findings, FINDING_NVRAM, "%s", error->text);
-	options.records.recover_without_nvram = true;
 	return engine_open(nand, &options, engine, error);
 }
 
@@ -195,10 +191,9 @@ static enum fsck_exit examine(struct fsck_report *report, struct nand *nand)
 	};
 	struct error_text error = { "" };
 	struct engine *engine = NULL;
-	uint32_t bad;
 	int result;
 
-	nand_examine_blocks(nand, &report->findings, &bad);
+	nand_mend_blocks(nand, &report->findings);
 	engine_examine(nand, &report->findings);
 	result = open_engine(report, nand, &engine, &error);
 	if (result)

@@ -13,6 +13,7 @@
 #include "engine/muninn/directory.h"
 #include "engine/muninn/flush.h"
 #include "engine/muninn/header.h"
+#include "engine/muninn/mend.h"
 #include "engine/muninn/nvram.h"
 #include "engine/muninn/operations.h"
 #include "engine/muninn/outage.h"
@@ -384,6 +385,45 @@ static int refuse(struct nand *nand, int result, struct error_text *error)
 	return result;
 }
 
+/* Opens without what NVRAM says of the flash. -ENOENT: the flash does not tell enough. */
+static int open_rebuilt(struct nand *nand, const struct record_options *records,
+			const struct muninn_options *options, struct lost *lost,
+			struct record_store **out, struct error_text *error)
+{
+	int result = rebuild_nvram(nand, records, options, lost, error);
+
+	return result ? result : open_once(nand, records, options, out, error);
+}
+
+/*
+ * Leaves out what is damaged, as little as possible: buffers, then everything else that NVRAM says
+ * of the flash.
+ */
+static int open_salvaged(struct nand *nand, const struct record_options *records,
+			 const struct muninn_options *options, struct record_store **out,
+			 struct error_text *error)
+{
+	struct lost lost = { 0 };
+	struct error_text why = *error;
+	int result = mend_nvram(nand, records, options, &lost);
+
+	findings_add(records->salvage, FINDING_NVRAM, "%s", why.text);
+	if (!result) {
+		result = open_once(nand, records, options, out, error);
+		/* What the sums say fits, and it is refused: it is of another time. */
+		lost.all |= result != 0;
+	}
+	if (result)
+		result = open_rebuilt(nand, records, options, &lost, out, error);
+	if (result == -ENOENT)
+		result = error_set(error, -EINVAL, "%s; and there is no root on flash", why.text);
+	if (result)
+		free(lost.places);
+	else
+		((struct muninn_store *)(void *)*out)->lost = lost;
+	return result;
+}
+
 static int open_store(struct nand *nand, const struct record_options *records, const void *own,
 		      struct record_store **out, struct error_text *error)
 {
@@ -393,21 +433,21 @@ static int open_store(struct nand *nand, const struct record_options *records, c
 
 	if (result == -EPROTO || result == -ERANGE)
 		return -EINVAL;
+	if (result && result != -ENOMEM && records->salvage)
+		return open_salvaged(nand, records, options, out, error);
 	if (result != -ENODEV && result != -EINVAL)
 		return result;
 	if (!records->recover_without_nvram)
 		return refuse(nand, result, error);
 	log_line(LOG_LEVEL_WARNING, "%s: the NVRAM is not usable (%s); recovering without it",
 		 nand_path(nand), error->text);
-	int rebuilt = rebuild_nvram(nand, records, options, &why);
+	int rebuilt = open_rebuilt(nand, records, options, NULL, out, &why);
 
 	if (rebuilt == -ENOENT)
 		return result;
-	if (rebuilt) {
+	if (rebuilt)
 		*error = why;
-		return rebuilt;
-	}
-	return open_once(nand, records, options, out, error);
+	return rebuilt;
 }
 
 const struct record_store_type muninn_store_type = {

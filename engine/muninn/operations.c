@@ -11,6 +11,7 @@
 #include "engine/muninn/flush.h"
 #include "engine/muninn/lookup.h"
 #include "engine/muninn/memory.h"
+#include "engine/muninn/mend.h"
 #include "engine/muninn/merge.h"
 #include "engine/muninn/nvram.h"
 #include "engine/muninn/outage.h"
@@ -399,6 +400,7 @@ const struct record_store_operations muninn_operations = {
 	.set_memo = muninn_set_memo,
 	.sync_memo = muninn_sync_memo,
 	.check = check_store,
+	.is_uncertain = lost_has,
 	.statistics = muninn_statistics,
 	.close = muninn_close,
 };

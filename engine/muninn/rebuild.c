@@ -15,6 +15,7 @@
 #include "engine/muninn/directory.h"
 #include "engine/muninn/flush.h"
 #include "engine/muninn/header.h"
+#include "engine/muninn/mend.h"
 #include "engine/muninn/nvram.h"
 #include "engine/muninn/outage.h"
 #include "engine/muninn/repair.h"
@@ -23,6 +24,7 @@
 #include "engine/muninn/row.h"
 #include "engine/muninn/store.h"
 #include "engine/muninn/sums.h"
+#include "nand/salvage.h"
 
 /* A segment that was sealed after the root was written. */
 struct sealed {
@@ -42,6 +44,10 @@ struct rebuild {
 	bool sequence_unfinished; /* ... and whether its command was under way when that was sealed
 				   */
 	uint64_t pages_damaged, segments_left_out;
+	/* Only of a device that is salvaged: */
+	struct lost *lost;
+	bool keeps_state; /* the state words and the aborted numbers are those that NVRAM has */
+	uint64_t buffered_most; /* highest sequence number in a buffer that is kept */
 };
 
 /* ---- what the root says ---- */
@@ -96,6 +102,10 @@ static int step_state(struct rebuild *rebuild, struct error_text *error)
 	const uint8_t *aborted = rebuild->found.bytes + ROOT_HEADER_BYTES + ROOT_STATIC_BYTES;
 
 	(void)error;
+	rebuild->serial_most = newest_header(rebuild)->next_serial;
+	rebuild->sequence_most = newest_header(rebuild)->committed;
+	if (rebuild->keeps_state)
+		return 0;
 	nvram_store64(store->nvram + NVRAM_MAGIC_AT, 0);
 	memset(store->nvram + 8, 0, NVRAM_DIRECTORY_AT - 8);
 	memcpy(store->nvram + NVRAM_ABORTED_AT, aborted,
@@ -104,8 +114,6 @@ static int step_state(struct rebuild *rebuild, struct error_text *error)
 	put_le64(store->nvram + STATE_VOID_AT, newest_header(rebuild)->void_before);
 	put_le64(store->nvram + STATE_ROOT_SERIAL_AT, rebuild->found.serial_most + 1);
 	put_le64(store->nvram + STATE_ROOT_SEGMENT_AT, rebuild->found.segment);
-	rebuild->serial_most = newest_header(rebuild)->next_serial;
-	rebuild->sequence_most = newest_header(rebuild)->committed;
 	return 0;
 }
 
@@ -195,6 +203,9 @@ static int step_sealed_since(struct rebuild *rebuild, struct error_text *error)
 	const struct muninn_geometry *geometry = &rebuild->store->geometry;
 
 	(void)error;
+	/* One of them may have held a segment that only its block's word told of, or one less. */
+	if (rebuild->lost && nand_blocks_were_damaged(rebuild->store->nand))
+		rebuild->lost->all = true;
 	for (uint32_t segment = geometry->root_segments; segment < geometry->segments; segment++) {
 		struct page_spare spare;
 		uint32_t end;
@@ -249,6 +260,8 @@ static bool index_segment(struct rebuild *rebuild, uint32_t row, uint32_t segmen
 		if (!read || spare.serial != said.serial ||
 		    buffer_index_page(buffer, page, &view) != view.used) {
 			rebuild->pages_damaged++;
+			if (rebuild->lost)
+				lost_note(rebuild->lost, row, page, said.serial);
 			log_line(LOG_LEVEL_ERROR,
 				 "%s: flash page %llu is damaged; its records are lost",
 				 nand_path(rebuild->store->nand), (unsigned long long)number);
@@ -269,6 +282,13 @@ static bool index_segment(struct rebuild *rebuild, uint32_t row, uint32_t segmen
 	return true;
 }
 
+static void leave_out(struct rebuild *rebuild, uint32_t row)
+{
+	rebuild->segments_left_out++;
+	if (rebuild->lost)
+		lost_note(rebuild->lost, row, LOST_ALL_PAGES, 0);
+}
+
 /* Adds a segment, one without records where `live` is false. */
 static void add_segment(struct rebuild *rebuild, uint32_t row, uint32_t number, bool live)
 {
@@ -283,7 +303,7 @@ static void add_segment(struct rebuild *rebuild, uint32_t row, uint32_t number, 
 		log_line(LOG_LEVEL_ERROR,
 			 "%s: segment %u is not what the root says of row %u; its records are lost",
 			 nand_path(rebuild->store->nand), number, row);
-		rebuild->segments_left_out++;
+		leave_out(rebuild, row);
 		live = false;
 	}
 	facts.group = row_index_growing(index);
@@ -308,7 +328,7 @@ static void rebuild_row(struct rebuild *rebuild, uint32_t number, uint32_t *sinc
 	for (; *since < rebuild->since_count && rebuild->since[*since].row == number; ++*since) {
 		/* A root is written with every complete group; here that failed. */
 		if (row_index_members(index) == GROUP_SEGMENTS)
-			rebuild->segments_left_out++;
+			leave_out(rebuild, number);
 		else
 			add_segment(rebuild, number, rebuild->since[*since].segment, true);
 	}
@@ -324,6 +344,49 @@ static int step_growing_groups(struct rebuild *rebuild, struct error_text *error
 	return 0;
 }
 
+/* ---- buffers, where the rest of the NVRAM is used ---- */
+
+static uint64_t highest_in(const struct buffer *buffer)
+{
+	uint64_t most = 0;
+
+	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++) {
+		struct page_view view = buffer_page(buffer, page);
+		struct page_record record;
+		uint32_t offset = 0;
+
+		while (page_next(&view, &offset, &record))
+			most = max_u64(most, record_sequence(record.header));
+	}
+	return most;
+}
+
+/*
+ * Keeps the buffers that rows have, which have been mended, and empties the others. Opening gives
+ * them to their rows.
+ */
+static void keep_buffers(struct rebuild *rebuild)
+{
+	struct muninn_store *store = rebuild->store;
+
+	for (uint32_t n = 0; n < store->free_buffer_count; n++) {
+		struct buffer *buffer = &store->free_buffers[n];
+		uint32_t row = buffer_row(buffer);
+		bool keep = row < store->geometry.rows &&
+			    buffer_stored_serial(buffer) >
+				    row_index_last_serial(store->rows[row].index);
+
+		if (keep) {
+			buffer->serial = buffer_stored_serial(buffer);
+			rebuild->serial_most = max_u64(rebuild->serial_most, buffer->serial);
+			rebuild->buffered_most =
+				max_u64(rebuild->buffered_most, highest_in(buffer));
+		} else {
+			mend_empty(buffer);
+		}
+	}
+}
+
 /* ---- the end ---- */
 
 /*
@@ -333,9 +396,24 @@ static int step_growing_groups(struct rebuild *rebuild, struct error_text *error
 static int step_sequence(struct rebuild *rebuild, struct error_text *error)
 {
 	struct muninn_store *store = rebuild->store;
-	uint64_t most = rebuild->sequence_most, end = most | (RECORD_SLOT - 1);
+	uint64_t most = rebuild->sequence_most, end;
 	bool unfinished = rebuild->sequence_unfinished && most > newest_header(rebuild)->committed;
 
+	if (rebuild->keeps_state) {
+		store->committed = state_read(store, STATE_COMMITTED_AT);
+		put_le64(store->nvram + STATE_SEALED_AT,
+			 max_u64(most, state_read(store, STATE_SEALED_AT)));
+		put_le64(
+			store->nvram + STATE_NEXT_SERIAL_AT,
+			max_u64(rebuild->serial_most + 1, state_read(store, STATE_NEXT_SERIAL_AT)));
+		return 0;
+	}
+	/* Only the last command of all may not have been committed. */
+	if (rebuild->buffered_most > most) {
+		most = rebuild->buffered_most;
+		unfinished = true;
+	}
+	end = most | (RECORD_SLOT - 1);
 	store->committed = most - unfinished;
 	put_le64(store->nvram + STATE_COMMITTED_AT, store->committed);
 	put_le64(store->nvram + STATE_SEALED_AT, most);
@@ -353,9 +431,11 @@ static int step_begin(struct rebuild *rebuild, struct error_text *error)
 {
 	struct muninn_store *store = rebuild->store;
 
-	rows_release_buffers(store);
-	for (uint32_t number = 0; number < store->geometry.rows; number++)
-		row_start_buffer(store, number);
+	if (!rebuild->lost) {
+		rows_release_buffers(store);
+		for (uint32_t number = 0; number < store->geometry.rows; number++)
+			row_start_buffer(store, number);
+	}
 	sums_set(store);
 	header_write(store->nvram, &store->geometry, nand_uuid(store->nand));
 	outage_look(store, store->records);
@@ -365,13 +445,23 @@ static int step_begin(struct rebuild *rebuild, struct error_text *error)
 	if (result)
 		return error_set(error, result, "the NVRAM can't be made stable (error %d)",
 				 -result);
-	roots_write(store);
+	/* Of a private copy nothing is to be recovered. */
+	if (!rebuild->lost)
+		roots_write(store);
+	return 0;
+}
+
+static int step_buffers(struct rebuild *rebuild, struct error_text *error)
+{
+	(void)error;
+	if (rebuild->lost)
+		keep_buffers(rebuild);
 	return 0;
 }
 
 static int (*const steps[])(struct rebuild *rebuild, struct error_text *error) = {
-	step_state,          step_directory, step_sealed_since,
-	step_growing_groups, step_sequence,  step_begin,
+	step_state,   step_directory, step_sealed_since, step_growing_groups,
+	step_buffers, step_sequence,  step_begin,
 };
 
 static void say_what_is_lost(const struct rebuild *rebuild)
@@ -396,10 +486,23 @@ static void say_what_is_lost(const struct rebuild *rebuild)
 			 (unsigned long long)rebuild->segments_left_out);
 }
 
-int rebuild_nvram(struct nand *nand, const struct record_options *records,
-		  const struct muninn_options *options, struct error_text *error)
+/* Whether its numbers are what they were, as their sums say. */
+static bool state_is_sound(struct muninn_store *store)
 {
-	struct rebuild rebuild = { .store = calloc(1, sizeof(*rebuild.store)) };
+	struct muninn_geometry of_nvram;
+	struct error_text error;
+
+	outage_look(store, store->records);
+	return !store->host_failed &&
+	       header_read(store->nvram, store->nand, &of_nvram, &error) == 0 &&
+	       sums_check_numbers(store) &&
+	       state_read(store, STATE_ABORTED_COUNT_AT) <= MUNINN_ABORTED_MAX;
+}
+
+int rebuild_nvram(struct nand *nand, const struct record_options *records,
+		  const struct muninn_options *options, struct lost *lost, struct error_text *error)
+{
+	struct rebuild rebuild = { .store = calloc(1, sizeof(*rebuild.store)), .lost = lost };
 	int result;
 
 	if (!rebuild.store)
@@ -421,6 +524,8 @@ int rebuild_nvram(struct nand *nand, const struct record_options *records,
 	rebuild.since = calloc(rebuild.found.geometry.segments, sizeof(*rebuild.since));
 	if (!result && (!rebuild.rows || !rebuild.since))
 		result = error_set(error, -ENOMEM, "out of memory");
+	if (!result && lost && !lost->all)
+		rebuild.keeps_state = state_is_sound(rebuild.store);
 	for (size_t n = 0; !result && n < sizeof(steps) / sizeof(steps[0]); n++)
 		result = steps[n](&rebuild, error);
 	if (!result)

@@ -7,11 +7,15 @@
 #include "engine/records/records.h"
 #include "nand/nand.h"
 
+struct lost;
+
 /*
  * Makes the NVRAM again from what is on flash, without what was only in NVRAM. -ENOENT: there is no
- * root.
+ * root. `lost` (mend.h) NULL: without anything that NVRAM holds. Otherwise, on a private copy, with
+ * its buffers, and its numbers if those fit their sums; what is damaged on flash is added.
  */
 int rebuild_nvram(struct nand *nand, const struct record_options *records,
-		  const struct muninn_options *options, struct error_text *error);
+		  const struct muninn_options *options, struct lost *lost,
+		  struct error_text *error);
 
 #endif

@@ -25,12 +25,6 @@
 #include "engine/muninn/nvram.h"
 
 /*
- * After a failure of the host the next serial may be as it was before others, which a recovery has
- * raised by less than this.
- */
-#define SERIALS_AHEAD_MAX (UINT64_C(1) << 40)
-
-/*
  * In how many eighths of the row's next segment metadata has its first places, by its part of what
  * the newest buffer holds: an eighth of it more. A row that begins leaves it all pages.
  */

@@ -5,6 +5,12 @@
 
 #include "engine/muninn/store.h"
 
+/*
+ * After a failure of the host the next serial may be as it was before others, which a recovery has
+ * raised by less than this.
+ */
+#define SERIALS_AHEAD_MAX (UINT64_C(1) << 40)
+
 static inline bool row_has_newer(const struct row *row)
 {
 	return row->newer.area != NULL;

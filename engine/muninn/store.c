@@ -36,6 +36,7 @@ void store_free(struct muninn_store *store)
 	sealing_destroy(store);
 	repair_destroy(store);
 	parity_destroy(&store->parity);
+	free(store->lost.places);
 	free(store);
 }
 

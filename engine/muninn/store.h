@@ -112,6 +112,18 @@ struct merge_walk {
 				  unknown;   NULL: all are */
 };
 
+/* Of a device that is opened though something is damaged: where records may be lost (mend.h). */
+struct lost_place {
+	uint64_t serial; /* of the segment */
+	uint32_t row, page;
+};
+
+struct lost {
+	struct lost_place *places;
+	uint32_t count;
+	bool all; /* anywhere */
+};
+
 struct muninn_store {
 	struct record_store base;
 	struct nand *nand;
@@ -163,6 +175,7 @@ struct muninn_store {
 	int root_error_logged;  /* the last one; 0 when one has been written */
 	uint16_t *segment_rows; /* for each segment the row that it is sealed in, or NO_ROW */
 	struct merge_walk merge_walk;
+	struct lost lost;            /* nothing, unless the device is salvaged */
 	struct merge_run *merge_run; /* memory for one; passed along while it goes on */
 };
 

@@ -103,7 +103,13 @@ static int check_buffer(const struct muninn_store *store, const struct buffer *b
 	return store_refuse_nvram(store, what, damage.at, damage.bytes, damage.header_at, error);
 }
 
-int sums_check(const struct muninn_store *store, struct error_text *error)
+bool sums_check_numbers(const struct muninn_store *store)
+{
+	return sum_fits(store_sum(store, SUM_STATE), state_sum(store)) &&
+	       sum_fits(store_sum(store, SUM_ABORTED), aborted_sum(store));
+}
+
+int sums_check_others(const struct muninn_store *store, struct error_text *error)
 {
 	int result = 0;
 
@@ -111,6 +117,13 @@ int sums_check(const struct muninn_store *store, struct error_text *error)
 		result = check_structure(store, n, error);
 	for (uint32_t number = 0; !result && number < store->geometry.rows; number++)
 		result = check_group(store, number, error);
+	return result;
+}
+
+int sums_check(const struct muninn_store *store, struct error_text *error)
+{
+	int result = sums_check_others(store, error);
+
 	/* All of them are in the list of free ones before they are given to their rows. */
 	for (uint32_t n = 0; !result && n < store->free_buffer_count; n++)
 		result = check_buffer(store, &store->free_buffers[n], error);

@@ -18,6 +18,12 @@
  */
 int sums_check(const struct muninn_store *store, struct error_text *error);
 
+/* The same without the buffers. */
+int sums_check_others(const struct muninn_store *store, struct error_text *error);
+
+/* Whether the state words and the aborted numbers are what they should be. */
+bool sums_check_numbers(const struct muninn_store *store);
+
 /* Of what fits: ends the change that was under way when the process ended. */
 void sums_settle(struct muninn_store *store);
 

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct findings;
+
 struct record_options {
 	/* Fixed at format; stored in the device. */
 	uint32_t over_provision_permille; /* hidden from users; 0: 100 (10 %) */
@@ -14,6 +16,11 @@ struct record_options {
 	 * NVRAM (-EINVAL otherwise). To be given once, and taken back.
 	 */
 	bool recover_without_nvram;
+	/*
+	 * Not NULL, on a private copy of a device: what is damaged is left out where something is
+	 * left, and added to these. What may be older then, is_uncertain of the store tells.
+	 */
+	struct findings *salvage;
 	/* 16 bytes that change when the host starts, read while opening; NULL: the kernel's */
 	const uint8_t *boot_id;
 };

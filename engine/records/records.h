@@ -224,6 +224,13 @@ struct record_check {
 	uint64_t segments, pages, records;
 };
 
+/* Whether a store that leaves out what is damaged may lack records of a key. */
+enum record_certainty {
+	RECORD_CERTAIN,
+	RECORD_UNCERTAIN,
+	RECORD_ALL_UNCERTAIN, /* of this and any other key */
+};
+
 /* What there is to write to flash behind the writers. */
 struct record_sealing {
 	uint32_t waiting; /* buffers that are full */
@@ -391,6 +398,10 @@ struct record_store_operations {
 	 * the store has nothing to compare.
 	 */
 	int (*check)(struct record_store *store, struct record_check *check);
+
+	/* NULL: it lacks none. */
+	enum record_certainty (*is_uncertain)(struct record_store *store,
+					      const struct record_key *key);
 
 	/* Fills in what the store counts. */
 	void (*statistics)(struct record_store *store, struct record_statistics *statistics);

@@ -209,6 +209,20 @@ bool segment_index_find(const struct segment_index *index, const struct key_hash
 	return false;
 }
 
+bool index_may_place(const struct muninn_geometry *geometry, const struct key_hash *hash,
+		     uint64_t serial, uint32_t page)
+{
+	for (uint32_t place = 0; place < BLOOM_FUNCTIONS; place++)
+		if (hash_page(hash, place, geometry->segment_pages, serial_eighths(serial)) == page)
+			return true;
+	return false;
+}
+
+bool index_spreads(const struct muninn_geometry *geometry)
+{
+	return geometry->bloom.places > BLOOM_FUNCTIONS;
+}
+
 /* ---- memory ---- */
 
 struct segment_index *segment_index_create(const struct muninn_geometry *geometry)

@@ -134,6 +134,16 @@ bool segment_index_note_page(struct segment_index *index, const struct key_hash 
 bool segment_index_find(const struct segment_index *index, const struct key_hash *hash,
 			uint32_t *place, uint32_t *page);
 
+/*
+ * Whether a key may be put to a page of a segment with `serial`, if not as one of those that are
+ * put again and again.
+ */
+bool index_may_place(const struct muninn_geometry *geometry, const struct key_hash *hash,
+		     uint64_t serial, uint32_t page);
+
+/* Whether keys that are put again and again may be put to any page. */
+bool index_spreads(const struct muninn_geometry *geometry);
+
 /* Bytes that it needs; bytes that the allocator gave, 0 for NULL. */
 uint64_t segment_index_bytes(const struct segment_index *index);
 uint64_t segment_index_memory(const struct segment_index *index);

@@ -83,7 +83,11 @@ struct engine *model_flash_open(struct model_run *run,
 	struct error_text error = { "" };
 	struct record_store *store;
 	struct engine *engine = NULL;
-	int result = engine_open_records(run->store.context, &run->options, &store, &error);
+	int result;
+
+	if (run->closed)
+		run->closed(run, run->store.context);
+	result = engine_open_records(run->store.context, &run->options, &store, &error);
 
 	if (!result && attach)
 		attach(run, store);
@@ -135,7 +139,8 @@ void model_run_on_flash(const char *name, const struct model_flash *flash, uint6
 				 .lossy = true,
 				 .restless = flash->restless,
 				 .times_free = flash->restless,
-				 .checked = flash->checked };
+				 .checked = flash->checked,
+				 .closed = flash->closed };
 	static const uint8_t first_boot[16];
 	struct nand *nand;
 

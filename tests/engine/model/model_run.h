@@ -11,6 +11,7 @@
 #include "tests/engine/object_model.h"
 
 struct model_run;
+struct nand;
 
 /* The store that a run is on. */
 struct model_store {
@@ -104,10 +105,11 @@ struct model_run {
 	uint64_t full_failures, full_commits; /* since when there is no room */
 	bool policies;                        /* some change the policies of retention */
 	bool checked;                         /* see struct model_flash */
-	bool lossy;                           /* history is given up: by policies, or for room */
-	bool crashed;                         /* accessed times may be older than in the model */
-	bool unsure;                          /* after going back, accessed times are any */
-	uint8_t *buffer;                      /* as long as the longest object */
+	void (*closed)(struct model_run *run, struct nand *nand); /* the same */
+	bool lossy;      /* history is given up: by policies, or for room */
+	bool crashed;    /* accessed times may be older than in the model */
+	bool unsure;     /* after going back, accessed times are any */
+	uint8_t *buffer; /* as long as the longest object */
 };
 
 /*
@@ -136,6 +138,8 @@ struct model_flash {
 	bool power_fails;
 	bool restless;
 	bool checked; /* whenever it is opened, engine_check finds nothing wrong */
+	/* Called before it is opened again, with the model of what is on the device. */
+	void (*closed)(struct model_run *run, struct nand *nand);
 };
 
 /* Device time, as the model counts it. */
