@@ -133,7 +133,18 @@ void mend_empty(struct buffer *buffer)
 	nvram_store64(buffer->area + BUFFER_SERIAL_AT, SLOT_SERIAL_NEVER);
 }
 
-/* A buffer whose header is none. What its slots hold may be of an earlier segment. */
+static bool was_never_used(const struct buffer *buffer)
+{
+	for (uint32_t slot = 0; slot < buffer_slots(buffer->geometry); slot++)
+		if (get_le64(slot_header(buffer, slot) + SLOT_SERIAL_AT) != SLOT_SERIAL_NEVER)
+			return false;
+	return true;
+}
+
+/*
+ * A buffer whose header is none. What its slots hold may be of an earlier segment. Without a record
+ * in them it may have been any row's.
+ */
 static void drop_buffer(struct mending *mending, struct buffer *buffer)
 {
 	uint32_t row;
@@ -145,6 +156,13 @@ static void drop_buffer(struct mending *mending, struct buffer *buffer)
 			     (unsigned long long)number_of(mending, buffer), row,
 			     (unsigned long long)(NAND_NVRAM_FILE_AT + buffer->area_at));
 		lost_note(mending->lost, row, LOST_ALL_PAGES, 0);
+	} else if (!was_never_used(buffer)) {
+		findings_add(mending->findings, FINDING_BUFFER,
+			     "the headers of buffer %llu in NVRAM are damaged, and nothing tells "
+			     "whose it was (byte %llu of its file)",
+			     (unsigned long long)number_of(mending, buffer),
+			     (unsigned long long)(NAND_NVRAM_FILE_AT + buffer->area_at));
+		mending->lost->all = true;
 	}
 	mend_empty(buffer);
 }

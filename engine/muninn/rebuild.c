@@ -389,6 +389,11 @@ static void keep_buffers(struct rebuild *rebuild)
 
 /* ---- the end ---- */
 
+static bool was_closed(const struct muninn_store *store)
+{
+	return get_le64(store->nvram + store->geometry.sums_at + SUMS_CLEAN_AT) == NVRAM_CLEAN;
+}
+
 /*
  * The last command counts as interrupted if it was under way at the last seal. Commands that are
  * lost had higher numbers.
@@ -408,10 +413,11 @@ static int step_sequence(struct rebuild *rebuild, struct error_text *error)
 			max_u64(rebuild->serial_most + 1, state_read(store, STATE_NEXT_SERIAL_AT)));
 		return 0;
 	}
-	/* Only the last command of all may not have been committed. */
+	/* Only the last command of all may not have been committed, unless the store was closed. */
 	if (rebuild->buffered_most > most) {
 		most = rebuild->buffered_most;
-		unfinished = true;
+		unfinished = !was_closed(store);
+		rebuild->lost->all |= unfinished;
 	}
 	end = most | (RECORD_SLOT - 1);
 	store->committed = most - unfinished;

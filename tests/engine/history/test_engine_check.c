@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * engine_check names what contradicts something else though all checksums are right: each test puts
+ * one such record, and finds just that.
+ */
+#include <stdio.h>
+
+#include "engine/check.h"
+#include "engine/history/history.h"
+#include "tests/engine/fixture.h"
+
+/* The findings of a check. */
+struct found {
+	uint32_t count;
+	uint32_t by_kind[FINDING_KINDS];
+	struct finding last[FINDING_KINDS];
+};
+
+static void take(void *context, const struct finding *finding)
+{
+	struct found *found = context;
+
+	found->count++;
+	found->by_kind[finding->kind]++;
+	found->last[finding->kind] = *finding;
+}
+
+static struct found look(struct fixture *f)
+{
+	struct found found = { 0 };
+	struct findings findings = { .take = take, .context = &found };
+	struct engine_check check = { .findings = &findings, .versions = true };
+
+	/* What is in memory tells nothing. */
+	reopen(f);
+	assert_int_equal(engine_check(f->engine, &check), 0);
+	return found;
+}
+
+/* Ends the engine, which `look` opens again. */
+static struct found look_again(struct fixture *f)
+{
+	assert_int_equal(engine_close(f->engine), 0);
+	return look(f);
+}
+
+static void expect_only(struct fixture *f, enum finding_kind kind, uint64_t partition,
+			uint64_t object, const char *word)
+{
+	struct found found = look_again(f);
+	const struct finding *finding = &found.last[kind];
+
+	if (found.count != 1 || found.by_kind[kind] != 1 || finding->partition != partition ||
+	    finding->object != object || !strstr(finding->text, word))
+		fail_msg("%u findings, %u of them of the kind; 0x%llx/0x%llx: %s", found.count,
+			 found.by_kind[kind], (unsigned long long)finding->partition,
+			 (unsigned long long)finding->object, finding->text);
+}
+
+static struct record_writer *writer(struct fixture *f)
+{
+	return &f->txn->writer;
+}
+
+static struct partition *partition_of(struct fixture *f, uint64_t id)
+{
+	struct partition *partition;
+
+	assert_int_equal(partition_get(f->engine, id, &partition), 0);
+	return partition;
+}
+
+/* Ends what a record of PARTITION said, with a tombstone. */
+static void take_away(struct fixture *f, struct record_key key)
+{
+	begin(f, ENGINE_WRITE);
+	f->txn->changed = true;
+	assert_int_equal(record_put(writer(f), key, RECORD_TOMBSTONE, NULL, 0), 0);
+	commit(f);
+}
+
+static uint64_t make_page_object(struct fixture *f)
+{
+	uint8_t bytes[3 * PAGE];
+
+	memset(bytes, 7, sizeof(bytes));
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_write(f->txn, object(OBJECT), 0, bytes, sizeof(bytes)), 0);
+	commit(f);
+	return OBJECT;
+}
+
+static void test_nothing_is_found_where_all_is_well(void **state)
+{
+	struct fixture *f = *state;
+	struct found found;
+
+	make_page_object(f);
+	take_snapshot(f, PARTITION, "one");
+	take_snapshot(f, 0, "all");
+	make_clone(f, PARTITION, CLONE);
+	found = look_again(f);
+	assert_int_equal(found.count, 0);
+}
+
+static void test_an_object_that_no_directory_has_is_an_orphan(void **state)
+{
+	struct fixture *f = *state;
+	struct partition *partition;
+	struct idset set;
+
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, OBJECT + 1, 1, NULL),
+			 0);
+	commit(f);
+	begin(f, ENGINE_WRITE);
+	partition = partition_of(f, PARTITION);
+	set = partition_set(f->engine, partition, PARTITION_USER_OBJECTS, RECORD_NEWEST);
+	assert_int_equal(idset_remove(&set, writer(f), OBJECT + 1), 0);
+	f->txn->changed = true;
+	partition_mark(f->txn, partition);
+	partition_release(f->engine, partition);
+	assert_int_equal(idset_put_dirty(&f->engine->nodes, writer(f)), 0);
+	commit(f);
+	expect_only(f, FINDING_ORPHAN, PARTITION, OBJECT + 1, "directory");
+}
+
+static void test_a_listed_object_that_is_not_stored_is_named(void **state)
+{
+	struct fixture *f = *state;
+	uint16_t index = index_of(f, PARTITION);
+
+	take_away(f, key_of_onode(index, OBJECT));
+	expect_only(f, FINDING_OBJECT, PARTITION, OBJECT, "missing");
+}
+
+static void test_a_piece_that_is_not_stored_is_named_with_its_bytes(void **state)
+{
+	struct fixture *f = *state;
+	uint16_t index = index_of(f, PARTITION);
+
+	make_page_object(f);
+	take_away(f, key_of_data(index, OBJECT, 1));
+	expect_only(f, FINDING_DATA, PARTITION, OBJECT, "bytes 512 to 1023");
+}
+
+static void test_used_bytes_that_do_not_add_up_are_named(void **state)
+{
+	struct fixture *f = *state;
+	struct partition *partition;
+
+	begin(f, ENGINE_WRITE);
+	partition = partition_of(f, PARTITION);
+	f->txn->changed = true;
+	partition_mark(f->txn, partition);
+	partition->used_bytes += PAGE;
+	partition_release(f->engine, partition);
+	commit(f);
+	expect_only(f, FINDING_COUNT, PARTITION, 0, "its objects use");
+}
+
+static void test_a_directory_with_a_missing_node_is_named(void **state)
+{
+	struct fixture *f = *state;
+	uint16_t index = index_of(f, PARTITION);
+	struct found found;
+
+	take_away(f, key_of_node(index, RECORD_ID_USER_OBJECTS, 0));
+	found = look_again(f);
+	assert_int_equal(found.by_kind[FINDING_DIRECTORY], 1);
+	assert_int_equal(found.last[FINDING_DIRECTORY].partition, PARTITION);
+	/* The other partition is not concerned. */
+	for (int kind = 0; kind < FINDING_KINDS; kind++)
+		assert_true(!found.by_kind[kind] || found.last[kind].partition == PARTITION);
+}
+
+static void test_a_partition_without_a_state_is_named(void **state)
+{
+	struct fixture *f = *state;
+	uint16_t index = index_of(f, PARTITION);
+
+	take_away(f, key_of_state(index));
+	expect_only(f, FINDING_PARTITION, PARTITION, 0, "its state");
+}
+
+static void test_members_of_a_collection_that_are_not_stored_are_named(void **state)
+{
+	struct fixture *f = *state;
+	struct engine_object *collection;
+	uint16_t index = index_of(f, PARTITION);
+	uint64_t id = 0;
+
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_COLLECTION, 0, 1, &id), 0);
+	assert_int_equal(engine_open_object(f->txn, object(id), &collection), 0);
+	assert_int_equal(engine_object_member_insert(collection, OBJECT), 0);
+	engine_close_object(collection);
+	commit(f);
+	take_away(f, key_of_node(index, id, 0));
+	expect_only(f, FINDING_COLLECTION, PARTITION, id, "members");
+}
+
+static void test_a_version_that_is_not_stored_is_named(void **state)
+{
+	struct fixture *f = *state;
+	uint16_t index = index_of(f, PARTITION);
+	uint32_t version = take_snapshot(f, PARTITION, "one");
+	struct found found;
+
+	take_away(f, key_of_version(index, version));
+	found = look_again(f);
+	assert_true(found.by_kind[FINDING_VERSION] >= 1);
+	assert_int_equal(found.by_kind[FINDING_VERSION], found.count);
+	assert_int_equal(found.last[FINDING_VERSION].partition, PARTITION);
+}
+
+static void test_a_clone_whose_source_keeps_nothing_for_it_is_named(void **state)
+{
+	struct fixture *f = *state;
+	struct partition *source;
+	uint64_t element;
+	struct idset set;
+
+	make_clone(f, PARTITION, CLONE);
+	begin(f, ENGINE_WRITE);
+	source = partition_of(f, PARTITION);
+	set = history_clones(f->engine, source);
+	assert_int_equal(idset_next(&set, 0, &element), 0);
+	assert_int_equal(idset_remove(&set, writer(f), element), 0);
+	f->txn->changed = true;
+	partition_mark_history(f->txn, source);
+	partition_release(f->engine, source);
+	assert_int_equal(idset_put_dirty(&f->engine->nodes, writer(f)), 0);
+	commit(f);
+	expect_only(f, FINDING_CLONE, CLONE, 0, "does not keep");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FLASH_TEST(test_nothing_is_found_where_all_is_well),
+		FLASH_TEST(test_an_object_that_no_directory_has_is_an_orphan),
+		FLASH_TEST(test_a_listed_object_that_is_not_stored_is_named),
+		FLASH_TEST(test_a_piece_that_is_not_stored_is_named_with_its_bytes),
+		FLASH_TEST(test_used_bytes_that_do_not_add_up_are_named),
+		FLASH_TEST(test_a_directory_with_a_missing_node_is_named),
+		FLASH_TEST(test_a_partition_without_a_state_is_named),
+		FLASH_TEST(test_members_of_a_collection_that_are_not_stored_are_named),
+		FLASH_TEST(test_a_version_that_is_not_stored_is_named),
+		FLASH_TEST(test_a_clone_whose_source_keeps_nothing_for_it_is_named),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
