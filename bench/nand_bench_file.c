@@ -104,9 +104,11 @@ static int measure_program(struct nand_bench_file *bench, struct nand *nand, dou
 	struct nand_queue *queue = NULL;
 	uint8_t *memory = malloc(bytes);
 	double begin;
-	int result = memory ? nand_queue_open(nand, &options, &queue, error)
-			    : nand_bench_file_failed(error, -ENOMEM, "cannot measure programs");
+	int result;
 
+	if (!memory)
+		return nand_bench_file_failed(error, -ENOMEM, "cannot measure programs");
+	result = nand_queue_open(nand, &options, &queue, error);
 	if (result < 0) {
 		free(memory);
 		return result;
@@ -225,7 +227,7 @@ static void remove_image(const char *path)
 static int measure_fresh(struct nand_bench_file *bench, struct nand *nand,
 			 const struct bench_output *output, struct error_text *error)
 {
-	double rate, synced_rate;
+	double rate = 0, synced_rate = 0;
 	int result = measure_program(bench, nand, &rate, &synced_rate, error);
 
 	if (result < 0)

@@ -70,11 +70,16 @@ static int write_configuration(const struct bench_server *server,
 			       const struct bench_server_options *options, struct error_text *error)
 {
 	int fd = open_file(server, "muninn.conf");
-	FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+	FILE *file = fd < 0 || ftruncate(fd, 0) < 0 ? NULL : fdopen(fd, "w");
 
-	if (!file || ftruncate(fd, 0) < 0)
-		return error_set(error, -errno, "%s/muninn.conf: %s", server->folder,
-				 strerror(errno));
+	if (!file) {
+		int result = error_set(error, -errno, "%s/muninn.conf: %s", server->folder,
+				       strerror(errno));
+
+		if (fd >= 0)
+			close(fd);
+		return result;
+	}
 	fprintf(file, "[daemon]\nlog_level = warning\n[target]\nname = " TARGET_NAME "\n");
 	for (unsigned i = 1; i <= options->units; i++) {
 		fprintf(file, "[lun %u]\ntype = osd\nsize = %llu\n", i,

@@ -143,7 +143,7 @@ static void control_command(const char *started_in, char *command, size_t bytes)
 
 static int say_configuration(const struct config *config)
 {
-	const char *engines[CONFIG_LUNS_MAX];
+	const char *engines[CONFIG_LUNS_MAX] = { NULL };
 	struct error_text error = { "" };
 
 	for (unsigned int i = 0; i < config->lun_count; i++)

@@ -62,7 +62,7 @@ static int probe_units(struct server *server, struct signs *signs, struct error_
 static int watch(struct server *server, struct error_text *error)
 {
 	int period_ms = (int)(limit_ms(server) / PROBES_IN_LIMIT);
-	struct signs signs;
+	struct signs signs = { 0 };
 	int result = 0;
 
 	for (unsigned int i = 0; i < server->config->lun_count; i++)

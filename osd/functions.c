@@ -2,6 +2,7 @@
 /* EXECUTE: its functions, the checks that they share, and the features that hosts subscribe to. */
 #include "osd/functions.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -395,9 +396,18 @@ static const struct function *find(uint16_t code)
 	return NULL;
 }
 
+/* That of a request, whose code was known when it was decoded. */
+static const struct function *function_of(const struct osd_request *request)
+{
+	const struct function *function = find(osd_function_code(&request->cdb));
+
+	assert(function);
+	return function;
+}
+
 static bool is_streamed(const struct osd_request *request)
 {
-	return find(osd_function_code(&request->cdb))->flags & STREAMED;
+	return function_of(request)->flags & STREAMED;
 }
 
 const struct osd_command_entry *osd_function_find(const struct osd_cdb *cdb)
@@ -465,7 +475,7 @@ static int check_items(const uint8_t *data, size_t length)
 
 static int check(struct osd_request *request)
 {
-	const struct function *function = find(osd_function_code(&request->cdb));
+	const struct function *function = function_of(request);
 	struct osd_subscriptions *subscriptions = request->device->subscriptions;
 
 	if (request->cdb.address >> 32 & 0xFFFF)

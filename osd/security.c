@@ -371,7 +371,7 @@ static int check_key_again(struct osd_request *request)
 static int check_again(struct osd_request *request)
 {
 	struct osd_security_state *state = &request->security;
-	uint8_t least;
+	uint8_t least = OSD_ALLDATA;
 
 	if (find_policy(request, &least) != 0)
 		return -EINVAL;
@@ -390,7 +390,7 @@ int osd_security_check_command(struct osd_request *request)
 {
 	struct osd_security_state *state = &request->security;
 	bool is_asked_for = true;
-	uint8_t least;
+	uint8_t least = OSD_ALLDATA;
 	int result = 0;
 
 	if (state->checked)

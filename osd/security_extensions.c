@@ -250,7 +250,7 @@ int osd_further_check(struct osd_request *request, uint64_t partition, uint64_t 
 int osd_further_find_partition(struct osd_request *request, uint64_t partition, uint16_t field)
 {
 	struct engine_address address = osd_address(partition, 0);
-	struct osd_further further;
+	struct osd_further further = { .shows_nothing = true };
 	struct engine_stat stat;
 	int result;
 

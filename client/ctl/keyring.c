@@ -70,7 +70,7 @@ static int read_private(const char *path, const char *what, json_t **object,
 			struct error_text *error)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), result = 0;
-	json_error_t reason;
+	json_error_t reason = { 0 };
 	struct stat stat;
 
 	if (fd < 0)

@@ -3,6 +3,7 @@
  * What differs between two moments of a partition: its objects and, where it holds a directory
  * tree, its names.
  */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -196,16 +197,19 @@ static int take_name(void *context, const struct tree_difference *difference)
 		line.before = difference->from_path;
 		break;
 	case TREE_MODE:
+		assert(from && to);
 		snprintf(before, sizeof(before), "%04" PRIo32, from->mode);
 		snprintf(after, sizeof(after), "%04" PRIo32, to->mode);
 		line.before = before;
 		line.after = after;
 		break;
 	case TREE_TIME:
+		assert(from && to);
 		line.before = format_file_time(from, before);
 		line.after = format_file_time(to, after);
 		break;
 	case TREE_TARGET:
+		assert(from && to);
 		line.before = from->target;
 		line.after = to->target;
 		break;

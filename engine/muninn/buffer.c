@@ -220,6 +220,7 @@ static void move_large(struct buffer *buffer, uint32_t from, uint32_t to)
 	uint64_t word = slot_word(buffer, page_slot(buffer, from));
 	uint8_t *data = slot_data(buffer, spare);
 
+	assert(view.large_header);
 	slot_claim(buffer, spare);
 	memcpy(data, view.data, view.used);
 	memset(data + view.used, 0, buffer->geometry->page_bytes - view.used);

@@ -39,7 +39,7 @@ static void read_boot_id(uint8_t id[NVRAM_BOOT_BYTES])
 	uint32_t digits = 0;
 
 	memset(id, 0, NVRAM_BOOT_BYTES);
-	if (file && !fgets(text, sizeof(text), file))
+	if (!file || !fgets(text, sizeof(text), file))
 		text[0] = 0;
 	if (file)
 		fclose(file);

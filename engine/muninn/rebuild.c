@@ -240,7 +240,7 @@ static bool index_segment(struct rebuild *rebuild, uint32_t row, uint32_t segmen
 {
 	const struct muninn_geometry *geometry = &rebuild->store->geometry;
 	uint8_t data[MUNINN_PAGE_BYTES_MAX];
-	struct page_spare spare, said;
+	struct page_spare spare = { 0 }, said = { 0 };
 
 	if (segment >= geometry->segments || !ask_segment(rebuild, segment, &said) ||
 	    said.row != row)

@@ -21,9 +21,9 @@ enum {
  * counts how many each filter took. The averages are what the skewed filters are made for (the
  * paper sizes them the same way). `limits`: keys that a filter takes at most.
  */
-static void simulate_placement(const struct muninn_geometry *geometry, uint32_t per_page,
-			       const double limits[BLOOM_FILTERS_MAX],
-			       double keys[BLOOM_FILTERS_MAX])
+static int simulate_placement(const struct muninn_geometry *geometry, uint32_t per_page,
+			      const double limits[BLOOM_FILTERS_MAX],
+			      double keys[BLOOM_FILTERS_MAX])
 {
 	uint32_t pages = geometry->segment_pages, paged = geometry->bloom.paged_filters;
 	uint32_t functions = (uint32_t)min_u64(geometry->bloom.places, BLOOM_FUNCTIONS);
@@ -31,7 +31,9 @@ static void simulate_placement(const struct muninn_geometry *geometry, uint32_t 
 	uint32_t *used = malloc(pages * sizeof(*used));
 	double taken[BLOOM_FILTERS_MAX];
 
-	assert(pages > 0 && used);
+	assert(pages > 0);
+	if (!used)
+		return -ENOMEM;
 	memset(keys, 0, BLOOM_FILTERS_MAX * sizeof(*keys));
 	for (uint32_t run = 0; run < PLACEMENT_RUNS; run++) {
 		uint32_t place;
@@ -56,12 +58,14 @@ static void simulate_placement(const struct muninn_geometry *geometry, uint32_t 
 			keys[filter] += taken[filter] / PLACEMENT_RUNS;
 	}
 	free(used);
+	return 0;
 }
 
-static void size_filters(struct muninn_geometry *geometry)
+static int size_filters(struct muninn_geometry *geometry)
 {
 	uint32_t per_page = geometry->page_bytes / geometry->record_bytes;
 	double limits[BLOOM_FILTERS_MAX], keys[BLOOM_FILTERS_MAX];
+	int result;
 
 	per_page = per_page < 1                      ? 1
 		   : per_page > RECORDS_PER_PAGE_MAX ? RECORDS_PER_PAGE_MAX
@@ -71,7 +75,9 @@ static void size_filters(struct muninn_geometry *geometry)
 					 ? ceil((double)geometry->segment_pages * per_page /
 						geometry->bloom.filters)
 					 : INFINITY;
-	simulate_placement(geometry, per_page, limits, keys);
+	result = simulate_placement(geometry, per_page, limits, keys);
+	if (result)
+		return result;
 	for (uint32_t filter = 0; filter < geometry->bloom.filters; filter++) {
 		if (geometry->bloom.even_filters) {
 			geometry->bloom.keys_nominal[filter] = geometry->bloom.keys_limit[filter] =
@@ -92,6 +98,7 @@ static void size_filters(struct muninn_geometry *geometry)
 		geometry->bloom.keys_limit[geometry->bloom.paged_filters] =
 			geometry->bloom.overflow_entries;
 	}
+	return 0;
 }
 
 /*
@@ -191,8 +198,8 @@ int index_choose(const struct muninn_options *options, struct muninn_geometry *g
 	/* Without an overflow map there is nothing to remember them by. */
 	if (bloom->hot_rows == BLOOM_HOT_ROWS_SPREAD && bloom->places == BLOOM_FUNCTIONS)
 		bloom->places += geometry->segment_pages;
-	size_filters(geometry);
-	return 0;
+	result = size_filters(geometry);
+	return result ? error_set(error, result, "out of memory for the geometry of the index") : 0;
 }
 
 /* ---- in the static header ---- */
