@@ -20,6 +20,14 @@ BIN := $(BUILD)/$(VARIANT)/bin
 LIB := $(BUILD)/$(VARIANT)/lib
 endif
 
+# SHARED=1: the same objects, but the test programs take the core from a library that the dynamic
+# linker loads, so that a changed object costs one link in place of one for each program.
+CORE_LIB := $(LIB)/libmuninn.a
+ifdef SHARED
+TESTBIN := $(TESTBIN)-shared
+CORE_LIB := $(LIB)/libmuninn.so
+endif
+
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wvla -Wmissing-prototypes -Werror
 CPPFLAGS += -I. -D_GNU_SOURCE
 CFLAGS ?= -O2 -g
@@ -123,6 +131,11 @@ $(LIB)/libmuninn.a: $(CORE_OBJ)
 	@rm -f $@
 	$(call say,AR)
 	$(Q)$(AR) rcs $@ $^
+
+$(LIB)/libmuninn.so: $(CORE_OBJ)
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	$(Q)$(CC) $(LDFLAGS) $(TEST_LDFLAGS) -shared -s -Wl,-soname,$(@F) -o $@ $^ $(LDLIBS)
 
 $(LIB)/libosdclient.a: $(CLIENT_OBJ)
 	@mkdir -p $(@D)
@@ -236,7 +249,7 @@ define TEST_RULE
 $(TESTBIN)/$(1:tests/%.c=%): $(OBJ)/$(1:.c=.o) $(patsubst %.c,$(OBJ)/%.o,$(call test_helpers,$(1))) \
 		$(if $(filter tests/bench/%,$(1)),$(LIB)/libbench.a) \
 		$(if $(CLIENT_SRC),$(LIB)/libosdclient.a) $(if $(filter $(DAEMON_TESTS),$(1)),$(LIB)/libdaemon.a) \
-		$(LIB)/libmuninn.a
+		$(CORE_LIB)
 	@mkdir -p $$(@D)
 	$$(call say,LINK)
 	$$(Q)$$(CC) $$(LDFLAGS) $$(TEST_LDFLAGS) -o $$@ $$^ $$(LDLIBS) -lcmocka -liscsi -ljansson \
@@ -306,6 +319,9 @@ help:
 	@echo 'make soak-history the engine against the model of full history: SEEDS=20 SEED=first STEPS=30000 (of each of eight tests)'
 	@echo 'make soak-attack an intruder against locked history: SEEDS=20 SEED=first STEPS=30000 (of each of four devices)'
 	@echo 'make soak-power the engine against its model while the power fails: SEEDS=20 SEED=first STEPS=30000 (of each of three tests)'
+	@echo 'make analyze    the analysers of gcc and clang over the sources of the product'
+	@echo 'make valgrind   unit tests under memcheck; ONLY=text: those whose path holds it'
+	@echo 'make mutants    faults put into nand/, engine/, osd/security*: which ones no test notices; MUTANTS=--help'
 	@echo 'make coverage   line coverage of nand/, engine/ and osd/ by their unit tests'
 	@echo 'make coverage-fuzz line coverage of osd/ by the sequences of commands that the fuzzer keeps'
 	@echo 'make install    into DESTDIR: PREFIX=/usr/local, the module where tgtd looks for it; make uninstall'
@@ -390,6 +406,38 @@ coverage-fuzz:
 	@$(FUZZ_REGRESSIONS) '*sequence*'
 	@gcovr --root . --object-directory $(BUILD)/obj/coverage --filter 'osd/' $(BUILD)/obj/coverage/osd
 
+# Unit tests under memcheck, but for those that take longest and one that replaces malloc().
+.PHONY: valgrind
+NOT_UNDER_VALGRIND := test_power_cut test_store test_full_device test_merge test_hot_page test_space test_attack \
+	test_history_cost test_objects test_history_rollback test_lock_time test_crash test_rooms test_idset test_damage \
+	test_backend test_progress test_undo_room test_history_power_cut test_sealer test_command_limits test_allocations
+VALGRIND_TESTS = $(call test_bins,release,$(filter-out $(NOT_UNDER_VALGRIND:%=\%/%.c),$(filter \
+	$(addprefix tests/,common/% wire/% $(COVERED:%=%/%)),$(TEST_SRC))))
+valgrind:
+	@scripts/bootstrap lint
+	+@$(SUBMAKE) $(VALGRIND_TESTS)
+	@MUNINN_OPERATIONS=100 $(RUN_TESTS) --under 'valgrind -q --error-exitcode=99 --leak-check=full \
+		--show-leak-kinds=definite --errors-for-leak-kinds=definite' $(VALGRIND_TESTS)
+
+# Small faults put into nand/, engine/ and osd/security*, one at a time: which of them no unit test
+# notices. MUTANTS: options of scripts/mutants.
+MUTANTS ?=
+MUTANT_TESTS = $(filter $(COVERED:%=tests/%/%),$(TEST_SRC))
+.PHONY: mutants
+mutants: bootstrap
+	+@$(SUBMAKE) VARIANT=coverage $(call test_bins,coverage,$(MUTANT_TESTS))
+	+@$(SUBMAKE) SHARED=1 $(call test_bins,release-shared,$(MUTANT_TESTS))
+	+@$(SUBMAKE) SHARED=1 VARIANT=asan $(call test_bins,asan-shared,$(MUTANT_TESTS))
+	@scripts/mutants $(MUTANTS)
+
+# How the core is compiled and linked, for scripts/mutants: four lines.
+.PHONY: print-core
+print-core:
+	@echo '$(CC) $(CPPFLAGS) $(filter-out -MMD -MP -g -g1,$(CFLAGS))'
+	@echo '$(CC) $(LDFLAGS) $(TEST_LDFLAGS) -shared -s -Wl,-soname,libmuninn.so'
+	@echo '$(CORE_OBJ)'
+	@echo '$(LDLIBS)'
+
 # In makes of their own, which look up the tgt version after it was installed.
 lint:
 	@scripts/bootstrap lint
@@ -399,6 +447,15 @@ lint:
 .PHONY: lint-sources
 lint-sources: $(TGT_DIR)/usr/tgtd.h $(TGT_IDENTITY)
 	@TGT_DIR=$(TGT_DIR) scripts/lint
+
+# The path-sensitive analysers of gcc and clang, over the product's sources.
+.PHONY: analyze analyze-sources
+analyze:
+	@scripts/bootstrap lint
+	+@$(SUBMAKE) analyze-sources
+
+analyze-sources: $(TGT_DIR)/usr/tgtd.h $(TGT_IDENTITY)
+	@TGT_DIR=$(TGT_DIR) scripts/analyze
 
 PREFIX ?= /usr/local
 MODULE_DIR := /usr/lib/tgt/backing-store

@@ -43,6 +43,21 @@ static void test_a_failed_erase_turns_its_block_bad_and_loses_its_pages(void **s
 	assert_int_equal(nand_close(nand), 0);
 }
 
+static void test_setting_faults_again_counts_from_the_beginning(void **state)
+{
+	struct nand *nand = open_small();
+
+	(void)state;
+	for (uint32_t block = 0; block < 4; block += 2) {
+		set_faults(nand, faults_of("program-at=2,erase-at=2"));
+		assert_int_equal(nand_erase(nand, NAND_CAUSE_USER, block), 0);
+		assert_int_equal(program_filled(nand, 8 * block, 1), 0);
+		assert_int_equal(program_filled(nand, 8 * block + 1, 1), -EIO);
+		assert_int_equal(nand_erase(nand, NAND_CAUSE_USER, block + 1), -EIO);
+	}
+	assert_int_equal(nand_close(nand), 0);
+}
+
 static void test_programs_and_erases_fail_as_often_as_they_were_told_to(void **state)
 {
 	struct nand *nand = open_large();
@@ -206,6 +221,7 @@ int main(void)
 		cmocka_unit_test(
 			test_a_failed_program_turns_its_block_bad_and_keeps_the_pages_before),
 		cmocka_unit_test(test_a_failed_erase_turns_its_block_bad_and_loses_its_pages),
+		cmocka_unit_test(test_setting_faults_again_counts_from_the_beginning),
 		cmocka_unit_test(test_programs_and_erases_fail_as_often_as_they_were_told_to),
 		cmocka_unit_test(test_erases_alone_fail_as_often_as_they_were_told_to),
 		cmocka_unit_test(test_each_fault_has_a_switch_of_its_own),

@@ -42,7 +42,7 @@ static bool enter_namespace(void)
 		snprintf(map, sizeof(map), "0 %u 1\n", gid);
 		write_text("/proc/self/gid_map", map);
 	}
-	return mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
+	return mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) == 0;
 }
 
 static bool have_namespace;

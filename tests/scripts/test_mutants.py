@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
+"""scripts/mutants: how it draws mutants, which programs it tries them on, what counts as caught, how it is told."""
+
+import importlib.machinery
+import importlib.util
+import os
+import sys
+import tempfile
+import unittest
+
+from tree import SCRIPTS
+
+sys.path.insert(0, SCRIPTS)
+loader = importlib.machinery.SourceFileLoader("mutants", os.path.join(SCRIPTS, "mutants"))
+mutants = importlib.util.module_from_spec(importlib.util.spec_from_loader("mutants", loader))
+loader.exec_module(mutants)
+
+SOURCE = "int f(int a)\n{\n\tif (a < 1)\n\t\treturn g(a,\n\t\t\t a + 2);\n\treturn -EIO;\n}\n"
+
+
+class InTree(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="muninn-tree-")
+        self.addCleanup(folder.cleanup)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(folder.name)
+        os.mkdir("nand")
+        with open("nand/one.c", "w", encoding="utf-8") as file:
+            file.write(SOURCE)
+
+
+class Drawing(InTree):
+    def sources(self, *lines):
+        return mutants.Sources([mutants.Program("nand/test_one", 1, {"nand/one.c": set(lines)})])
+
+    def test_one_mutant_of_each_line_that_a_test_reaches(self):
+        drawn = list(self.sources(3, 6).drawn("nand", 1))
+        self.assertEqual(sorted(mutant.line for _, mutant in drawn), [3, 6])
+
+    def test_a_seed_draws_the_same_again(self):
+        sources = self.sources(3, 4, 5, 6)
+        self.assertEqual(list(sources.drawn("nand", 7)), list(sources.drawn("nand", 7)))
+        self.assertGreater(len({str(list(sources.drawn("nand", seed))) for seed in range(20)}), 1)
+
+    def test_nothing_is_drawn_where_no_test_comes(self):
+        self.assertEqual(list(self.sources().drawn("nand", 1)), [])
+
+    def test_a_mutant_over_several_lines_is_shown_whole(self):
+        (mutant,) = [m for m in self.sources(4).mutants("nand/one.c") if m.rule == "result ignored"]
+        self.assertEqual(
+            mutants.shown("nand/one.c", SOURCE, mutant),
+            "nand/one.c:4: result ignored\n-\t\t\t a + 2);\n+\t\t\t a + 2), 0;",
+        )
+
+    def test_an_equivalent_mutant_is_named_without_its_line(self):
+        (mutant,) = [m for m in self.sources(6).mutants("nand/one.c") if m.rule == "no error"]
+        self.assertEqual(mutants.name_of("nand/one.c", SOURCE, mutant), "nand/one.c | return -EIO; | return 0;")
+
+
+class Trying(unittest.TestCase):
+    def outcome(self, *command, seconds=0):
+        return mutants.run_limited(list(command), {}, seconds)[0]
+
+    def test_a_program_passes_fails_or_crashes(self):
+        self.assertEqual(self.outcome("true"), "passed")
+        self.assertEqual(self.outcome("false"), "failed")
+        self.assertEqual(self.outcome("sh", "-c", "kill -SEGV $$"), "crashed")
+
+    def test_a_program_that_goes_on_for_ever_is_ended(self):
+        self.assertEqual(self.outcome("sh", "-c", "while :; do :; done", seconds=-1.8), "endless")
+
+    def test_a_program_that_takes_all_memory_is_ended(self):
+        self.addCleanup(setattr, mutants, "MEMORY_BYTES", mutants.MEMORY_BYTES)
+        mutants.MEMORY_BYTES = 64 << 20
+        self.assertEqual(self.outcome(sys.executable, "-c", "x = bytearray(1 << 28)\nwhile True: pass"), "memory")
+
+    def test_what_a_program_leaves_behind_goes_with_it(self):
+        with tempfile.NamedTemporaryFile(mode="r") as noted:
+            self.assertEqual(self.outcome("sh", "-c", f"echo $TMPDIR >{noted.name}; echo 1 >$TMPDIR/left"), "passed")
+            self.assertFalse(os.path.exists(noted.read().strip()))
+
+    def test_programs_of_the_folder_come_first_and_then_the_shortest(self):
+        def program(name, seconds, line=1):
+            return mutants.Program(name, seconds, {"nand/one.c": {line}})
+
+        programs = [
+            program("osd/test_a", 0.1),
+            program("nand/test_b", 3),
+            program("nand/test_c", 1),
+            program("nand/test_one", 4),
+            program("nand/test_elsewhere", 0, line=2),
+            program("osd/test_long", 10),
+        ]
+        chosen = [chosen.name for chosen in mutants.nearest_first(programs, "nand/one.c", 1, 9)]
+        self.assertEqual(chosen, ["nand/test_one", "nand/test_c", "nand/test_b", "osd/test_a"])
