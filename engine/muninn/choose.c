@@ -593,7 +593,22 @@ static int step_samples(struct merge_run *run)
 
 	if (result)
 		return result;
-	return is_worth_it(run) ? go_on(run, STEP_COUNT) : -EAGAIN;
+	if (!is_worth_it(run))
+		return -EAGAIN;
+	run->choice.step = STEP_COUNT;
+	return GOES_ON;
+}
+
+/* What was counted is not worth it: the next best one of the candidates may be. */
+static int pass_over(struct merge_run *run)
+{
+	struct merge_choice *choice = &run->choice;
+
+	for (uint32_t n = 0; n < choice->candidate_count; n++)
+		if (choice->candidates[n].victim.segment == choice->best.segment)
+			choice->candidates[n].victim.live_permille = 1001;
+	choice->step = STEP_SAMPLES;
+	return merge_run_has_read_enough(run) ? -EAGAIN : GOES_ON;
 }
 
 static int step_count(struct merge_run *run)
@@ -606,7 +621,7 @@ static int step_count(struct merge_run *run)
 		return merge_run_has_read_enough(run) ? -EAGAIN : 0;
 	if (is_worth_it(run))
 		return 0;
-	return run->choice.step == STEP_COUNT_HISTORY ? go_on(run, STEP_ESTIMATED) : -EAGAIN;
+	return run->choice.step == STEP_COUNT_HISTORY ? go_on(run, STEP_ESTIMATED) : pass_over(run);
 }
 
 static int (*const steps[])(struct merge_run *run) = {

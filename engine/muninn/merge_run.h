@@ -91,7 +91,7 @@ struct merge_candidate {
 	bool is_sampled;
 };
 
-#define MERGE_CANDIDATES 12
+#define MERGE_CANDIDATES 16
 
 /* How far the choice of a segment has got: see choose.c. */
 struct merge_choice {
