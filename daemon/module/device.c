@@ -56,8 +56,7 @@ static int open_layers(struct device *device, const struct nand_options *nand,
 		return result;
 	nand_take_settings(device->nand, &device->settings);
 	options.sealing_threads = SEALING_THREADS;
-	/* Its pieces read what the host has in memory; from a drive they would free too little. */
-	options.merging_thread = nand->backend == NAND_BACKEND_MMAP;
+	options.merging_thread = true;
 	result = engine_open(device->nand, &options, &device->engine, error);
 	if (result)
 		return result;

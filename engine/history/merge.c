@@ -248,7 +248,7 @@ bool merge_is_due(const struct engine *engine)
 	if (hidden_review_is_due(engine) || engine->indices_wanted)
 		return true;
 	if (engine->past->merger.is_on)
-		return __atomic_load_n(&engine->past->merger.share, __ATOMIC_RELAXED) != 0;
+		return !merger_lets_on(engine);
 	return operations->merge && !engine->options.merge_manual &&
 	       operations->shortage(engine->store, RECORD_ROOM_WRITE);
 }
@@ -297,8 +297,11 @@ void merge_after(struct engine_txn *txn)
 	/* What the engine notes aside removes nothing. */
 	if (frees && !txn->is_aside)
 		txn->engine->past->merge_futile = 0;
+	if (!txn->engine->past->merger.is_on)
+		return;
+	merger_count_put(txn->engine, txn->put_bytes);
 	/* Others look when they begin. */
-	if (txn->engine->past->merger.is_on && (frees || !may_wait()))
+	if (frees || !may_wait())
 		merger_look(txn->engine, txn->mode == ENGINE_WRITE || txn->mode == ENGINE_FREE);
 }
 

@@ -4,13 +4,25 @@
 
 #include <errno.h>
 
+#include "common/bytes.h"
 #include "engine/history/merge.h"
 #include "engine/history/past.h"
 
-enum { PIECES_MAX = 8 };
+enum {
+	/* A share where others begin to be held up, and where room ends. */
+	SHARE_MOST = 400,
+	SHARE_LEAST = 80,
+	/* Grants of so many pieces may add up while nobody puts anything. */
+	GRANTS_MAX = 4,
+	/* A step counts as much as so many before it. */
+	GAIN_WEIGHT = 4,
+	/* Before the first one has ended: this part of a segment. */
+	GAIN_FIRST_PART = 8,
+};
 
 void merger_init(struct merger *merger)
 {
+	merger->share = MERGER_ANY;
 	pthread_mutex_init(&merger->merging, NULL);
 	pthread_mutex_init(&merger->mutex, NULL);
 	pthread_cond_init(&merger->due, NULL);
@@ -26,23 +38,43 @@ void merger_destroy(struct merger *merger)
 }
 
 /*
- * By how much of the space between the mark where merging begins and the end of room is used: none
- * for the first quarter, then up to PIECES_MAX.
+ * By how much of the space between the mark where merging begins and the end of room is used. Not
+ * at all for the first quarter.
  */
 static uint32_t share_of(const struct engine *engine, uint32_t shortage)
 {
 	uint32_t slack = engine->store->limits.segments_open, quarter = slack / 4;
 
 	if (shortage > slack)
-		return MERGER_ALL;
-	return shortage > quarter ? (shortage - quarter) * PIECES_MAX / (slack - quarter) + 1 : 0;
+		return 0;
+	return shortage > quarter ? SHARE_MOST - (SHARE_MOST - SHARE_LEAST) * (shortage - quarter) /
+							 (slack - quarter)
+				  : MERGER_ANY;
 }
 
-/* Under the mutex: tells those who store how long to wait. */
+/* Under the mutex. */
 static void set_share(struct merger *merger, uint32_t share)
 {
-	__atomic_store_n(&merger->share, merger->stop ? 0 : share, __ATOMIC_RELAXED);
+	__atomic_store_n(&merger->share, merger->stop ? MERGER_ANY : share, __ATOMIC_RELAXED);
 	pthread_cond_broadcast(&merger->moved);
+}
+
+static bool lets_on(const struct merger *merger)
+{
+	uint32_t share = __atomic_load_n(&merger->share, __ATOMIC_RELAXED);
+
+	return share == MERGER_ANY ||
+	       (share && __atomic_load_n(&merger->grant, __ATOMIC_RELAXED) > 0);
+}
+
+bool merger_lets_on(const struct engine *engine)
+{
+	return lets_on(&engine->past->merger);
+}
+
+void merger_count_put(struct engine *engine, uint64_t bytes)
+{
+	__atomic_fetch_sub(&engine->past->merger.grant, (int64_t)bytes, __ATOMIC_RELAXED);
 }
 
 void merger_look(struct engine *engine, bool stores)
@@ -51,7 +83,7 @@ void merger_look(struct engine *engine, bool stores)
 	uint32_t shortage = engine->store->operations->shortage(engine->store, RECORD_ROOM_WRITE);
 	bool due;
 
-	if (!shortage && !__atomic_load_n(&merger->share, __ATOMIC_RELAXED))
+	if (!shortage && __atomic_load_n(&merger->share, __ATOMIC_RELAXED) == MERGER_ANY)
 		return;
 	due = merge_is_wanted(engine);
 	pthread_mutex_lock(&merger->mutex);
@@ -60,7 +92,7 @@ void merger_look(struct engine *engine, bool stores)
 		merger->stores |= stores;
 		pthread_cond_signal(&merger->due);
 	}
-	set_share(merger, due ? share_of(engine, shortage) : 0);
+	set_share(merger, due ? share_of(engine, shortage) : MERGER_ANY);
 	pthread_mutex_unlock(&merger->mutex);
 }
 
@@ -73,15 +105,12 @@ static bool stores_data(enum engine_mode mode)
 void merger_await(struct engine *engine, enum engine_mode mode)
 {
 	struct merger *merger = &engine->past->merger;
-	uint64_t pieces;
 
-	if (!stores_data(mode) || !__atomic_load_n(&merger->share, __ATOMIC_RELAXED))
+	if (!stores_data(mode) || lets_on(merger))
 		return;
 	pthread_mutex_lock(&merger->mutex);
-	pieces = merger->pieces;
 	/* If the thread finds nothing to merge the command goes on, and meets that itself. */
-	while ((merger->wanted || merger->busy) &&
-	       (merger->share == MERGER_ALL || merger->pieces - pieces < merger->share))
+	while ((merger->wanted || merger->busy) && !lets_on(merger))
 		pthread_cond_wait(&merger->moved, &merger->mutex);
 	pthread_mutex_unlock(&merger->mutex);
 }
@@ -95,12 +124,12 @@ bool merger_is_behind(struct engine *engine, enum engine_mode mode)
 	if (!merger->is_on || !stores_data(mode))
 		return false;
 	shortage = engine->store->operations->shortage(engine->store, RECORD_ROOM_WRITE);
-	if (share_of(engine, shortage) != MERGER_ALL)
+	if (share_of(engine, shortage) != 0)
 		return false;
 	pthread_mutex_lock(&merger->mutex);
 	behind = !merger->stop && (merger->wanted || merger->busy);
 	if (behind)
-		set_share(merger, MERGER_ALL);
+		set_share(merger, 0);
 	pthread_mutex_unlock(&merger->mutex);
 	return behind;
 }
@@ -141,18 +170,47 @@ static bool has_ended(struct merger *merger)
 	return stop;
 }
 
+/* Under the mutex: what pieces gain, when a step has ended. */
+static void learn_gain(const struct engine *engine, struct merger *merger,
+		       const struct record_merge *merge)
+{
+	uint64_t segments =
+		merge->segments_freed - min_u64(merge->segments_freed, merge->segments_taken);
+	uint64_t gain = segments * engine->store->limits.segment_bytes / merger->step_pieces;
+
+	merger->gain = (merger->gain * (GAIN_WEIGHT - 1) + gain) / GAIN_WEIGHT;
+	merger->step_pieces = 0;
+}
+
+/* Under the mutex: others may put something more. */
+static void grant(struct merger *merger, uint32_t share)
+{
+	int64_t more = (int64_t)(merger->gain / 100 * share);
+	int64_t granted = __atomic_load_n(&merger->grant, __ATOMIC_RELAXED);
+
+	/* Nobody puts anything meanwhile, as this has the turn. */
+	granted = share == MERGER_ANY ? 0 : granted + more;
+	if (granted > GRANTS_MAX * more)
+		granted = GRANTS_MAX * more;
+	__atomic_store_n(&merger->grant, granted, __ATOMIC_RELAXED);
+}
+
 /*
- * In turn: tells how long to wait from now on. It does not wake the thread: what gained nothing is
- * tried again for the next command that stores.
+ * In turn, after a piece: how much may be put now. It does not wake the thread: what gained nothing
+ * is tried again for the next command that stores.
  */
-static void count_piece(struct engine *engine)
+static void count_piece(struct engine *engine, const struct merge_job *job)
 {
 	struct merger *merger = &engine->past->merger;
 	uint32_t shortage = engine->store->operations->shortage(engine->store, RECORD_ROOM_WRITE);
+	uint32_t share = share_of(engine, shortage);
 
 	pthread_mutex_lock(&merger->mutex);
-	merger->pieces++;
-	set_share(merger, share_of(engine, shortage));
+	merger->step_pieces++;
+	if (!job->under_way)
+		learn_gain(engine, merger, &job->merge);
+	grant(merger, share);
+	set_share(merger, share);
 	pthread_mutex_unlock(&merger->mutex);
 }
 
@@ -166,7 +224,7 @@ static int do_piece(struct engine *engine, struct merge_job *job)
 	if (!has_ended(&engine->past->merger)) {
 		result = merge_do_piece(engine, job);
 		sealer_look(engine);
-		count_piece(engine);
+		count_piece(engine, job);
 	}
 	turn_give(&engine->turn);
 	return result;
@@ -212,6 +270,7 @@ int merger_start(struct engine *engine)
 	if (!engine->options.merging_thread || engine->options.merge_manual ||
 	    !engine->store->operations->merge_step)
 		return 0;
+	merger->gain = engine->store->limits.segment_bytes / GAIN_FIRST_PART;
 	result = -pthread_create(&merger->thread, NULL, merge_all_the_time, engine);
 	merger->is_on = !result;
 	return result;
@@ -223,7 +282,7 @@ void merger_end(struct engine *engine)
 
 	pthread_mutex_lock(&merger->mutex);
 	merger->stop = true;
-	__atomic_store_n(&merger->share, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&merger->share, MERGER_ANY, __ATOMIC_RELAXED);
 	pthread_cond_broadcast(&merger->due);
 	pthread_cond_broadcast(&merger->moved);
 	pthread_mutex_unlock(&merger->mutex);

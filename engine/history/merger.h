@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * The thread that merges beside others, in pieces: it has the turn for what is short, and reads
- * flash and waits for the host without it. The less room there is, the more of the time is its own:
- * first it takes its turn like everybody, then each command that stores waits for more and more
- * pieces, and at last for room.
+ * flash and waits for the host without it. The less room there is, the less others put: first as
+ * much as they like, then with each piece a part of what pieces gain, at last nothing until there
+ * is room.
  */
 #ifndef MUNINN_ENGINE_HISTORY_MERGER_H
 #define MUNINN_ENGINE_HISTORY_MERGER_H
@@ -14,8 +14,8 @@
 
 #include "engine/engine.h"
 
-/* In place of a number of pieces: until there is room, or the thread finds none to be had. */
-#define MERGER_ALL UINT32_MAX
+/* A share: as much as they like. */
+#define MERGER_ANY UINT32_MAX
 
 struct merger {
 	pthread_t thread;
@@ -25,9 +25,13 @@ struct merger {
 	pthread_cond_t due;      /* for the thread */
 	pthread_cond_t moved;    /* for those who wait */
 	bool wanted, busy, stop;
-	bool stores;     /* what wants room may cost history; taken with `wanted` */
-	uint64_t pieces; /* that have been done */
-	uint32_t share;  /* atomic: pieces that a command that stores waits for */
+	bool stores;    /* what wants room may cost history; taken with `wanted` */
+	uint32_t share; /* atomic: per cent of what pieces gain that others may put meanwhile; 0:
+			   nothing until there is room, or the thread finds none to be had */
+	int64_t grant;  /* atomic: bytes that others may put before they wait for another piece */
+	uint64_t gain;  /* bytes of room that a piece gains, as the last ones did */
+	/* Of the step that is under way: its pieces so far. */
+	uint64_t step_pieces;
 };
 
 /* As a member of engine->past: before anything else, and at the end. */
@@ -42,8 +46,14 @@ void merger_stop(struct engine *engine);
 /* With the turn, alone: room may have become less. `stores`: for a command that stores. */
 void merger_look(struct engine *engine, bool stores);
 
-/* Without the turn, before a command: waits as long as the share says. */
+/* Without the turn, before a command: waits until it may put something. */
 void merger_await(struct engine *engine, enum engine_mode mode);
+
+/* Whether such a command need not wait now. */
+bool merger_lets_on(const struct engine *engine);
+
+/* With the turn: a command has put so much. */
+void merger_count_put(struct engine *engine, uint64_t bytes);
 
 /*
  * With the turn, alone, behind merger_await: whether others have used up what it waited for, while
