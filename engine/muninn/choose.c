@@ -439,7 +439,7 @@ static void add_old(struct merge_run *run)
 		found |= row_index_next(store->rows[victim.row].index, &segments, &segment);
 	while (found && passed-- > 0);
 	victim.segment = segment.segment;
-	if (found)
+	if (found && is_movable(store, victim.segment))
 		add_candidate(run, &victim);
 }
 
