@@ -51,6 +51,8 @@ const char bench_run_help[] =
 	"  --hot-rows finalise    a segment in which a key has no place left is sealed; spread: "
 	"filled\n"
 	"                         with that key\n"
+	"  --parity 0             lost pages of each 128 that can be made again; it takes no "
+	"pages\n"
 	"  --merge off            sampled, filters: segments are reclaimed when the device gets "
 	"full, "
 	"found\n"
@@ -410,6 +412,7 @@ enum option_id {
 	OPTION_SEGMENT_SIZE,
 	OPTION_FILTERS,
 	OPTION_HOT_ROWS,
+	OPTION_PARITY,
 	OPTION_MERGE,
 	OPTION_VERSION_TABLES,
 	OPTION_TABLES,
@@ -440,6 +443,7 @@ static const struct option long_options[] = {
 	{ "segment-size", required_argument, NULL, OPTION_SEGMENT_SIZE },
 	{ "filters", required_argument, NULL, OPTION_FILTERS },
 	{ "hot-rows", required_argument, NULL, OPTION_HOT_ROWS },
+	{ "parity", required_argument, NULL, OPTION_PARITY },
 	{ "merge", required_argument, NULL, OPTION_MERGE },
 	{ "internal-version-tables", required_argument, NULL, OPTION_VERSION_TABLES },
 	{ "tables", required_argument, NULL, OPTION_TABLES },
@@ -515,6 +519,8 @@ static int parse_option(struct bench_options *options, struct said *said, enum o
 			return error_set(error, -EINVAL,
 					 "--hot-rows %s: must be finalise or spread", text);
 		return 0;
+	case OPTION_PARITY:
+		return parse_whole32("parity", text, 0, MUNINN_PARITY_MAX, &options->parity, error);
 	case OPTION_MERGE:
 		return parse_merge(&options->merge, text, error);
 	case OPTION_VERSION_TABLES:

@@ -63,6 +63,7 @@ struct bench_options {
 	uint32_t filters, paged_filters;
 	bool even_filters;
 	enum bloom_hot_rows hot_rows;
+	uint32_t parity; /* 0: none, whatever the engine's default */
 	enum bench_merge merge;
 	uint32_t internal_version_tables;
 	uint64_t table_cache_bytes; /* 0: tables in memory */

@@ -29,7 +29,7 @@ static json_t *parameters_json(const struct phase_report *report, const struct b
 	filters_name(options, filters);
 	return json_pack(
 		"{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:i, s:i, s:s, s:I, s:I,"
-		" s:i, s:s, s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:I}",
+		" s:i, s:s, s:s, s:i, s:s, s:i, s:f, s:f, s:f, s:f, s:I}",
 		"engine", "muninn", "index", "bloom", "nand", nand_name(options->nand), "timing",
 		options->timing_name, "time", is_virtual(options) ? "virtual" : "real", "op",
 		operation_name(report->phase.operation), "dist",
@@ -38,8 +38,8 @@ static json_t *parameters_json(const struct phase_report *report, const struct b
 		"threads", (int)options->threads, "history", options->history ? "on" : "off",
 		"window", (json_int_t)report->window, "rows", (json_int_t)report->statistics.rows,
 		"segment_size", (int)options->segment_bytes, "filters", filters, "hot_rows",
-		bloom_hot_rows_name(options->hot_rows), "merge", merge_name(options->merge),
-		"internal_version_tables",
+		bloom_hot_rows_name(options->hot_rows), "parity", (int)options->parity, "merge",
+		merge_name(options->merge), "internal_version_tables",
 		options->internal_version_tables ? (int)options->internal_version_tables : 1, "fpr",
 		options->fpr_millionths ? options->fpr_millionths / 1e6 : 0.0005, "fpr_factor",
 		options->fpr_factor_permille ? options->fpr_factor_permille / 1e3 : 1.01,

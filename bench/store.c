@@ -67,6 +67,7 @@ static struct engine_options engine_options_of(const struct bench_store *store)
 		.muninn.bloom.filters = options->filters,
 		.muninn.bloom.paged_filters = options->paged_filters,
 		.muninn.bloom.even_filters = options->even_filters,
+		.muninn.parity = options->parity ? options->parity : MUNINN_PARITY_NONE,
 		.muninn.bloom.hot_rows = options->hot_rows,
 		.muninn.bloom.internal_version_tables = options->internal_version_tables,
 		.muninn.bloom.table_cache_bytes = options->table_cache_bytes,

@@ -214,7 +214,7 @@ static void test_memory_by_structure_explains_what_the_allocator_says(void **sta
 	static const char *const runs[] = {
 		MOST "--nand mmap",
 		MOST "--nand headers",
-		MOST "--nand mmap --tables demand:1M --hot-rows spread",
+		MOST "--nand mmap --tables demand:1M --hot-rows spread --parity 1",
 	};
 
 	(void)state;
@@ -249,6 +249,7 @@ static void test_a_phase_has_every_field(void **state)
 					     "op",     "dist",  "history", "filters", "hot_rows" };
 	static const char *const numbers[] = {
 		"pairs",
+		"parity",
 		"ops",
 		"seconds",
 		"ops_per_s",

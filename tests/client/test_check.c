@@ -108,6 +108,58 @@ static bool can_be_read(struct fixture *f, uint64_t object)
 	return osd_client_read(f->client, address, 0, data, sizeof(data), &got, NULL) == 0;
 }
 
+struct found_ranges {
+	uint64_t offset[64], length[64];
+	size_t count;
+};
+
+static int keep_range(void *context, uint64_t offset, uint64_t length)
+{
+	struct found_ranges *found = context;
+
+	assert_true(found->count < 64 && length > 0);
+	assert_true(found->count == 0 ||
+		    offset > found->offset[found->count - 1] + found->length[found->count - 1]);
+	found->offset[found->count] = offset;
+	found->length[found->count++] = length;
+	return 0;
+}
+
+/* Whether a byte can be read. */
+static bool is_there(struct fixture *f, struct osd_client_address address, uint64_t offset)
+{
+	uint8_t byte;
+	size_t got;
+
+	return osd_client_read(f->client, address, offset, &byte, 1, &got, NULL) == 0;
+}
+
+static void test_damaged_ranges_are_those_that_can_t_be_read(void **state)
+{
+	struct fixture *f = *state;
+	size_t ranges = 0;
+
+	damage(f, 0.05);
+	for (uint64_t n = 0; n < 40; n++) {
+		struct osd_client_address address = { .partition = PARTITION,
+						      .object = OBJECT + n };
+		struct found_ranges found = { .count = 0 };
+		size_t next = 0;
+
+		/* The object's own record is lost. */
+		if (osd_client_check_ranges(f->client, address, keep_range, &found, NULL))
+			continue;
+		for (uint64_t offset = 0; offset < OBJECT_BYTES; offset += 512) {
+			next += next < found.count &&
+				offset >= found.offset[next] + found.length[next];
+			assert_int_equal(is_there(f, address, offset),
+					 next == found.count || offset < found.offset[next]);
+		}
+		ranges += found.count;
+	}
+	assert_true(ranges > 20);
+}
+
 static void test_a_sound_unit_checks_clean(void **state)
 {
 	struct fixture *f = *state;
@@ -180,6 +232,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_a_sound_unit_checks_clean),
+		TEST(test_damaged_ranges_are_those_that_can_t_be_read),
 		TEST(test_every_damaged_object_is_found_over_several_commands),
 		TEST(test_one_object_is_checked_by_itself),
 		TEST(test_a_check_ends_when_the_caller_has_seen_enough),

@@ -220,6 +220,45 @@ static void test_a_merge_runs_by_itself_tells_how_far_it_is_and_is_cancelled(voi
 	expect_parameter(unit, 0);
 }
 
+static void test_a_repair_reads_all_and_moves_what_is_beside_lost_pages(void **state)
+{
+	static const uint8_t data[65536] = { 1 };
+	struct unit *unit = *state;
+	struct nand_faults faults = nand_faults_default();
+	struct error_text error = { "" };
+	uint64_t repaired;
+
+	function_subscribe(unit);
+	osd_merge_job_by_hand(unit->device->merge_job);
+	for (uint64_t at = 0; at < 200; at++)
+		unit_write(unit, O, at * sizeof(data), data, sizeof(data));
+	/* So few that no group loses two, whatever the seed; many places are never read. */
+	faults.on = 1 << NAND_FAULT_UNREADABLE;
+	faults.unreadable = 0.0005;
+	faults.seed = 4;
+	assert_int_equal(nand_set_faults(unit->nand, &faults, &error), 0);
+	for (int round = 0; round < 2; round++) {
+		merge(unit, OSD_MERGE_REPAIR);
+		expect_good(unit);
+		for (int step = 0; step < 20000 && osd_merge_job_step(unit->device->merge_job);
+		     step++)
+			;
+		merge(unit, OSD_MERGE_PROGRESS);
+		expect_good(unit);
+		assert_int_equal(function_number(unit, OSD_ITEM_STATE), OSD_MERGE_IDLE);
+		assert_int_equal(function_number(unit, OSD_ITEM_PROGRESS), 1000);
+		assert_int_equal(function_number(unit, OSD_ITEM_LOST), 0);
+		assert_in_range(function_number(unit, OSD_ITEM_READ), 200 * 16 / 2, 200 * 16 * 3);
+		repaired = function_number(unit, OSD_ITEM_REPAIRED);
+		if (round == 0)
+			assert_true(repaired > 0 && function_number(unit, OSD_ITEM_FREED) > 0);
+	}
+	/* A merge of the other kind says nothing of pages. */
+	merge(unit, OSD_MERGE_START);
+	expect_good(unit);
+	assert_false(function_has(unit, OSD_ITEM_READ, &(struct osd_item){ 0 }));
+}
+
 /* Leaves segments with a part that is still needed, and that can be moved nowhere. */
 static void make_merging_fail(struct unit *unit)
 {
@@ -421,6 +460,7 @@ int main(void)
 		with_object(test_a_result_that_has_no_room_says_how_much_it_wants),
 		with_object(test_statistics_are_those_of_the_engine),
 		with_object(test_a_merge_that_fails_says_so_until_another_begins),
+		with_object(test_a_repair_reads_all_and_moves_what_is_beside_lost_pages),
 		with_object(test_functions_of_a_whole_refuse_a_part),
 		with_object(test_a_merge_runs_by_itself_tells_how_far_it_is_and_is_cancelled),
 		with_object(test_checksum_is_the_sha_256_of_a_range),
