@@ -2,6 +2,7 @@
 /* muninn-sim: the command line of the simulator. */
 #include <getopt.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +40,8 @@ static const char usage[] =
 	"\n"
 	"An operation is a command of a client, or a call of the engine, that is compared with "
 	"the\n"
-	"model. Exit code: 0 no violation, 1 some, 2 a wrong option.\n"
+	"model. SIGINT and SIGTERM end it behind the seed in work. Exit code: 0 no violation, 1 some,\n"
+	"2 a wrong option.\n"
 	"\n"
 	"profiles:\n";
 
@@ -216,8 +218,19 @@ static double now(void)
 	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
+static volatile sig_atomic_t stopped;
+
+/* The seed in work comes to its end, and the sum is printed. */
+static void stop(int number)
+{
+	(void)number;
+	stopped = 1;
+}
+
 static bool has_time(const struct settings *settings, uint64_t done, double seconds)
 {
+	if (stopped)
+		return false;
 	return settings->seconds ? seconds < (double)settings->seconds : done < settings->seeds;
 }
 
@@ -238,6 +251,8 @@ static int run_all(const struct settings *settings)
 	uint64_t done = 0, violations = 0;
 	double start = now();
 
+	signal(SIGINT, stop);
+	signal(SIGTERM, stop);
 	for (; has_time(settings, done, now() - start); done++) {
 		struct sim_plan plan = settings->plan;
 

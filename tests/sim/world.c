@@ -323,6 +323,8 @@ static void be_child(const struct sim_plan *plan, struct sim_report *report, int
 {
 	const struct rlimit cpu = { CPU_SECONDS_MAX, CPU_SECONDS_MAX }, no_core = { 0, 0 };
 
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
 	setrlimit(RLIMIT_CPU, &cpu);
 	setrlimit(RLIMIT_CORE, &no_core);
 	setenv("CMOCKA_TEST_ABORT", "1", 1);
