@@ -389,6 +389,65 @@ static void test_a_flush_that_fails_promises_nothing_by_the_number_of_the_one_be
 	log_configure(NULL, LOG_LEVEL_WARNING);
 }
 
+/* ---- a crash of the store, and then of the host ---- */
+
+/* Fewer than two buffers hold, more than one: so one waits to be sealed. */
+enum { WAITING_KEYS = 24, STAGES_MAX = 8 };
+
+/* Seals what waits, but for what follows so many stages. Whether there was more to do. */
+static bool seal_in_part(struct record_store *store, int stages)
+{
+	int number = store->operations->seal_take(store), result = 1;
+
+	assert_true(number >= 0);
+	for (int n = 0; n < stages && result == 1; n++) {
+		store->operations->seal_run(store, number);
+		result = store->operations->seal_step(store, number);
+	}
+	return result == 1;
+}
+
+static bool fail_behind_a_crash(int stages, uint64_t seed)
+{
+	struct record_store *store;
+	struct host host;
+	bool more;
+
+	start_host(&host);
+	store = open_store(&host);
+	run_on_keys(store, WAITING_KEYS, 0, WAITING_KEYS);
+	assert_int_equal(flush_now(store), 0);
+	arm(&host, OPERATIONS_MAX / 2, seed);
+	more = seal_in_part(store, stages);
+	store->operations->close(store, false);
+	store = open_store(&host);
+	fail_host(&host, store);
+	store = open_store(&host);
+	check_keys(store, WAITING_KEYS, WAITING_KEYS);
+	assert_int_equal(store->operations->close(store, true), 0);
+	nand_close(host.nand);
+	return more;
+}
+
+/*
+ * Opening finds that a segment counts, and gives its buffer away. That it counts need not have
+ * reached the host's storage then.
+ */
+static void test_what_was_sealed_when_the_store_crashed_is_there_when_the_host_fails_then(
+	void **state)
+{
+	(void)state;
+	log_configure(discard_line, LOG_LEVEL_ERROR);
+	for (uint64_t seed = 1; seed <= 4 * MIXTURES; seed++) {
+		int stages = 0;
+
+		while (stages < STAGES_MAX && fail_behind_a_crash(stages, seed))
+			stages++;
+		assert_in_range(stages, 2, STAGES_MAX - 1);
+	}
+	log_configure(NULL, LOG_LEVEL_WARNING);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -400,6 +459,8 @@ int main(void)
 			test_what_one_failure_took_back_stays_away_when_another_interrupts_recovery),
 		cmocka_unit_test(
 			test_a_flush_that_fails_promises_nothing_by_the_number_of_the_one_before),
+		cmocka_unit_test(
+			test_what_was_sealed_when_the_store_crashed_is_there_when_the_host_fails_then),
 	};
 
 	return cmocka_run_group_tests_name("muninn, failures of the host", tests, NULL, NULL);
