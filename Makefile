@@ -332,6 +332,7 @@ help:
 	@echo 'make bench-iscsi a served unit beside stock tgtd and fio: build/bench/muninn-iscsi.json; QUICK=1; BENCH_ISCSI=--help'
 	@echo 'make bench-peers the record store beside RocksDB, LevelDB, LMDB: build/bench/muninn-peers.json; QUICK=1; BENCH_PEERS=--help'
 	@echo 'make bench-history snapshots, rollbacks, old versions: build/bench/muninn-history.json'
+	@echo 'make bench-open a full device of 64 GiB is opened behind a crash: build/bench/muninn-open.json'
 	@echo 'make bench-hold how long each command holds up the others: build/bench/muninn-hold.json'
 	@echo 'make bench-list LIST of a million objects and members: build/bench/muninn-list.json'
 	@echo "make bench-paper the paper's experiments, its numbers beside ours: build/bench/muninn-paper.json"
@@ -479,6 +480,14 @@ bench: bootstrap
 	+@$(SUBMAKE) $(BIN)/muninn-bench
 	@mkdir -p $(BUILD)/bench
 	@$(BIN)/muninn-bench run $(BENCH_RUN) >$(BUILD)/bench/muninn-run.json
+
+# A full device of 64 GiB is opened behind a crash: page reads, seconds. BENCH_OPEN: its options.
+.PHONY: bench-open
+bench-open: bootstrap
+	+@$(SUBMAKE) $(BIN)/muninn-bench
+	@mkdir -p $(BUILD)/bench
+	@$(BIN)/muninn-bench run --nand headers --size 64G --pairs 50000000 --timing none --time real --op insert,open,lookup \
+		$(BENCH_OPEN) >$(BUILD)/bench/muninn-open.json
 
 QUICK ?=
 # The emulated NAND beside memcpy and fio; its image is made, and removed, in build/bench/.

@@ -26,9 +26,9 @@ const char bench_run_help[] =
 	"  --op insert,lookup     phases, one after another over the same store: insert, lookup,\n"
 	"                         absent, update, delete, mixed:R (R = share of lookups: 0.95 or "
 	"95,\n"
-	"                         the rest are updates). Without insert the pairs are put in "
-	"first,\n"
-	"                         unmeasured.\n"
+	"                         the rest are updates), open (once: behind a crash of the "
+	"process).\n"
+	"                         Without insert the pairs are put in first, unmeasured.\n"
 	"  --dist random          one for all phases or one for each: sequential, random, pareto,\n"
 	"                         zipfian, latest, oldest, newest\n"
 	"  --ops N                operations of every phase but insert; default: the pairs, at "
@@ -68,6 +68,7 @@ const char bench_run_help[] =
 static const char *const operation_names[] = {
 	[OPERATION_INSERT] = "insert", [OPERATION_LOOKUP] = "lookup", [OPERATION_ABSENT] = "absent",
 	[OPERATION_UPDATE] = "update", [OPERATION_DELETE] = "delete", [OPERATION_MIXED] = "mixed",
+	[OPERATION_OPEN] = "open",
 };
 
 const char *operation_name(enum bench_operation operation)
@@ -304,7 +305,7 @@ static int parse_operation(struct bench_phase *phase, const char *text, struct e
 	}
 	if (strncmp(text, "mixed:", 6) != 0)
 		return error_set(error, -EINVAL,
-				 "--op %s: must be insert, lookup, absent, update, delete or "
+				 "--op %s: must be insert, lookup, absent, update, delete, open or "
 				 "mixed:R (R = share of lookups)",
 				 text);
 	phase->operation = OPERATION_MIXED;
@@ -382,7 +383,8 @@ static int join_phases(struct bench_options *options, const struct said *said,
 		options->phases[i].distribution = said->distributions[from].distribution;
 	}
 	for (uint32_t i = 0; i < options->phase_count; i++) {
-		if (options->phases[i].operation != OPERATION_INSERT)
+		if (options->phases[i].operation != OPERATION_INSERT &&
+		    options->phases[i].operation != OPERATION_OPEN)
 			options->phases[i].operations = said->ops;
 		options->phases[i].window = said->window;
 	}

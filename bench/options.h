@@ -22,6 +22,7 @@ enum bench_operation {
 	OPERATION_UPDATE, /* newer records of pairs */
 	OPERATION_DELETE,
 	OPERATION_MIXED, /* lookups and updates */
+	OPERATION_OPEN,  /* a crash of the process, and opening behind it */
 };
 
 enum bench_nand {

@@ -192,6 +192,36 @@ static uint64_t engine_allocated(const struct bench_store *store, const struct p
 	       malloc_usable_size(report->latencies);
 }
 
+/* One at a time, and by this thread: nothing else can go on meanwhile. */
+static int run_openings(struct phase_run *run, struct phase_report *report,
+			struct error_text *error)
+{
+	struct bench_store *store = run->store;
+	struct flash_counts before = count_flash(store->nand), after;
+	uint64_t begun, all = 0;
+	int result = 0;
+
+	report->latencies = calloc(1, sizeof(*report->latencies));
+	if (!report->latencies)
+		return error_set(error, -ENOMEM, "out of memory");
+	for (; !result && report->operations < run->operations; report->operations++) {
+		begun = now_ns(store);
+		result = bench_store_crash(store, error);
+		latencies_add(report->latencies, now_ns(store) - begun);
+		all += now_ns(store) - begun;
+	}
+	after = count_flash(store->nand);
+	report->seconds = (double)all / 1e9;
+	report->page_reads = after.reads - before.reads;
+	report->page_writes = after.programs - before.programs;
+	report->live = store->live;
+	if (result)
+		phase_report_free(report);
+	else
+		store->records->operations->statistics(store->records, &report->statistics);
+	return result;
+}
+
 static int run_measured(struct phase_run *run, struct phase_report *report,
 			struct error_text *error)
 {
@@ -264,6 +294,8 @@ static uint64_t default_operations(const struct bench_store *store, const struct
 
 	if (phase->operation == OPERATION_INSERT)
 		return store->options.pairs - pairs;
+	if (phase->operation == OPERATION_OPEN)
+		return 1;
 	return phase->operation == OPERATION_DELETE ? pairs : min_u64(pairs, OPERATIONS_DEFAULT);
 }
 
@@ -337,7 +369,8 @@ int bench_phase_run(struct bench_store *store, const struct bench_phase *phase, 
 	*report = (struct phase_report){ .phase = *phase };
 	result = prepare(&run, report, error);
 	if (!result)
-		result = run_measured(&run, report, error);
+		result = phase->operation == OPERATION_OPEN ? run_openings(&run, report, error)
+							    : run_measured(&run, report, error);
 	if (result)
 		return result;
 	if (phase->operation == OPERATION_INSERT) {

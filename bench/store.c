@@ -166,6 +166,19 @@ int bench_store_open(struct bench_store **out, const struct bench_options *optio
 	return 0;
 }
 
+int bench_store_crash(struct bench_store *store, struct error_text *error)
+{
+	struct engine_options options = engine_options_of(store);
+	int result;
+
+	pthread_rwlock_wrlock(&store->lock);
+	store->records->operations->close(store->records, false);
+	store->records = NULL;
+	result = engine_open_records(store->nand, &options, &store->records, error);
+	pthread_rwlock_unlock(&store->lock);
+	return result;
+}
+
 void bench_store_close(struct bench_store *store)
 {
 	if (!store)

@@ -40,6 +40,12 @@ struct bench_store {
 int bench_store_open(struct bench_store **store, const struct bench_options *options,
 		     struct error_text *error);
 
+/*
+ * As if the process had died: the engine forgets what it had in memory, and opens the device again.
+ * -errno with a sentence.
+ */
+int bench_store_crash(struct bench_store *store, struct error_text *error);
+
 /* NULL is allowed. */
 void bench_store_close(struct bench_store *store);
 

@@ -421,6 +421,23 @@ static void test_deleted_pairs_are_rightly_absent(void **state)
 	release(phases, count);
 }
 
+static void test_opening_behind_a_crash_finds_all_pairs_and_reads_few_pages(void **state)
+{
+	json_t *phases[PHASES];
+	size_t count = run_phases(SMALL "--op insert,open,lookup --ops 20000", phases);
+
+	(void)state;
+	assert_true(number(phases[0], "page_writes") > 1000);
+	assert_true(number(phases[1], "ops") == 1);
+	assert_true(number(phases[1], "page_writes") == 0);
+	assert_in_range((uint64_t)number(phases[1], "page_reads"), 1,
+			(uint64_t)number(phases[0], "page_writes") / 4);
+	assert_true(number(phases[1], "keys") == number(phases[0], "keys"));
+	assert_true(number(phases[2], "ops") == 20000);
+	assert_true(number(phases[2], "absent") == 0);
+	release(phases, count);
+}
+
 static void test_repeated_inserts_leave_the_pairs_that_were_not_drawn_absent(void **state)
 {
 	json_t *phases[PHASES];
@@ -552,6 +569,7 @@ int main(void)
 		cmocka_unit_test(test_oldest_means_the_first_tables),
 		cmocka_unit_test(test_phases_and_seeds_draw_other_pairs),
 		cmocka_unit_test(test_deleted_pairs_are_rightly_absent),
+		cmocka_unit_test(test_opening_behind_a_crash_finds_all_pairs_and_reads_few_pages),
 		cmocka_unit_test(test_repeated_inserts_leave_the_pairs_that_were_not_drawn_absent),
 		cmocka_unit_test(test_absorbing_overwrites_saves_programs),
 		cmocka_unit_test(test_two_runs_with_one_seed_are_the_same),
