@@ -260,6 +260,13 @@ $(BIN)/muninn-sim: $(OBJ)/tests/sim/muninn_sim.o $(patsubst %.c,$(OBJ)/%.o,$(SIM
 	@mkdir -p $(@D)
 	$(call say,LINK)
 	$(Q)$(CC) $(LDFLAGS) $(TEST_LDFLAGS) $(SIM_WRAPS) -o $@ $^ $(LDLIBS) -lcmocka
+
+# What tests/e2e/torture.py puts below the service; plain, whatever the service is built with.
+TORMENT := $(BUILD)/tests/e2e/torment.so
+$(TORMENT): tests/e2e/torment/torment.c
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	$(Q)$(CC) $(CPPFLAGS) -O2 -g -std=gnu11 -fPIC $(WARNINGS) -shared -o $@ $< -luring
 # They run the command, or the service of the release build.
 ifeq ($(VARIANT),release)
 $(TESTBIN)/bench/test_iscsi: | $(BIN)/muninnd $(LIB)/bs_muninn.so
@@ -315,7 +322,8 @@ help:
 	@echo 'make sanitize   the tests under ASan + UBSan, the threaded ones under TSan'
 	@echo 'make sim        the simulator: SECONDS=60 SEED=first PROFILE=all; build/bin/muninn-sim --help'
 	@echo 'make soak       the record store against its model, ten million operations: ten minutes; SOAK=operations SEED=first;'
-	@echo '                devices with a damaged NVRAM; and soak-history, soak-power and soak-attack'
+	@echo '                devices with a damaged NVRAM; and soak-history, soak-power, soak-attack and soak-torture'
+	@echo 'make soak-torture a served unit under kill -9, failing hosts and lost connections: SOAK_SECONDS=600 SEED=N'
 	@echo 'make soak-history the engine against the model of full history: SEEDS=20 SEED=first STEPS=30000 (of each of eight tests)'
 	@echo 'make soak-attack an intruder against locked history: SEEDS=20 SEED=first STEPS=30000 (of each of four devices)'
 	@echo 'make soak-power the engine against its model while the power fails: SEEDS=20 SEED=first STEPS=30000 (of each of three tests)'
@@ -366,7 +374,7 @@ sanitized-tests:
 	+@$(SUBMAKE) VARIANT=tsan thread-tests
 
 check: bootstrap bootstrap-guest
-	+@$(SUBMAKE) all unit-tests
+	+@$(SUBMAKE) all unit-tests $(TORMENT)
 	+@$(SUBMAKE) sanitized-tests
 	@$(RUN_TESTS) $(call test_bins,release,$(TEST_SRC)) $(SANITIZED_TESTS) $(E2E_TESTS) $(SCRIPT_TESTS)
 
@@ -536,7 +544,7 @@ sim: bootstrap
 	@$(BIN)/muninn-sim --profile $(PROFILE) --seed $(or $(SEED),1) --seconds $(SECONDS)
 
 .PHONY: soak
-soak: bootstrap soak-history soak-power soak-attack
+soak: bootstrap soak-history soak-power soak-attack soak-torture
 	+@$(SUBMAKE) $(BUILD)/tests/release/engine/muninn/test_merge
 	@MUNINN_SOAK=$(or $(SOAK),10000000) MUNINN_SEED=$(or $(SEED),1000) \
 		$(BUILD)/tests/release/engine/muninn/test_merge
@@ -562,6 +570,14 @@ soak-power: bootstrap
 soak-attack: bootstrap
 	+@$(SUBMAKE) $(TESTBIN)/osd/history/test_attack
 	@scripts/soak-model $(TESTBIN)/osd/history/test_attack $(or $(SEED),1000) $(SEEDS) $(STEPS)
+
+# The service, its host and its initiators are killed, stopped, cut off, filled up: SOAK_SECONDS in
+# all worlds. SOAK_TORTURE: other options of the program.
+SOAK_SECONDS ?= 600
+.PHONY: soak-torture
+soak-torture: bootstrap
+	+@$(SUBMAKE) all $(TORMENT)
+	@tests/e2e/torture.py --seconds $(SOAK_SECONDS) $(if $(SEED),--seed $(SEED)) $(SOAK_TORTURE)
 
 # How long each command holds up the others. BENCH_HOLD: its options.
 .PHONY: bench-hold
