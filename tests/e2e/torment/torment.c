@@ -172,6 +172,33 @@ TRANSFER(pread64, void *, reading_fails)
 TRANSFER(pwrite, const void *, writing_fails)
 TRANSFER(pwrite64, const void *, writing_fails)
 
+/* A short one ends with its first part. */
+static ssize_t write_parts(const char *name, int fd, const struct iovec *parts, int count,
+			   off_t offset)
+{
+	static ssize_t (*real)(int, const struct iovec *, int, off_t);
+
+	if (!real)
+		*(void **)&real = next(name);
+	if (is_there() && writing_fails(fd))
+		return -1;
+	if (count > 1 && is_there() && dice_say(&torment->short_transfers) && is_image(fd)) {
+		torment->shortened++;
+		count = 1;
+	}
+	return real(fd, parts, count, offset);
+}
+
+ssize_t pwritev(int fd, const struct iovec *parts, int count, off_t offset)
+{
+	return write_parts("pwritev", fd, parts, count, offset);
+}
+
+ssize_t pwritev64(int fd, const struct iovec *parts, int count, off_t offset)
+{
+	return write_parts("pwritev64", fd, parts, count, offset);
+}
+
 /* What waits to be handed to the kernel goes to a descriptor that fails, or becomes shorter. */
 static void torment_entry(struct io_uring_sqe *entry)
 {
