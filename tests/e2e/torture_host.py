@@ -82,7 +82,6 @@ class FileSystem:
         self.drives = tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else folder)
         self.image = os.path.join(self.drives.name, "file-system")
         self.place = os.path.join(folder, "place")
-        self.mounted = False
         os.mkdir(self.place)
         if self.can_fail:
             with open(self.image, "wb") as file:
@@ -103,15 +102,13 @@ class FileSystem:
             run("mount", "-t", "tmpfs", "-o", f"size={FILE_SYSTEM_BYTES}", "none", self.place)
         elif self.can_fail:
             run("mount", "-o", "loop", self.image, self.place)
-        self.mounted = self.kind != "folder"
 
     def unmount(self):
         """Nothing may use it any more; what has just been killed may take a moment."""
         limit = time.monotonic() + 30
-        while self.mounted:
+        while os.path.ismount(self.place):
             try:
                 run("umount", self.place)
-                self.mounted = False
             except NotPossible:
                 if time.monotonic() > limit:
                     raise
