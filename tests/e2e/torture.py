@@ -32,6 +32,7 @@ WORLDS = ("ext4:mmap", "xfs:mmap", "ext4:file", "xfs:file", "tmpfs:mmap", "folde
 INITIATORS = 4
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torture_initiator.py")
 ROUND_ANSWERS = (20, 600)  # commands between two torments
+SQUEEZED_SECONDS = 3  # of little memory: with too little the kernel does nothing but read pages again
 RESTARTS_OF_TGTD = 2  # by one muninnd: each makes it wait longer
 CONFIG = """
 [daemon]
@@ -323,7 +324,7 @@ class Torture:
         """May end in the kernel's kill, of either of them."""
         self.memory.squeeze(self.dice.choice((256 << 10, 1 << 20, 4 << 20, 16 << 20)))
         try:
-            self.work(self.dice.randint(100, 500), may_end=True)
+            self.work(self.dice.randint(100, 500), squeezed=True)
         finally:
             self.memory.relax()
         if self.daemon.running() and self.dice.random() < 0.5:
@@ -332,13 +333,15 @@ class Torture:
 
     # ---- rounds ----
 
-    def work(self, answers, may_end=False):
-        """Until initiators have had so many more answers, or one has ended."""
+    def work(self, answers, squeezed=False):
+        """Until initiators have had so many more answers, or one has ended. `squeezed`: or the service, or it gets slow."""
         goal, limit = self.control.answers() + answers, time.monotonic() + LIMIT_SECONDS
         while self.control.answers() < goal:
             if any(initiator.process.poll() for initiator in self.initiators):
                 return  # the check says what is wrong
-            if may_end and (not self.daemon.running() or not children_of(self.daemon.process.pid)):
+            if squeezed and (not self.daemon.running() or not children_of(self.daemon.process.pid)):
+                return
+            if squeezed and time.monotonic() > limit - LIMIT_SECONDS + SQUEEZED_SECONDS:
                 return
             if time.monotonic() > limit:
                 raise Failed(f"initiators get no answers for {LIMIT_SECONDS} s")
