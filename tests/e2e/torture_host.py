@@ -103,10 +103,15 @@ class FileSystem:
         elif self.can_fail:
             run("mount", "-o", "loop", self.image, self.place)
 
+    def is_mounted(self):
+        """As the kernel says: nothing can be asked of a file system that has failed."""
+        with open("/proc/self/mounts", encoding="utf-8") as mounts:
+            return any(line.split(" ")[1] == self.place for line in mounts)
+
     def unmount(self):
         """Nothing may use it any more; what has just been killed may take a moment."""
         limit = time.monotonic() + 30
-        while os.path.ismount(self.place):
+        while self.is_mounted():
             try:
                 run("umount", self.place)
             except NotPossible:
