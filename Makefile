@@ -322,10 +322,11 @@ help:
 	@echo 'make sanitize   the tests under ASan + UBSan, the threaded ones under TSan'
 	@echo 'make sim        the simulator: SECONDS=60 SEED=first PROFILE=all; build/bin/muninn-sim --help'
 	@echo 'make soak       the record store against its model, ten million operations: ten minutes; SOAK=operations SEED=first;'
-	@echo '                devices with a damaged NVRAM; and soak-history, soak-power, soak-attack and soak-torture'
+	@echo '                devices with a damaged NVRAM; and soak-history, soak-power, soak-attack, soak-torture, soak-fsck'
 	@echo 'make soak-torture a served unit under kill -9, failing hosts and lost connections: SOAK_SECONDS=600 SEED=N'
 	@echo 'make soak-history the engine against the model of full history: SEEDS=20 SEED=first STEPS=30000 (of each of eight tests)'
 	@echo 'make soak-attack an intruder against locked history: SEEDS=20 SEED=first STEPS=30000 (of each of four devices)'
+	@echo 'make soak-fsck  damaged devices, examined and salvaged: DAMAGED=20000 SEED=first'
 	@echo 'make soak-power the engine against its model while the power fails: SEEDS=20 SEED=first STEPS=30000 (of each of three tests)'
 	@echo 'make analyze    the analysers of gcc and clang over the sources of the product'
 	@echo 'make valgrind   unit tests under memcheck; ONLY=text: those whose path holds it'
@@ -544,7 +545,7 @@ sim: bootstrap
 	@$(BIN)/muninn-sim --profile $(PROFILE) --seed $(or $(SEED),1) --seconds $(SECONDS)
 
 .PHONY: soak
-soak: bootstrap soak-history soak-power soak-attack soak-torture
+soak: bootstrap soak-history soak-power soak-attack soak-torture soak-fsck
 	+@$(SUBMAKE) $(BUILD)/tests/release/engine/muninn/test_merge
 	@MUNINN_SOAK=$(or $(SOAK),10000000) MUNINN_SEED=$(or $(SEED),1000) \
 		$(BUILD)/tests/release/engine/muninn/test_merge
@@ -578,6 +579,13 @@ SOAK_SECONDS ?= 600
 soak-torture: bootstrap
 	+@$(SUBMAKE) all $(TORMENT)
 	@tests/e2e/torture.py --seconds $(SOAK_SECONDS) $(if $(SEED),--seed $(SEED)) $(SOAK_TORTURE)
+
+# Damaged devices: opened, examined, salvaged, and compared with the model.
+.PHONY: soak-fsck
+soak-fsck: bootstrap
+	+@$(SUBMAKE) $(TESTBIN)/engine/model/test_model_damage
+	@MUNINN_DAMAGED=$(or $(DAMAGED),20000) MUNINN_SEED=$(or $(SEED),1000) \
+		$(TESTBIN)/engine/model/test_model_damage
 
 # How long each command holds up the others. BENCH_HOLD: its options.
 .PHONY: bench-hold

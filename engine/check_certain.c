@@ -74,7 +74,7 @@ static bool hidden_is_uncertain(struct checking *checking, const struct partitio
 }
 
 /* A clone may read whatever it has not written itself under its source's index, and so on. */
-static void learn_lineage(struct checking *checking, const struct partition *partition)
+void check_lineage(struct checking *checking, const struct partition *partition)
 {
 	struct partition_origin origin = partition->origin;
 
@@ -98,7 +98,7 @@ void check_partition_certain(struct checking *checking, uint64_t id)
 
 	if (partition_get(checking->engine, id, &partition))
 		return;
-	learn_lineage(checking, partition);
+	check_lineage(checking, partition);
 	if (!id && hidden_is_uncertain(checking, partition))
 		findings_add(findings, FINDING_OLDER,
 			     "the newest rollbacks may be lost: what they hid may be there again");

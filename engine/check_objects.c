@@ -71,8 +71,7 @@ static int open_checked(struct checking *checking, struct engine_address address
 	}
 	if (result)
 		findings_add_of(checking->check->findings, FINDING_OBJECT, address.partition,
-				address.object, "it is listed, and what is stored of it %s",
-				check_trouble(result));
+				address.object, "what is stored of it %s", check_trouble(result));
 	return result;
 }
 
@@ -145,6 +144,7 @@ static void look_in_directory(struct checking *checking, struct partition *parti
 {
 	struct engine_address address = { .partition = partition->id, .object = identifier };
 	int type = type_of(checking, partition, identifier), found;
+	uint64_t used = 0;
 	struct idset set;
 
 	if (type != ENGINE_USER_OBJECT && type != ENGINE_COLLECTION)
@@ -156,7 +156,12 @@ static void look_in_directory(struct checking *checking, struct partition *parti
 	found = idset_contains(&set, identifier);
 	if (found == 1)
 		return;
+	check_lineage(checking, partition);
 	check_member(checking, address, (enum engine_type)type);
+	if (type == ENGINE_COLLECTION)
+		check_collection(checking, address);
+	else
+		check_object(checking, address, &used);
 	/* A directory that can't be read is a finding of its own. */
 	if (found == 0)
 		findings_add_of(checking->check->findings, FINDING_ORPHAN, address.partition,

@@ -23,6 +23,7 @@ struct checking {
  * What may be older than it was, where the store lacks records (check_certain.c): the device, a
  * partition (0: the root), an object.
  */
+void check_lineage(struct checking *checking, const struct partition *partition); /* first */
 void check_device_certain(struct checking *checking);
 void check_partition_certain(struct checking *checking, uint64_t partition);
 void check_object_certain(struct checking *checking, struct engine_address address,

@@ -91,6 +91,17 @@ static int in_order(const void *a_, const void *b_)
 	return 0;
 }
 
+/* Lists and records may have told of one twice. */
+static void drop_doubles(struct salvaging *salvaging)
+{
+	size_t left = 0;
+
+	for (size_t n = 0; n < salvaging->count; n++)
+		if (!left || in_order(&salvaging->members[left - 1], &salvaging->members[n]) != 0)
+			salvaging->members[left++] = salvaging->members[n];
+	salvaging->count = left;
+}
+
 /* The caller's progress, also while the check runs. */
 static void relay_progress(void *context, const char *step, uint64_t done, uint64_t total)
 {
@@ -118,6 +129,7 @@ static int look(struct salvaging *salvaging)
 		return -ENOMEM;
 	if (!result && salvaging->count)
 		qsort(salvaging->members, salvaging->count, sizeof(*salvaging->members), in_order);
+	drop_doubles(salvaging);
 	return result;
 }
 

@@ -242,6 +242,13 @@ static int load_group(struct muninn_store *store, uint8_t *entry, bool *in_use,
 	result = read_image(store, entry, image.bytes, kept, error);
 	if (!result)
 		result = row_index_check_image(store->rows[number].index, &image, error);
+	if (result && store->mend_group)
+		result = store->mend_group(store, entry, &image);
+	if (result == 1) {
+		free(image.bytes);
+		directory_set_live(store, entry, 0);
+		return 0;
+	}
 	if (!result &&
 	    row_index_replace(store->rows[number].index, image.group, image.group, &image))
 		result = error_set(error, -ENOMEM, "out of memory while loading the index");

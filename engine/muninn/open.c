@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/clock.h"
 #include "common/log.h"
@@ -333,9 +334,10 @@ static void set_limits(struct muninn_store *store)
 	};
 }
 
+/* `lost`: where to note what is lost, of a damaged device; NULL: damage is refused. */
 static int open_once(struct nand *nand, const struct record_options *records,
-		     const struct muninn_options *options, struct record_store **out,
-		     struct error_text *error)
+		     const struct muninn_options *options, struct lost *lost,
+		     struct record_store **out, struct error_text *error)
 {
 	struct muninn_store *store = calloc(1, sizeof(*store));
 	uint64_t begin = clock_microseconds();
@@ -347,6 +349,8 @@ static int open_once(struct nand *nand, const struct record_options *records,
 	store->nand = nand;
 	store->records = records;
 	store->options = options; /* placement is fixed at format */
+	store->salvaged = lost;
+	store->mend_group = lost ? rebuild_group : NULL;
 	for (size_t i = 0; i < sizeof(open_steps) / sizeof(open_steps[0]); i++) {
 		uint64_t step_begin = clock_microseconds();
 		int result = open_steps[i].run(store, error);
@@ -392,7 +396,7 @@ static int open_rebuilt(struct nand *nand, const struct record_options *records,
 {
 	int result = rebuild_nvram(nand, records, options, lost, error);
 
-	return result ? result : open_once(nand, records, options, out, error);
+	return result ? result : open_once(nand, records, options, lost, out, error);
 }
 
 /*
@@ -407,9 +411,11 @@ static int open_salvaged(struct nand *nand, const struct record_options *records
 	struct error_text why = *error;
 	int result = mend_nvram(nand, records, options, &lost);
 
-	findings_add(records->salvage, FINDING_NVRAM, "%s", why.text);
+	/* What is wrong with the index on flash is said where it is mended. */
+	if (result || strncmp(why.text, "index: ", 7) != 0)
+		findings_add(records->salvage, FINDING_NVRAM, "%s", why.text);
 	if (!result) {
-		result = open_once(nand, records, options, out, error);
+		result = open_once(nand, records, options, &lost, out, error);
 		/* What the sums say fits, and it is refused: it is of another time. */
 		lost.all |= result != 0;
 	}
@@ -429,7 +435,7 @@ static int open_store(struct nand *nand, const struct record_options *records, c
 {
 	const struct muninn_options *options = own ? own : &defaults;
 	struct error_text why;
-	int result = open_once(nand, records, options, out, error);
+	int result = open_once(nand, records, options, NULL, out, error);
 
 	if (result == -EPROTO || result == -ERANGE)
 		return -EINVAL;

@@ -344,6 +344,97 @@ static int step_growing_groups(struct rebuild *rebuild, struct error_text *error
 	return 0;
 }
 
+/* ---- a complete group whose image is damaged ---- */
+
+/* The group that a row grows, put aside while another one is made in its place. */
+struct aside {
+	uint8_t *bytes, *at, *pair;
+	uint64_t length;
+	uint8_t pair_bytes[SUM_PAIR_BYTES];
+};
+
+static int put_aside(struct muninn_store *store, uint32_t row, struct aside *aside)
+{
+	const struct muninn_geometry *geometry = &store->geometry;
+
+	aside->at = store->nvram + geometry->groups_at + row * geometry->group_bytes;
+	aside->pair = store->nvram + row_sum_pair_at(geometry, row);
+	aside->length = geometry->group_bytes;
+	aside->bytes = malloc(aside->length);
+	if (!aside->bytes)
+		return -ENOMEM;
+	memcpy(aside->bytes, aside->at, aside->length);
+	memcpy(aside->pair_bytes, aside->pair, SUM_PAIR_BYTES);
+	return 0;
+}
+
+static int put_back(struct aside *aside, struct row_index *index)
+{
+	memcpy(aside->at, aside->bytes, aside->length);
+	memcpy(aside->pair, aside->pair_bytes, SUM_PAIR_BYTES);
+	free(aside->bytes);
+	return row_index_attach(index) ? 0 : -EINVAL;
+}
+
+/* The segments of a group, as far as its image can be read: how many of the live ones. */
+static uint32_t find_members(struct muninn_store *store, const uint8_t *entry,
+			     uint32_t members[GROUP_SEGMENTS])
+{
+	uint32_t page_bytes = store->geometry.page_bytes, found = 0;
+	uint8_t data[MUNINN_PAGE_BYTES_MAX];
+
+	for (uint32_t member = 0; member < GROUP_SEGMENTS; member++) {
+		uint32_t at = index_image_member_at(member);
+		struct nand_page_io io = {
+			.page = directory_image_page(store, entry, at / page_bytes),
+			.data = data,
+		};
+
+		members[member] = NO_SEGMENT;
+		if (!(get_le64(entry + DIRECTORY_LIVE_AT) >> member & 1) ||
+		    nand_read(store->nand, NAND_CAUSE_RECOVERY, &io, 1))
+			continue;
+		members[member] = get_le32(data + at % page_bytes);
+		found++;
+	}
+	return found;
+}
+
+int rebuild_group(struct muninn_store *store, const uint8_t *entry, struct index_image *image)
+{
+	uint32_t row = get_le32(entry + DIRECTORY_ROW_AT), members[GROUP_SEGMENTS];
+	struct rebuild rebuild = { .store = store, .lost = store->salvaged };
+	struct row_index *index = store->rows[row].index;
+	struct aside aside;
+	uint8_t *live = image->live;
+	int result;
+
+	findings_add(store->records->salvage, FINDING_INDEX,
+		     "group %u of row %u in the index on flash is damaged", image->group, row);
+	if (!find_members(store, entry, members)) {
+		lost_note(store->salvaged, row, LOST_ALL_PAGES, 0);
+		return 1;
+	}
+	result = put_aside(store, row, &aside);
+	if (result)
+		return result;
+	free(image->bytes);
+	image->bytes = NULL;
+	row_index_begin(index, image->group);
+	for (uint32_t member = 0; member < GROUP_SEGMENTS; member++) {
+		bool is_live = get_le64(live) >> member & 1;
+
+		if (is_live && members[member] == NO_SEGMENT)
+			leave_out(&rebuild, row);
+		add_segment(&rebuild, row, members[member],
+			    is_live && members[member] != NO_SEGMENT);
+	}
+	put_le64(live, row_index_live(index));
+	result = row_index_make_image(index, image);
+	image->live = live;
+	return put_back(&aside, index) ? -EINVAL : result;
+}
+
 /* ---- buffers, where the rest of the NVRAM is used ---- */
 
 static uint64_t highest_in(const struct buffer *buffer)

@@ -175,6 +175,13 @@ struct muninn_store {
 	int root_error_logged;  /* the last one; 0 when one has been written */
 	uint16_t *segment_rows; /* for each segment the row that it is sealed in, or NO_ROW */
 	struct merge_walk merge_walk;
+	/*
+	 * While a damaged device is opened: makes the image of a complete group again, or says that
+	 * nothing is left of it: 1.
+	 */
+	int (*mend_group)(struct muninn_store *store, const uint8_t *entry,
+			  struct index_image *image);
+	struct lost *salvaged;       /* then: where what is lost is noted */
 	struct lost lost;            /* nothing, unless the device is salvaged */
 	struct merge_run *merge_run; /* memory for one; passed along while it goes on */
 };

@@ -193,6 +193,11 @@ int row_index_make_image(const struct row_index *row, struct index_image *image)
 	return 0;
 }
 
+uint32_t index_image_member_at(uint32_t member)
+{
+	return TABLE_HEADER_BYTES + member * COLUMN_BYTES + COLUMN_SEGMENT_AT;
+}
+
 uint64_t index_image_kept(const struct index *index, uint64_t length)
 {
 	return index->cache ? min_u64(table_bits_offset(), length) : length;

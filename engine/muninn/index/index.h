@@ -205,6 +205,9 @@ int row_index_make_image(const struct row_index *row, struct index_image *image)
 int row_index_replace(struct row_index *row, uint32_t first, uint32_t last,
 		      const struct index_image *by);
 
+/* Where an image says, in 4 bytes, which segment a member of the group is. */
+uint32_t index_image_member_at(uint32_t member);
+
 /*
  * Bytes at the beginning of an image of `length` that row_index_replace needs. Whether those that
  * were read from flash are what they should be: -EINVAL with a sentence.

@@ -328,6 +328,8 @@ static enum outcome salvage(struct model_run *run, struct nand *nand)
 	engine_examine(nand, &findings);
 	if (engine_open(nand, &options, &engine, &error)) {
 		assert_true(error.text[0]);
+		if (getenv("MUNINN_VERBOSE"))
+			printf("  refused: %s\n", error.text);
 		return REFUSED;
 	}
 	copy = make_copy(nand, engine, &to);
