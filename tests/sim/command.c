@@ -22,12 +22,11 @@ struct settings {
 
 static const char usage[] =
 	"usage: muninn-sim [OPTION...]\n"
-	"Runs the target, the engine and the flash in virtual time, with clients and everything "
-	"that\n"
-	"can go wrong, and compares all answers with a model of full history.\n"
+	"Runs the target, the engine and the flash in virtual time, with clients and all that can\n"
+	"go wrong, and compares all answers with a model of full history.\n"
 	"\n"
-	"  --profile NAME  what is simulated: see below; `all`: each of them in turn (the "
-	"default)\n"
+	"  --profile NAME  what is simulated: see below; `all`: one after the other\n"
+	"                  (the default)\n"
 	"  --seed N        the first seed (default 1)\n"
 	"  --seeds N       how many of them (default 1), or\n"
 	"  --seconds N     as many as begin in this time\n"
@@ -38,10 +37,9 @@ static const char usage[] =
 	"  --tries N       runs for that (default 400)\n"
 	"  --keep-going    goes on with the next seed behind one that fails\n"
 	"\n"
-	"An operation is a command of a client, or a call of the engine, that is compared with "
-	"the\n"
-	"model. SIGINT and SIGTERM end it behind the seed in work. Exit code: 0 no violation, 1 some,\n"
-	"2 a wrong option.\n"
+	"An operation is a command of a client, or a call of the engine, that is compared with\n"
+	"the model. SIGINT and SIGTERM end it behind the seed in work. Exit code: 0 no violation,\n"
+	"1 some, 2 a wrong option.\n"
 	"\n"
 	"profiles:\n";
 
