@@ -30,6 +30,7 @@ DEPTH = 4  # commands at once
 FLUSH_ALL = 2
 LOGIN_SECONDS = 120  # without the target only a mistake takes so long
 OBJECT_FIELD, ADDRESS_FIELD = 24, 40  # of the CDB, which sense data points at
+SIMPLE, ORDERED = 1, 2
 BUSY, TASK_SET_FULL = 0x08, 0x28
 
 
@@ -87,7 +88,10 @@ class Initiator:
                 time.sleep(0.01)
         self.counts["logins"] += 1
         self.under_way = []
+        # Commands of the connection before it are executed as if it still stood: they come first.
+        self.session.attribute = ORDERED
         answer = self.run(osd.CREATE_PARTITION, self.partition)
+        self.session.attribute = SIMPLE
         if answer.status != osd.GOOD and answer.sense.key not in (osd.ILLEGAL_REQUEST, osd.DATA_PROTECT):
             self.may_fail(answer)
         self.resolve(strict=False)
