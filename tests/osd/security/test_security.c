@@ -357,6 +357,35 @@ static void test_a_continuation_segment_is_protected(void **state)
 	}
 }
 
+/* With ALLDATA the data behind it are, too: the sum begins where they begin. */
+static void test_data_behind_a_continuation_segment_are_protected(void **state)
+{
+	struct unit *unit = *state;
+	uint64_t before = secured_close(unit, OSD_ALLDATA);
+	size_t segment = OSD_SCATTER_GATHER_BYTES(2);
+
+	for (size_t byte = 0; byte <= 8; byte++) {
+		struct signed_call call = signed_write(unit, OSD_ALLDATA, "12345678");
+		struct encoded_call encoded;
+
+		call.call.cdb.length = 0;
+		call_piece(&call.call, 0, 4);
+		call_piece(&call.call, 100, 4);
+		signed_encode(unit, &call, &encoded);
+		assert_int_equal(call.call.cdb.continuation_length, segment);
+		if (byte < 8) {
+			encoded.out[segment + byte] ^= 1;
+			signed_execute(unit, &call, &encoded);
+			expect_sense(unit, SENSE_ILLEGAL_REQUEST,
+				     SENSE_INVALID_DATA_OUT_BUFFER_INTEGRITY_CHECK_VALUE);
+			assert_int_equal(contents_of(unit), before);
+		} else {
+			signed_execute(unit, &call, &encoded);
+			expect_good(unit);
+		}
+	}
+}
+
 /* ---- answers ---- */
 
 static void test_answers_to_genuine_requests_are_signed(void **state)
@@ -550,6 +579,7 @@ int main(void)
 		with_keys_in_both(test_every_byte_of_data_out_is_protected),
 		with_keys_in_both(test_integrity_information_needs_its_place),
 		with_keys(test_a_continuation_segment_is_protected),
+		with_keys(test_data_behind_a_continuation_segment_are_protected),
 		with_keys_in_both(test_answers_to_genuine_requests_are_signed),
 		with_keys_in_both(test_the_root_has_its_own_method_and_key),
 		with_keys_in_both(test_a_secured_partition_is_not_removed_without_the_root_key),
