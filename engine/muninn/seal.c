@@ -73,20 +73,21 @@ static struct nand_page_io page_io(const struct muninn_store *store, uint32_t nu
 	};
 }
 
-/* Prepares whole groups of parity, in which the next `count` pages are. */
+/* Prepares the next `count` pages; with parity, the whole groups that they are in. */
 static void prepare_pages(struct muninn_store *store, uint32_t number, uint32_t count,
 			  struct seal_scratch *scratch)
 {
 	const struct parity_shape *parity = &store->geometry.parity;
 	uint32_t usable = nand_spare_usable(nand_geometry(store->nand));
+	uint32_t group = parity->losses ? parity->group_pages : 1;
 	uint32_t next = store->rows[number].sealing.pages;
-	uint32_t first = next - next % parity->group_pages;
-	uint32_t end = (uint32_t)align_up(next + count, parity->group_pages);
+	uint32_t first = next - next % group;
+	uint32_t end = (uint32_t)align_up(next + count, group);
 
 	for (uint32_t page = first; page < end; page++)
 		scratch->ios[page] =
 			page_io(store, number, page, scratch->spares + (uint64_t)page * usable);
-	for (; parity->losses && first < end; first += parity->group_pages)
+	for (; parity->losses && first < end; first += group)
 		parity_encode(&store->parity, &scratch->ios[first], scratch->parity);
 }
 

@@ -583,6 +583,10 @@ static void test_with_parity_a_page_of_each_segment_is_lost_besides(void **state
 	geometry.spare_bytes = SPARE_BYTES_PARITY;
 	options.muninn.parity = 1;
 	free(rehearse(NAND_CUT_NVRAM_KEPT, 0, NAND_REHEARSAL_ENDS, false, 1));
+	/* Segments that are programmed in parts. */
+	class_of_keys = RECORD_CLASS_HISTORY;
+	free(rehearse(NAND_CUT_NVRAM_KEPT, 0, 1, false, 2));
+	class_of_keys = RECORD_CLASS_DATA;
 	options.muninn.parity = MUNINN_PARITY_NONE;
 	geometry.spare_bytes = spare_bytes;
 }
