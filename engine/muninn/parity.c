@@ -75,6 +75,7 @@ static void code_restore(const struct parity_code *code, uint32_t bytes, uint8_t
 		sums[row] = scratch + (size_t)row * bytes;
 	for (uint32_t n = 0; n < count; n++) {
 		out[n] = data[losses->lost[n]];
+		assert(out[n]);
 		memset(out[n], 0, bytes);
 	}
 	code_make(code, bytes, data, sums);
@@ -210,7 +211,7 @@ static void restore_parities(const struct parity *parity, const struct nand_page
 {
 	const struct parity_shape *shape = &parity->shape;
 	uint32_t first = shares_of_parities(shape);
-	uint8_t *shares[PARITY_GROUP_PAGES_MAX], *more[PARITY_LOSSES_MAX];
+	uint8_t *shares[PARITY_GROUP_PAGES_MAX] = { NULL }, *more[PARITY_LOSSES_MAX] = { NULL };
 	struct losses of_parities = *losses;
 
 	for (uint32_t n = 0; n < first; n++)
