@@ -14,7 +14,7 @@ static void set_pressed(struct sealer *sealer, bool pressed)
 	__atomic_store_n(&sealer->pressed, pressed, __ATOMIC_RELAXED);
 }
 
-void sealer_look(struct engine *engine)
+static void look(struct engine *engine, bool is_writer)
 {
 	struct sealer *sealer = &engine->sealer;
 	struct record_sealing state;
@@ -26,7 +26,7 @@ void sealer_look(struct engine *engine)
 		return;
 	pthread_mutex_lock(&sealer->mutex);
 	sealer->waiting = state.waiting;
-	if (state.waiting > sealer->busy && !sealer->wanted) {
+	if (state.waiting > sealer->busy && !sealer->wanted && (is_writer || !sealer->failing)) {
 		sealer->wanted = true;
 		pthread_cond_signal(&sealer->due);
 	}
@@ -34,15 +34,22 @@ void sealer_look(struct engine *engine)
 	pthread_mutex_unlock(&sealer->mutex);
 }
 
+void sealer_look(struct engine *engine)
+{
+	look(engine, true);
+}
+
 void sealer_wait(struct engine *engine)
 {
 	struct sealer *sealer = &engine->sealer;
+	uint32_t failures;
 
 	if (!__atomic_load_n(&sealer->pressed, __ATOMIC_RELAXED))
 		return;
 	pthread_mutex_lock(&sealer->mutex);
-	/* Nobody may be about it after an error: then the writer meets that himself. */
-	while (sealer->pressed && (sealer->wanted || sealer->busy))
+	/* After an error the writer meets that himself, whatever the threads try meanwhile. */
+	failures = sealer->failures;
+	while (sealer->pressed && (sealer->wanted || sealer->busy) && sealer->failures == failures)
 		pthread_cond_wait(&sealer->spare, &sealer->mutex);
 	pthread_mutex_unlock(&sealer->mutex);
 }
@@ -64,12 +71,18 @@ static bool wait_for_work(struct sealer *sealer)
 	return goes_on;
 }
 
-/* After an error the next command that puts tries again. */
-static void end_work(struct sealer *sealer, bool failed)
+/*
+ * After an error the next command that puts tries again: what the threads tried by themselves would
+ * only wear the flash. -EAGAIN: there was nothing to do.
+ */
+static void end_work(struct sealer *sealer, int result)
 {
 	pthread_mutex_lock(&sealer->mutex);
 	sealer->busy--;
-	if (!failed && sealer->waiting > sealer->busy && !sealer->wanted) {
+	if (result != -EAGAIN)
+		sealer->failing = result < 0;
+	sealer->failures += result < 0 && result != -EAGAIN;
+	if (result >= 0 && sealer->waiting > sealer->busy && !sealer->wanted) {
 		sealer->wanted = true;
 		pthread_cond_signal(&sealer->due);
 	}
@@ -97,7 +110,8 @@ static int take_step(struct engine *engine, int number)
 	if (!has_ended(&engine->sealer)) {
 		result = number < 0 ? operations->seal_take(engine->store)
 				    : operations->seal_step(engine->store, number);
-		sealer_look(engine);
+		if (result >= 0)
+			look(engine, false);
 	} else if (number < 0) {
 		result = -EAGAIN;
 	}
@@ -116,7 +130,7 @@ static void *seal(void *context)
 			engine->store->operations->seal_run(engine->store, number);
 			more = take_step(engine, number);
 		}
-		end_work(&engine->sealer, more < 0);
+		end_work(&engine->sealer, more);
 	}
 	return NULL;
 }

@@ -24,7 +24,9 @@ struct sealer {
 	uint32_t busy;        /* threads that seal one */
 	bool wanted;          /* one may wait that nobody seals yet */
 	bool stop;
-	bool pressed; /* atomic: writers wait, so that they need not seal themselves */
+	bool failing;      /* as of the last buffer: only writers have it tried again */
+	uint32_t failures; /* so that who waits notices one */
+	bool pressed;      /* atomic: writers wait, so that they need not seal themselves */
 };
 
 /* -EAGAIN: no thread can be started. A store that has nothing to seal needs none. */
