@@ -404,6 +404,7 @@ class Torture:
         for counts in self.counts:
             sums.update(counts)
         sums.update({name: self.control[index] for name, index in host.INJECTED.items()})
+        sums["answers"] = self.control.answers()  # the counts of initiators go with those that are killed
         sums["host failures"] = self.control[host.HOST_FAILURES]
         return sums
 
