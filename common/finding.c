@@ -26,6 +26,10 @@ static const struct finding_words words[FINDING_KINDS] = {
 			      "names the objects that need them" },
 	[FINDING_PAGE] = { "page", "objects that have a record in the page can't be read in whole",
 			   "names the objects that need it" },
+	[FINDING_PARITY] = { "parity",
+			     "nothing is lost, as long as few pages beside it are; the service "
+			     "moves it when it scrubs",
+			     "copies what was there" },
 	[FINDING_RECORD] = { "record", "the record is not found, or is not what was stored",
 			     "names the object that needs it" },
 	[FINDING_SEQUENCE] = { "sequence", "a command may count that never ended",

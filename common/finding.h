@@ -23,6 +23,7 @@ enum finding_kind {
 	FINDING_INDEX,
 	FINDING_SEGMENT,
 	FINDING_PAGE,
+	FINDING_PARITY,
 	FINDING_RECORD,
 	FINDING_SEQUENCE,
 	/* What is stored in records. */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "engine/muninn/lookup.h"
+#include "engine/muninn/repair.h"
 #include "engine/muninn/root_find.h"
 #include "engine/muninn/row.h"
 
@@ -158,6 +159,14 @@ static void check_page(struct walk *walk, const struct place *place,
 	const char *trouble = result ? read_trouble(result) : NULL;
 	struct page_spare spare;
 
+	if (repair_is_for(result) && !repair_page(walk->store, NAND_CAUSE_RECOVERY, &io)) {
+		findings_add(walk->check->findings, FINDING_PARITY,
+			     "flash page %llu (row %u, segment %u, page %u of it) %s, and parity "
+			     "has it",
+			     (unsigned long long)number, place->row, place->segment, place->page,
+			     trouble);
+		trouble = NULL;
+	}
 	walk->check->pages++;
 	if (!trouble && (!page_spare_decode(walk->spare, geometry->page_bytes, &spare) ||
 			 spare.kind != PAGE_KIND_RECORDS || spare.row != place->row ||

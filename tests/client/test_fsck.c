@@ -341,13 +341,23 @@ static void test_a_truncated_image_gives_what_is_left(void **state)
 	expect("--repair --to $N $I", 4, "named above");
 }
 
-static void test_a_damaged_page_costs_its_bytes_alone(void **state)
+static void test_a_damaged_page_costs_nothing_where_parity_has_it(void **state)
 {
 	(void)state;
 	damage_data(DAMAGED_AT);
-	expect("$I", 4, "data: object 0x10000/0x10001: bytes 266240 to 270335 are damaged");
+	expect("$I", 4, "and parity has it");
+	assert_int_equal(repair(1, "nothing of the present is missing"), 0);
+}
+
+/* Two of a group, of which parity has one. */
+static void test_damaged_pages_cost_their_bytes_alone(void **state)
+{
+	(void)state;
+	damage_data(DAMAGED_AT);
+	damage_data(DAMAGED_AT + PAGE);
+	expect("$I", 4, "data: object 0x10000/0x10001: bytes 266240 to 274431 are damaged");
 	assert_non_null(strstr(output, "page: flash page"));
-	assert_int_equal(repair(4, "named above"), 1);
+	assert_int_equal(repair(4, "named above"), 2);
 }
 
 static void test_a_lost_nvram_is_named_and_the_flash_copied(void **state)
@@ -405,15 +415,16 @@ static void test_json_has_all_findings(void **state)
 
 	(void)state;
 	damage_data(DAMAGED_AT);
+	damage_data(DAMAGED_AT + PAGE);
 	assert_int_equal(run("--json $I"), 4);
 	value = json_loads(output, 0, NULL);
 	assert_non_null(value);
 	assert_int_equal(json_integer_value(json_object_get(value, "exit")), 4);
 	findings = json_object_get(value, "findings");
-	assert_int_equal(json_array_size(findings), 2);
-	assert_string_equal(json_string_value(json_object_get(json_array_get(findings, 1), "kind")),
+	assert_int_equal(json_array_size(findings), 3);
+	assert_string_equal(json_string_value(json_object_get(json_array_get(findings, 2), "kind")),
 			    "data");
-	assert_int_equal(json_integer_value(json_object_get(json_array_get(findings, 1), "object")),
+	assert_int_equal(json_integer_value(json_object_get(json_array_get(findings, 2), "object")),
 			 LARGE);
 	json_decref(value);
 }
@@ -438,7 +449,8 @@ int main(void)
 		IMAGE_TEST(test_without_any_superblock_the_nvram_tells_the_geometry),
 		IMAGE_TEST(test_a_block_table_follows_from_the_pages),
 		IMAGE_TEST(test_a_truncated_image_gives_what_is_left),
-		IMAGE_TEST(test_a_damaged_page_costs_its_bytes_alone),
+		IMAGE_TEST(test_a_damaged_page_costs_nothing_where_parity_has_it),
+		IMAGE_TEST(test_damaged_pages_cost_their_bytes_alone),
 		IMAGE_TEST(test_a_lost_nvram_is_named_and_the_flash_copied),
 		IMAGE_TEST(test_a_damaged_header_of_the_nvram_costs_nothing),
 		IMAGE_TEST(test_damaged_state_words_cost_nothing_where_the_store_was_closed),
