@@ -24,6 +24,20 @@ static void slot_store(struct buffer *buffer, uint32_t page, uint32_t slot, uint
 	sum_end(buffer->sum);
 }
 
+/*
+ * Leaves nothing in a slot that no page has. A failure of the host may bring back a map that gives
+ * it to a page without what was put there then; records of this very segment that were in it before
+ * would be taken for the page's, and shadow newer ones in other pages.
+ */
+static void slot_clear(struct buffer *buffer, uint32_t slot)
+{
+	uint8_t *header = slot_header(buffer, slot);
+
+	nvram_store64(header + SLOT_STATE_AT, 0);
+	nvram_store64(header + SLOT_STAMP_AT, 0);
+	memset(slot_data(buffer, slot), 0, buffer->geometry->page_bytes);
+}
+
 /* ---- absorbing ---- */
 
 /*
@@ -118,13 +132,16 @@ static uint32_t compact_page(struct buffer *buffer, uint32_t page, uint64_t comm
 	}
 	if (used == view.used) {
 		buffer->absorbable[page] = false; /* until the next such record comes */
+		slot_clear(buffer, buffer->spare_slot);
 		return 0;
 	}
 	memset(to + used, 0, buffer->geometry->page_bytes - used);
 	word = state_word(used, fold);
 	nvram_store64(slot_header(buffer, buffer->spare_slot) + SLOT_STATE_AT, word);
-	if (void_before && sync_slot(buffer, buffer->spare_slot))
+	if (void_before && sync_slot(buffer, buffer->spare_slot)) {
+		slot_clear(buffer, buffer->spare_slot);
 		return 0;
+	}
 	sum_begin(buffer->sum, sum_page(page, slot, slot_word(buffer, slot)) ^
 				       sum_page(page, buffer->spare_slot, word));
 	nvram_store16(map_entry(buffer, page), buffer->spare_slot);
@@ -138,9 +155,11 @@ static uint32_t compact_page(struct buffer *buffer, uint32_t page, uint64_t comm
 			 "%s: NVRAM can't be made stable; flushed data may not survive a power "
 			 "failure of this host",
 			 nand_path(buffer->nand));
+	used = view.used - used;
+	slot_clear(buffer, slot);
 	buffer->spare_slot = (uint16_t)slot;
 	buffer->unstamped[page] = true;
-	return view.used - used;
+	return used;
 }
 
 /* ---- absorbing large records, which have a page each ---- */
@@ -164,6 +183,7 @@ static void empty_page(struct buffer *buffer, uint32_t page)
 	uint32_t slot = page_slot(buffer, page);
 
 	slot_store(buffer, page, slot, slot_word(buffer, slot), 0);
+	memset(slot_data(buffer, slot), 0, buffer->geometry->page_bytes);
 }
 
 /* Empties the page of a large record that is superfluous and not promised. False: it is not. */
@@ -231,6 +251,7 @@ static void move_large(struct buffer *buffer, uint32_t from, uint32_t to)
 		  sum_page(to, old, slot_word(buffer, old)) ^ sum_page(to, spare, word));
 	nvram_store16(map_entry(buffer, to), (uint16_t)spare);
 	sum_end(buffer->sum);
+	slot_clear(buffer, old);
 	buffer->spare_slot = (uint16_t)old;
 	empty_page(buffer, from);
 }
@@ -646,6 +667,7 @@ int buffer_recover(struct buffer *buffer, const struct row_index *row, uint32_t 
 	if (result)
 		return result;
 	buffer->serial = buffer_stored_serial(buffer);
+	slot_clear(buffer, buffer->spare_slot);
 	forget_index(buffer, row, ahead, buffer->serial);
 	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++) {
 		uint32_t state = slot_state(buffer, page_slot(buffer, page));
