@@ -591,10 +591,14 @@ static int step_samples(struct merge_run *run)
 {
 	int result = choose_by_samples(run, NO_ROW);
 
+	if (!result && !is_worth_it(run))
+		result = -EAGAIN;
+	if (result == -EAGAIN && !run->tried_again && repair_try_again(run->store)) {
+		run->tried_again = true;
+		return go_on(run, STEP_SAMPLES);
+	}
 	if (result)
 		return result;
-	if (!is_worth_it(run))
-		return -EAGAIN;
 	run->choice.step = STEP_COUNT;
 	return GOES_ON;
 }

@@ -134,6 +134,7 @@ void merge_run_begin(struct merge_run *run, const struct record_keep *keep,
 	run->needs_segment = NO_SEGMENT;
 	run->count = 0;
 	run->result = 0;
+	run->tried_again = false;
 	run->void_before = run->store->void_before;
 	forget_pages(run);
 	memset(run->finds, 0, sizeof(run->finds));

@@ -153,6 +153,7 @@ struct merge_run {
 	uint64_t number;      /* that a flush is to make stable */
 	uint64_t void_before; /* of the store when it began: a format takes everything away */
 	bool in_pieces;
+	bool tried_again; /* segments that were given up as damaged */
 	bool fetches_all; /* set by tests: as if the host had no page in memory */
 	uint64_t missing[MERGE_MISSING];
 	uint32_t missing_count;

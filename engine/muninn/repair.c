@@ -157,6 +157,19 @@ void repair_give_up(struct muninn_store *store, uint32_t segment)
 	pthread_mutex_unlock(&store->repair->lock);
 }
 
+bool repair_try_again(struct muninn_store *store)
+{
+	bool any = false;
+
+	pthread_mutex_lock(&store->repair->lock);
+	for (uint32_t segment = 0; segment < store->geometry.segments; segment++) {
+		any |= store->repair->lost[segment] != 0;
+		set_lost(store->repair, segment, false);
+	}
+	pthread_mutex_unlock(&store->repair->lock);
+	return any;
+}
+
 void repair_forget(struct muninn_store *store, uint32_t segment)
 {
 	pthread_mutex_lock(&store->repair->lock);

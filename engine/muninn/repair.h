@@ -40,6 +40,12 @@ bool repair_next(struct muninn_store *store, uint32_t *segment);
 uint32_t repair_waiting(struct muninn_store *store);
 void repair_give_up(struct muninn_store *store, uint32_t segment);
 
+/*
+ * Nothing else can be reclaimed: those that were given up may be tried again, because what was lost
+ * may not be needed any more, or can be read after all. False: there are none.
+ */
+bool repair_try_again(struct muninn_store *store);
+
 /* The segment is no more in use. */
 void repair_forget(struct muninn_store *store, uint32_t segment);
 
