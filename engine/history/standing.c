@@ -459,6 +459,9 @@ static int keep_as_device_does(struct engine_txn *txn, struct partition *root, v
 		history->floor = max_u64(history->floor, horizon);
 		history->particular = false;
 		history->retention = (struct engine_retention){ 0 };
+		/* Should it come back, moments of the device show it again. */
+		if (history->left_from && !history->left_until)
+			history->left_until = txn->sequence;
 		history->versions =
 			(struct idset_header){ .generation = history->versions.generation };
 		forget_index(txn->engine, index);
