@@ -85,7 +85,7 @@ struct nand {
 	bool in_memory; /* the mmap back end's: no page waits for a drive */
 	bool read_only;
 	uint32_t blocks_damaged; /* see nand_mend_blocks */
-	bool keep_space; /* an erased block's space on the host stays its own */
+	bool keep_space;         /* an erased block's space on the host stays its own */
 	enum nand_violation_policy violation_policy;
 
 	pthread_mutex_t sync_lock; /* one image sync at a time; guards sync_failed */

@@ -288,7 +288,8 @@ void nand_mend_blocks(struct nand *nand, struct findings *findings)
 		findings_add(findings, FINDING_BLOCK_STATE,
 			     "the state of block %u (at byte %llu of the image) is damaged%s",
 			     block,
-			     (unsigned long long)(nand->layout.table_offset + (uint64_t)block * 8),
+			     (unsigned long long)nand->layout.table_offset +
+				     (unsigned long long)block * 8,
 			     mended ? ", and follows from its pages" : "");
 	}
 }
