@@ -80,9 +80,9 @@ static void make_image(void)
 {
 	const struct nand_geometry geometry = nand_geometry_default(32 << 20);
 	struct error_text error = { "" };
-	struct engine *engine;
+	struct engine *engine = NULL;
 	struct engine_txn *txn;
-	struct nand *nand;
+	struct nand *nand = NULL;
 	uint64_t bytes;
 	uint32_t version;
 
@@ -148,7 +148,7 @@ static void damage_data(uint64_t offset)
 {
 	struct error_text error = { "" };
 	uint8_t *data = malloc(PAGE);
-	struct nand *nand;
+	struct nand *nand = NULL;
 	int damaged = 0;
 
 	assert_int_equal(nand_open_read_only(image, &nand, &error), 0);
@@ -215,8 +215,8 @@ static uint32_t pages_lost(void)
 	const struct engine_address small = { PARTITION, SMALL, 0, 0 };
 	const struct engine_address large = { PARTITION, LARGE, 0, 0 };
 	struct engine_txn *txn;
-	struct engine *engine;
-	struct nand *nand;
+	struct engine *engine = NULL;
+	struct nand *nand = NULL;
 	uint64_t got, id = 0, next;
 	uint32_t length, lost = 0;
 	size_t count;
