@@ -24,8 +24,12 @@
  */
 static bool has_number_of_its_own(struct muninn_store *store)
 {
-	uint64_t earlier = max_u64(store->flush_begun, state_read(store, STATE_FLUSHED_AT));
+	uint64_t earlier;
 
+	/* Others publish theirs without the turn. */
+	pthread_mutex_lock(&store->seal_lock);
+	earlier = max_u64(store->flush_begun, state_read(store, STATE_FLUSHED_AT));
+	pthread_mutex_unlock(&store->seal_lock);
 	store->flush_begun = store->committed;
 	return store->committed > earlier;
 }
