@@ -49,38 +49,45 @@ struct connection *connection_of(int fd)
 
 /* ---- messages: one for each connection that ends, and not many at once ---- */
 
-static bool may_log(void)
+/* Logins and ends have a budget of lines each: who logs in all the time hides no attack. */
+struct budget {
+	const char *what;
+	int64_t refilled_ms, lines;
+	uint64_t unsaid;
+};
+
+static struct budget logins = { .what = "logins", .lines = LOG_BURST };
+static struct budget ends = { .what = "ends of connections", .lines = LOG_BURST };
+
+static bool may_log(struct budget *budget)
 {
-	static int64_t refilled_ms;
-	static int64_t lines = LOG_BURST;
-	int64_t now_ms = clock_ms(), more = (now_ms - refilled_ms) / LOG_REFILL_MS;
+	int64_t now_ms = clock_ms(), more = (now_ms - budget->refilled_ms) / LOG_REFILL_MS;
 
 	if (more > 0) {
-		lines = lines + more > LOG_BURST ? LOG_BURST : lines + more;
-		refilled_ms = now_ms;
+		budget->lines = budget->lines + more > LOG_BURST ? LOG_BURST : budget->lines + more;
+		budget->refilled_ms = now_ms;
 	}
-	return lines > 0 && lines-- > 0;
+	return budget->lines > 0 && budget->lines-- > 0;
 }
 
 /* The name comes last: tgtd cuts long lines. */
-static void report(enum log_level level, const struct connection *connection, const char *format,
-		   ...) __attribute__((format(printf, 3, 4)));
-static void report(enum log_level level, const struct connection *connection, const char *format,
-		   ...)
+static void report(struct budget *budget, enum log_level level, const struct connection *connection,
+		   const char *format, ...) __attribute__((format(printf, 4, 5)));
+static void report(struct budget *budget, enum log_level level, const struct connection *connection,
+		   const char *format, ...)
 {
-	static uint64_t unsaid;
 	const char *name = connection->guard.name;
 	char text[TEXT_BYTES];
 	va_list arguments;
 
-	if (!may_log()) {
-		unsaid++;
+	if (!may_log(budget)) {
+		budget->unsaid++;
 		return;
 	}
-	if (unsaid)
-		log_line(LOG_LEVEL_WARNING, "%llu more connections came or went without a message",
-			 (unsigned long long)unsaid);
-	unsaid = 0;
+	if (budget->unsaid)
+		log_line(LOG_LEVEL_WARNING, "%llu more %s without a message",
+			 (unsigned long long)budget->unsaid, budget->what);
+	budget->unsaid = 0;
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
@@ -110,12 +117,12 @@ void connection_report_login(struct connection *connection)
 		return;
 	connection->reported = true;
 	if (guard->refusal)
-		report(LOG_LEVEL_WARNING, connection,
+		report(&logins, LOG_LEVEL_WARNING, connection,
 		       "refused a login from %s to %s: %s (status %04x)", connection->address,
 		       guard->target, refusal_text(guard->refusal), guard->refusal);
 	else if (!guard->discovers)
-		report(LOG_LEVEL_INFO, connection, "a login from %s to %s", connection->address,
-		       guard->target);
+		report(&logins, LOG_LEVEL_INFO, connection, "a login from %s to %s",
+		       connection->address, guard->target);
 }
 
 /* ---- the end ---- */
@@ -145,8 +152,8 @@ void connection_end(struct connection *connection, const char *reason)
 {
 	if (connection->ended)
 		return;
-	report(LOG_LEVEL_WARNING, connection, "ended a connection from %s: %s", connection->address,
-	       reason);
+	report(&ends, LOG_LEVEL_WARNING, connection, "ended a connection from %s: %s",
+	       connection->address, reason);
 	drop(connection);
 }
 
