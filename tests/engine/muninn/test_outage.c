@@ -448,6 +448,80 @@ static void test_what_was_sealed_when_the_store_crashed_is_there_when_the_host_f
 	log_configure(NULL, LOG_LEVEL_WARNING);
 }
 
+/* ---- pages that were compacted ---- */
+
+/* So few that they stay in one buffer, and so many puts that pages are compacted all the time. */
+enum { ABSORBED_KEYS = 20, ABSORBED_BYTES = 60, ABSORBED_BEFORE = 60, ABSORBED_BEHIND = 25 };
+
+/*
+ * Puts keys at random, each in favour of later ones; `values` (NULL: not wanted) notes which
+ * transaction put each last.
+ */
+static void overwrite(struct record_store *store, uint64_t *random, uint64_t first, uint64_t count,
+		      uint64_t *values)
+{
+	uint8_t value[ABSORBED_BYTES] = { 0 };
+
+	for (uint64_t n = first; n < first + count; n++) {
+		uint64_t number = (*random = *random * UINT64_C(6364136223846793005) + 1) >> 33;
+		struct record_key key = { .partition = 1,
+					  .identifier = 0x10000 + number % ABSORBED_KEYS };
+
+		put_le64(value, n);
+		store->operations->begin(store, 0);
+		assert_int_equal(store->operations->put(store, &key, 1, RECORD_ABSORB, value,
+							sizeof(value), false),
+				 0);
+		store->operations->commit(store);
+		if (values)
+			values[number % ABSORBED_KEYS] = n;
+	}
+}
+
+static void check_values(struct record_store *store, const uint64_t *values)
+{
+	for (uint64_t number = 0; number < ABSORBED_KEYS; number++) {
+		struct record_key key = { .partition = 1, .identifier = 0x10000 + number };
+		uint8_t value[ABSORBED_BYTES];
+		struct record_info info;
+		int result = store->operations->get(store, &key, RECORD_NEWEST, value,
+						    sizeof(value), &info);
+
+		assert_int_equal(result, values[number] ? 0 : -ENOENT);
+		if (values[number])
+			assert_int_equal(get_le64(value), values[number]);
+	}
+}
+
+/*
+ * A slot that a page has left holds nothing. Otherwise the map of a page that takes it after a
+ * flush could reach the host's storage alone, and what the slot held before would shadow what was
+ * flushed.
+ */
+static void test_what_a_compacted_page_has_left_does_not_come_back(void **state)
+{
+	(void)state;
+	log_configure(discard_line, LOG_LEVEL_ERROR);
+	for (uint64_t seed = 1; seed <= 64 * MIXTURES; seed++) {
+		uint64_t values[ABSORBED_KEYS] = { 0 }, random = seed;
+		struct record_store *store;
+		struct host host;
+
+		start_host(&host);
+		store = open_store(&host);
+		overwrite(store, &random, 1, ABSORBED_BEFORE + seed % 16, values);
+		assert_int_equal(flush_now(store), 0);
+		arm(&host, OPERATIONS_MAX / 2, seed);
+		overwrite(store, &random, 1000, ABSORBED_BEHIND, NULL);
+		fail_host(&host, store);
+		store = open_store(&host);
+		check_values(store, values);
+		assert_int_equal(store->operations->close(store, true), 0);
+		nand_close(host.nand);
+	}
+	log_configure(NULL, LOG_LEVEL_WARNING);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -461,6 +535,7 @@ int main(void)
 			test_a_flush_that_fails_promises_nothing_by_the_number_of_the_one_before),
 		cmocka_unit_test(
 			test_what_was_sealed_when_the_store_crashed_is_there_when_the_host_fails_then),
+		cmocka_unit_test(test_what_a_compacted_page_has_left_does_not_come_back),
 	};
 
 	return cmocka_run_group_tests_name("muninn, failures of the host", tests, NULL, NULL);
