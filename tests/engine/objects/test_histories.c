@@ -26,9 +26,9 @@ enum {
 	THREADS = HISTORY_VERSIONS,
 	CALLS = 6, /* of a thread in a round */
 	ROUNDS = 300,
-	ROUNDS_PLANTED = 100,
-	WORDS = 256, /* of what a WRITE stores */
-	PIECE = 16,  /* of what an APPEND stores */
+	ROUNDS_PLANTED = 5000, /* at most; the first that is not explained ends it */
+	WORDS = 256,           /* of what a WRITE stores */
+	PIECE = 16,            /* of what an APPEND stores */
 	APPENDED_MAX = 64,
 };
 
