@@ -223,36 +223,12 @@ static void report(struct diff *diff, enum engine_difference_kind kind, uint64_t
 	};
 }
 
-/* Whether the partition wrote `sequence` itself. If not, the clone's source wrote it. */
-static bool is_own(const struct side *side, uint64_t sequence)
-{
-	return !side->state.origin.index || sequence >= side->state.origin.since;
-}
-
-/*
- * Whether a number means the same on both sides. A transaction may have changed a clone and its
- * source, and a refresh came between.
- */
-static bool is_of_same(const struct diff *diff, uint64_t sequence)
-{
-	return is_own(&diff->from, sequence) == is_own(&diff->to, sequence);
-}
-
-/* Whether both sides have the object as the same command left it. */
-static bool is_unmodified(const struct diff *diff)
-{
-	uint64_t sequence = diff->from.target.onode->head.modified_sequence;
-
-	return sequence == diff->to.target.onode->head.modified_sequence &&
-	       is_of_same(diff, sequence);
-}
-
 /* Whether the object is on one side only. 1: that was reported; 0: go on. */
 static int compare_presence(struct diff *diff)
 {
 	const struct onode *from = diff->from.target.onode, *to = diff->to.target.onode;
 
-	if (from && to && !is_unmodified(diff)) {
+	if (from && to && !data_is_unmodified(&diff->from.target, &diff->to.target)) {
 		diff->cursor->state = is_user_object(&diff->from) && is_user_object(&diff->to)
 					      ? STAGE_DATA
 					      : STAGE_ATTRIBUTES;
@@ -287,12 +263,10 @@ static int compare_piece(struct diff *diff, uint32_t piece, uint32_t *first, uin
 	uint32_t page_bytes = diff->txn->engine->page_bytes, at = 0;
 	uint64_t length = diff->to.target.onode->head.length - (uint64_t)piece * page_bytes;
 	uint8_t *from = txn_page(diff->txn, TXN_PIECE), *to = txn_page(diff->txn, TXN_OTHER_PIECE);
-	uint64_t sequence;
 	int result;
 
 	*first = *end = 0;
-	if (data_is_same_record(&diff->from.target, &diff->to.target, piece, &sequence) &&
-	    is_of_same(diff, sequence))
+	if (data_is_same_record(&diff->from.target, &diff->to.target, piece))
 		return 0;
 	result = read_side(&diff->from, piece, from, page_bytes);
 	if (!result)

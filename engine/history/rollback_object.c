@@ -27,14 +27,6 @@ struct pair {
 
 /* ---- putting the data of then again ---- */
 
-/* Whether a piece has the same record now as then. Errors count as no. */
-static bool is_same_record(const struct pair *pair, uint32_t piece)
-{
-	uint64_t sequence;
-
-	return data_is_same_record(&pair->now, &pair->then, piece, &sequence);
-}
-
 /* How many of then's pieces have to be put. */
 static uint64_t differing_pieces(const struct pair *pair)
 {
@@ -43,7 +35,7 @@ static uint64_t differing_pieces(const struct pair *pair)
 
 	for (uint64_t piece = extents_next_piece(then, 0); piece < ENGINE_PIECES_MAX;
 	     piece = extents_next_piece(then, piece + 1))
-		count += !is_same_record(pair, (uint32_t)piece);
+		count += !data_is_same_record(&pair->now, &pair->then, (uint32_t)piece);
 	return count;
 }
 
@@ -93,7 +85,7 @@ static int restore_piece(struct pair *pair, uint32_t piece)
 	uint32_t length;
 	int result;
 
-	if (is_same_record(pair, piece))
+	if (data_is_same_record(&pair->now, &pair->then, piece))
 		return 0;
 	result = data_get(&pair->then, piece, page, pair->now.txn->engine->page_bytes, &length);
 	if (!result)
@@ -300,11 +292,6 @@ static int restore_pair(struct pair *pair)
 	return 0;
 }
 
-static bool is_unchanged(const struct pair *pair)
-{
-	return pair->now.onode->head.modified_sequence == pair->then.onode->head.modified_sequence;
-}
-
 /* Restores an object that exists now to what it was then. */
 static int restore_existing(struct pair *pair, struct engine_address address)
 {
@@ -315,7 +302,7 @@ static int restore_existing(struct pair *pair, struct engine_address address)
 	pair->pieces = pair->now.onode->extents.pieces;
 	if (pair->now.onode->head.type != ENGINE_USER_OBJECT)
 		result = -EINVAL;
-	else if (!is_unchanged(pair))
+	else if (!data_is_unmodified(&pair->now, &pair->then))
 		result = restore_pair(pair);
 	/* Also of one that is unchanged: its collections may have been emptied. */
 	if (!result)

@@ -90,11 +90,35 @@ static uint64_t record_of(const struct target *target, uint32_t piece)
 	return info.sequence >= extent->min_sequence ? info.sequence : 0;
 }
 
-bool data_is_same_record(const struct target *one, const struct target *other, uint32_t piece,
-			 uint64_t *sequence)
+static int owner_of(const struct target *target, uint64_t sequence, uint16_t *owner)
 {
-	*sequence = one->partition->index == other->partition->index ? record_of(one, piece) : 0;
-	return *sequence && *sequence == record_of(other, piece);
+	return lineage_owner(target->txn->engine->store, target->partition->index, target->bound,
+			     sequence, owner);
+}
+
+/* Whether what has that number in both is the same. */
+static bool have_same_owner(const struct target *one, const struct target *other, uint64_t sequence)
+{
+	uint16_t owner, other_owner;
+
+	return owner_of(one, sequence, &owner) == 0 &&
+	       owner_of(other, sequence, &other_owner) == 0 && owner == other_owner;
+}
+
+bool data_is_same_record(const struct target *one, const struct target *other, uint32_t piece)
+{
+	uint64_t sequence = record_of(one, piece);
+
+	return sequence && sequence == record_of(other, piece) &&
+	       have_same_owner(one, other, sequence);
+}
+
+bool data_is_unmodified(const struct target *one, const struct target *other)
+{
+	uint64_t sequence = one->onode->head.modified_sequence;
+
+	return sequence == other->onode->head.modified_sequence &&
+	       have_same_owner(one, other, sequence);
 }
 
 static int put_piece_record(struct target *target, uint32_t piece, const void *data,

@@ -13,11 +13,11 @@ int data_get(const struct target *target, uint32_t piece, void *data, uint32_t c
 	     uint32_t *length);
 
 /*
- * Whether two targets, of one object at two bounds, have a piece from the same record, and its
- * sequence number. Errors count as no.
+ * Whether two targets, of one object at two bounds, have a piece from the same record; whether they
+ * have the object as the same command left it. Errors count as no.
  */
-bool data_is_same_record(const struct target *one, const struct target *other, uint32_t piece,
-			 uint64_t *sequence);
+bool data_is_same_record(const struct target *one, const struct target *other, uint32_t piece);
+bool data_is_unmodified(const struct target *one, const struct target *other);
 
 /*
  * Puts a piece of a changed target. -ENOSPC, -EIO, -ENOMEM. The caller sees to data_limit_extents

@@ -74,6 +74,26 @@ int lineage_depth(struct record_store *store, uint16_t index, uint64_t bound)
 	return ENGINE_CLONE_DEPTH_MAX + 1;
 }
 
+int lineage_owner(struct record_store *store, uint16_t index, uint64_t bound, uint64_t sequence,
+		  uint16_t *owner)
+{
+	for (int depth = 0; depth <= ENGINE_CLONE_DEPTH_MAX; depth++) {
+		struct lineage_entry entry = { 0 };
+		int result = may_be_clone(lineage_of(store), index)
+				     ? look_up(store, index, bound, &entry)
+				     : 0;
+
+		if (result)
+			return result;
+		*owner = index;
+		if (!entry.origin.index || sequence >= entry.origin.since)
+			return 0;
+		index = entry.origin.index;
+		bound = entry.origin.bound;
+	}
+	return -EBADMSG;
+}
+
 static bool lineage_concerns(const struct record_store *store, const struct record_key *key)
 {
 	/* Its own onode and state a partition has got itself, always. */

@@ -53,4 +53,12 @@ void lineage_note(struct lineage *lineage, uint16_t index);
 /* How many sources a partition has behind it as of `bound`; negative errno. */
 int lineage_depth(struct record_store *store, uint16_t index, uint64_t bound);
 
+/*
+ * Under which index a reader of `index` as of `bound` finds what has the number `sequence`. One
+ * transaction may change a clone and its source. So two readers see the same record only if they
+ * find its number under the same index. Negative errno.
+ */
+int lineage_owner(struct record_store *store, uint16_t index, uint64_t bound, uint64_t sequence,
+		  uint16_t *owner);
+
 #endif

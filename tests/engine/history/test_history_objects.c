@@ -246,37 +246,33 @@ static void test_differences_are_exactly_what_was_changed(void **state)
 	commit(f);
 }
 
-/*
- * A clone and its source, changed by one transaction, have the same number, and after a refresh the
- * clone has its source's.
- */
-static void test_differences_across_a_refresh_are_not_told_by_numbers_alone(void **state)
-{
-	const uint64_t clone = PARTITION + 1;
-	const struct engine_address in_clone = { .partition = clone, .object = OBJECT };
-	struct engine_diff_cursor cursor = { 0 };
-	struct engine_difference found;
-	struct fixture *f = *state;
-	uint32_t version;
-	uint64_t id;
+/* ---- one number, two records ---- */
 
+enum { CLONE_OF_CLONE = CLONE + 1 };
+
+static const struct engine_address in_clone = { .partition = CLONE, .object = OBJECT };
+
+/*
+ * A clone, and its source, whose object one transaction has changed: there the number is the same.
+ */
+static void change_both(struct fixture *f)
+{
 	make_text_object(f);
-	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_clone(f->txn, PARTITION,
-				      (struct engine_moment){ .kind = ENGINE_NOW }, clone, true,
-				      &id),
-			 0);
-	commit(f);
+	make_clone(f, PARTITION, CLONE);
 	begin(f, ENGINE_WRITE);
 	assert_int_equal(engine_write(f->txn, object(OBJECT), 0, "of the source", 13), 0);
 	assert_int_equal(engine_write(f->txn, in_clone, 0, "of the clone ", 13), 0);
 	commit(f);
-	version = take_snapshot(f, clone, NULL);
-	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_clone_refresh(f->txn, clone), 0);
-	commit(f);
+}
+
+/* Of that object, which said "of the clone " then. */
+static void check_difference(struct fixture *f, uint64_t partition, uint32_t version)
+{
+	struct engine_diff_cursor cursor = { 0 };
+	struct engine_difference found;
+
 	begin(f, ENGINE_READ);
-	assert_int_equal(engine_diff_next(f->txn, clone, at_number(version),
+	assert_int_equal(engine_diff_next(f->txn, partition, at_number(version),
 					  (struct engine_moment){ .kind = ENGINE_NOW }, &cursor,
 					  &found),
 			 0);
@@ -284,6 +280,47 @@ static void test_differences_across_a_refresh_are_not_told_by_numbers_alone(void
 	assert_int_equal(found.kind, ENGINE_DATA_DIFFERS);
 	assert_int_equal(found.offset, 7);
 	assert_int_equal(found.length, 6);
+}
+
+/* After a refresh the clone has its source's. */
+static void test_differences_across_a_refresh_are_not_told_by_numbers_alone(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t version;
+
+	change_both(f);
+	version = take_snapshot(f, CLONE, NULL);
+	refresh_clone(f, CLONE);
+	check_difference(f, CLONE, version);
+}
+
+/* The same one clone further: none of both is its own. */
+static void test_differences_across_the_refresh_of_a_source_are_not_told_by_numbers(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t version;
+
+	change_both(f);
+	make_clone(f, CLONE, CLONE_OF_CLONE);
+	version = take_snapshot(f, CLONE_OF_CLONE, NULL);
+	refresh_clone(f, CLONE);
+	refresh_clone(f, CLONE_OF_CLONE);
+	check_difference(f, CLONE_OF_CLONE, version);
+}
+
+static void test_an_object_goes_back_across_a_refresh_to_what_has_its_number(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t version;
+
+	change_both(f);
+	version = take_snapshot(f, CLONE, NULL);
+	refresh_clone(f, CLONE);
+	check_text(f, in_clone, "of the source");
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_rollback_object(f->txn, CLONE, OBJECT, at_number(version)), 0);
+	commit(f);
+	check_text(f, in_clone, "of the clone ");
 }
 
 int main(void)
@@ -296,6 +333,8 @@ int main(void)
 		TEST(test_the_log_has_the_time_of_a_removal),
 		TEST(test_differences_are_exactly_what_was_changed),
 		TEST(test_differences_across_a_refresh_are_not_told_by_numbers_alone),
+		TEST(test_differences_across_the_refresh_of_a_source_are_not_told_by_numbers),
+		TEST(test_an_object_goes_back_across_a_refresh_to_what_has_its_number),
 	};
 
 	return cmocka_run_group_tests_name("history_objects", tests, NULL, NULL);
