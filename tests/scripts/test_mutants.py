@@ -42,6 +42,10 @@ class Drawing(InTree):
         self.assertEqual(list(sources.drawn("nand", 7)), list(sources.drawn("nand", 7)))
         self.assertGreater(len({str(list(sources.drawn("nand", seed))) for seed in range(20)}), 1)
 
+    def test_a_line_that_is_reached_besides_leaves_the_order_of_the_others(self):
+        more = [pair for pair in self.sources(3, 4, 6).drawn("nand", 7) if pair[1].line != 4]
+        self.assertEqual(list(self.sources(3, 6).drawn("nand", 7)), more)
+
     def test_nothing_is_drawn_where_no_test_comes(self):
         self.assertEqual(list(self.sources().drawn("nand", 1)), [])
 
@@ -58,16 +62,24 @@ class Drawing(InTree):
 
 
 class Trying(unittest.TestCase):
-    def outcome(self, *command, seconds=0):
-        return mutants.run_limited(list(command), {}, seconds)[0]
+    def outcome(self, *command, limit=10):
+        return mutants.run_limited(list(command), {}, limit)[0]
 
     def test_a_program_passes_fails_or_crashes(self):
         self.assertEqual(self.outcome("true"), "passed")
         self.assertEqual(self.outcome("false"), "failed")
+        self.assertEqual(self.outcome("sh", "-c", "kill -ABRT $$"), "failed")
         self.assertEqual(self.outcome("sh", "-c", "kill -SEGV $$"), "crashed")
 
     def test_a_program_that_goes_on_for_ever_is_ended(self):
-        self.assertEqual(self.outcome("sh", "-c", "while :; do :; done", seconds=-1.8), "endless")
+        self.assertEqual(self.outcome("sh", "-c", "while :; do :; done", limit=1), "endless")
+
+    def test_a_program_that_waits_for_ever_is_ended_but_not_one_whose_child_works(self):
+        self.addCleanup(setattr, mutants, "STUCK_SECONDS", mutants.STUCK_SECONDS)
+        mutants.STUCK_SECONDS = 2
+        self.assertEqual(self.outcome("sleep", "1000"), "endless")
+        works = "import time\nwhile time.process_time() < 3.5: pass"
+        self.assertEqual(self.outcome("sh", "-c", f"{sys.executable} -c '{works}'; true"), "passed")
 
     def test_a_program_that_takes_all_memory_is_ended(self):
         self.addCleanup(setattr, mutants, "MEMORY_BYTES", mutants.MEMORY_BYTES)
