@@ -482,3 +482,11 @@ int config_complete(struct config *config, struct error_text *error)
 		return error_set(error, result, "%s:%d: %s", config->source, line, reason.text);
 	return error_set(error, result, "%s: %s", config->source, reason.text);
 }
+
+void config_portal(const struct config *config, char portal[CONFIG_PORTAL_BYTES])
+{
+	bool six = strchr(config->address, ':') != NULL;
+
+	snprintf(portal, CONFIG_PORTAL_BYTES, "%s%s%s:%u", six ? "[" : "", config->address,
+		 six ? "]" : "", config->port);
+}

@@ -22,8 +22,10 @@
 
 #define CONFIG_LUNS_MAX       64
 #define CONFIG_LUN_NUMBER_MAX 255
-#define CONFIG_LIST_MAX       32  /* entries of allow_address and of allow_name */
-#define CONFIG_NAME_BYTES     224 /* iSCSI names: 223 bytes and NUL */
+#define CONFIG_LIST_MAX       32   /* entries of allow_address and of allow_name */
+#define CONFIG_NAME_BYTES     224  /* iSCSI names: 223 bytes and NUL */
+#define CONFIG_PAGE_BYTES_MAX 4096 /* the engine takes no more */
+#define CONFIG_PORTAL_BYTES   96
 #define CONFIG_SIZE_MIN       (UINT64_C(1) << 20)
 #define CONFIG_SIZE_MAX       (UINT64_C(1) << 50)
 
@@ -101,5 +103,8 @@ int config_parse_port(const char *text, uint16_t *port, struct error_text *error
  * sentence as in config_read.
  */
 int config_complete(struct config *config, struct error_text *error);
+
+/* Where initiators connect, as tgtd and URLs have it: ADDRESS:PORT or [ADDRESS]:PORT. */
+void config_portal(const struct config *config, char portal[CONFIG_PORTAL_BYTES]);
 
 #endif

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/bytes.h"
 #include "daemon/config.h"
 
 /* ---- values ---- */
@@ -24,6 +25,44 @@ static int parse_number(const struct config_key *key, const char *value, char *b
 	if (!result)
 		memcpy(base + key->offset, &number, sizeof(number));
 	return result;
+}
+
+static int parse_power(const struct config_key *key, const char *value, char *base,
+		       struct error_text *error)
+{
+	uint32_t number;
+	int result = lun_option_number(value, key->least, key->most, &number, error);
+
+	if (!result && !is_power_of_two(number))
+		result = error_set(error, -EINVAL, "%s is not a power of two", value);
+	return result ? result : parse_number(key, value, base, error);
+}
+
+/* 0, for the engine's choice, or what the next parser takes. */
+static int parse_or_default(config_key_parser *next, const struct config_key *key,
+			    const char *value, char *base, struct error_text *error)
+{
+	struct error_text reason = { "" };
+	int result;
+
+	if (strcmp(value, "0") == 0) {
+		memset(base + key->offset, 0, sizeof(uint32_t));
+		return 0;
+	}
+	result = next(key, value, base, &reason);
+	return result ? error_set(error, result, "%s; 0 is the engine's choice", reason.text) : 0;
+}
+
+static int parse_number_or_default(const struct config_key *key, const char *value, char *base,
+				   struct error_text *error)
+{
+	return parse_or_default(parse_number, key, value, base, error);
+}
+
+static int parse_power_or_default(const struct config_key *key, const char *value, char *base,
+				  struct error_text *error)
+{
+	return parse_or_default(parse_power, key, value, base, error);
 }
 
 /* The module parses these values too. The option of a unit has the name of the key. */
@@ -189,6 +228,14 @@ static int check_initiator_address(const char *value, struct error_text *error)
 
 typedef int entry_check(const char *value, struct error_text *error);
 
+static bool is_listed(const char *entry, const char *list, unsigned int count, size_t bytes)
+{
+	for (unsigned int i = 0; i < count; i++)
+		if (strcmp(entry, list + i * bytes) == 0)
+			return true;
+	return false;
+}
+
 /* Splits at commas and spaces into `list`, an array of CONFIG_LIST_MAX texts of `bytes` bytes. */
 static int parse_list(const char *value, entry_check *check, char *list, size_t bytes,
 		      unsigned int *count, struct error_text *error)
@@ -206,7 +253,9 @@ static int parse_list(const char *value, entry_check *check, char *list, size_t 
 		result = check(entry, error);
 		if (!result)
 			result = copy_text(entry, list + *count * bytes, bytes, error);
-		++*count;
+		/* tgtd refuses an entry that it has. */
+		if (!result && !is_listed(entry, list, *count, bytes))
+			++*count;
 	}
 	if (!result && *count == 0)
 		return error_set(error, -EINVAL, "the value is empty");
@@ -388,20 +437,23 @@ const struct config_key config_keys[] = {
 	{ "limits", "memory", parse_memory, IN_LIMITS(memory), 1, 1 << 20 },
 
 	{ "nand", "backend", parse_option, 0, 0, 0 },
-	{ "nand", "page_bytes", parse_number, IN_LUN(geometry.page_bytes), 512, 65536 },
+	{ "nand", "page_bytes", parse_power, IN_LUN(geometry.page_bytes), 512,
+	  CONFIG_PAGE_BYTES_MAX },
 	{ "nand", "spare_bytes", parse_number, IN_LUN(geometry.spare_bytes), 64, 4096 },
 	{ "nand", "pages_per_block", parse_number, IN_LUN(geometry.pages_per_block), 8, 1024 },
 	{ "nand", "channels", parse_number, IN_LUN(geometry.channels), 1, 64 },
 	{ "nand", "dies_per_channel", parse_number, IN_LUN(geometry.dies_per_channel), 1, 64 },
 
 	{ "engine", "engine", parse_option, 0, 0, 0 },
-	{ "engine", "rows", parse_number, IN_ENGINE(muninn.rows), 0, 1024 },
-	{ "engine", "segment_pages", parse_number, IN_ENGINE(muninn.segment_pages), 0, 4096 },
-	{ "engine", "record_bytes", parse_number, IN_ENGINE(muninn.record_bytes), 0, 65536 },
-	{ "engine", "fpr_millionths", parse_number, IN_ENGINE(muninn.bloom.fpr_millionths), 0,
-	  500000 },
-	{ "engine", "fpr_factor_permille", parse_number,
-	  IN_ENGINE(muninn.bloom.fpr_factor_permille), 0, 4000 },
+	{ "engine", "rows", parse_power_or_default, IN_ENGINE(muninn.rows), 1, 1024 },
+	{ "engine", "segment_pages", parse_power_or_default, IN_ENGINE(muninn.segment_pages), 8,
+	  4096 },
+	{ "engine", "record_bytes", parse_number_or_default, IN_ENGINE(muninn.record_bytes), 64,
+	  CONFIG_PAGE_BYTES_MAX },
+	{ "engine", "fpr_millionths", parse_number_or_default,
+	  IN_ENGINE(muninn.bloom.fpr_millionths), 1, 500000 },
+	{ "engine", "fpr_factor_permille", parse_number_or_default,
+	  IN_ENGINE(muninn.bloom.fpr_factor_permille), 1000, 4000 },
 	{ "engine", "over_provision_permille", parse_number,
 	  IN_ENGINE(records.over_provision_permille), 0, 900 },
 	{ "engine", "parity", parse_parity, IN_ENGINE(muninn.parity), 0, MUNINN_PARITY_MAX },

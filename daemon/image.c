@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "daemon/folder.h"
 #include "engine/options.h"
 #include "nand/nand.h"
 
@@ -81,18 +82,36 @@ static int format(const char *path, const struct lun_options *options, struct er
 	return result;
 }
 
-/* A link to a file that is to be made. One that is there belongs to somebody. */
+/* One that is there belongs to somebody. */
+static int check_elsewhere(const struct image_names *names, struct error_text *error)
+{
+	if (!exists(names->elsewhere))
+		return 0;
+	return error_set(error, -EEXIST,
+			 "nvram = %s is there already, and not that of %s: remove it if nothing on "
+			 "it is wanted, or choose another name",
+			 names->elsewhere, names->image);
+}
+
+/* A link to a file that is to be made. */
 static int link_elsewhere(const struct image_names *names, const char *link,
 			  struct error_text *error)
 {
-	if (exists(names->elsewhere))
-		return error_set(error, -EEXIST,
-				 "nvram = %s is there already, and not that of %s: remove it if "
-				 "nothing on it is wanted, or choose another name",
-				 names->elsewhere, names->image);
-	if (symlink(names->elsewhere, link))
-		return error_set(error, -errno, "%s: %s", link, strerror(errno));
-	return 0;
+	int result = check_elsewhere(names, error);
+
+	if (!result && symlink(names->elsewhere, link))
+		result = error_set(error, -errno, "%s: %s", link, strerror(errno));
+	return result;
+}
+
+/* Whether an unfinished creation has left what is where the NVRAM is to be. */
+static bool leaves_elsewhere(const struct image_names *names)
+{
+	char *target = nand_nvram_path(names->new_image);
+	bool leaves = target && exists(names->new_nvram) && !strcmp(target, names->elsewhere);
+
+	free(target);
+	return leaves;
 }
 
 /* What an unfinished creation has left, or what a failed one leaves. */
@@ -108,12 +127,17 @@ static void remove_new(const struct image_names *names)
 	unlink(names->new_image);
 }
 
-static int make_new(const struct lun_config *lun, const struct image_names *names,
-		    struct error_text *error)
+/* What a new device is going to be. */
+struct image_plan {
+	struct nand_geometry geometry;
+	uint64_t nvram_bytes, image_bytes;
+};
+
+static int make_plan(const struct lun_config *lun, struct image_plan *plan,
+		     struct error_text *error)
 {
-	struct nand_geometry geometry = lun->geometry;
-	uint64_t block_bytes = (uint64_t)geometry.page_bytes * geometry.pages_per_block;
-	uint64_t blocks = lun->size_bytes / block_bytes, nvram_bytes;
+	uint64_t block_bytes = (uint64_t)lun->geometry.page_bytes * lun->geometry.pages_per_block;
+	uint64_t blocks = lun->size_bytes / block_bytes;
 	int result;
 
 	if (blocks == 0 || blocks > UINT64_C(1) << 28)
@@ -121,12 +145,25 @@ static int make_new(const struct lun_config *lun, const struct image_names *name
 				 "a size of %" PRIu64 " bytes is %" PRIu64
 				 " erase blocks of %" PRIu64 " bytes; 1 to 2^28 are possible",
 				 lun->size_bytes, blocks, block_bytes);
-	geometry.blocks = (uint32_t)blocks;
-	result = engine_nvram_bytes(&geometry, &lun->options.engine, &nvram_bytes, error);
+	plan->geometry = lun->geometry;
+	plan->geometry.blocks = (uint32_t)blocks;
+	result = engine_nvram_bytes(&plan->geometry, &lun->options.engine, &plan->nvram_bytes,
+				    error);
+	return result ? result
+		      : nand_create_check(&plan->geometry, plan->nvram_bytes, &plan->image_bytes,
+					  error);
+}
+
+static int make_new(const struct lun_config *lun, const struct image_names *names,
+		    struct error_text *error)
+{
+	struct image_plan plan;
+	int result = make_plan(lun, &plan, error);
+
 	if (!result && names->elsewhere[0])
 		result = link_elsewhere(names, names->new_nvram, error);
 	if (!result)
-		result = nand_create(names->new_image, &geometry, nvram_bytes, error);
+		result = nand_create(names->new_image, &plan.geometry, plan.nvram_bytes, error);
 	if (!result)
 		result = format(names->new_image, &lun->options, error);
 	return result;
@@ -147,24 +184,32 @@ static int rename_new(const struct image_names *names, struct error_text *error)
 	return result;
 }
 
+/* All of an interrupted creation but its last step is there. */
+static bool is_nearly_made(const struct image_names *names)
+{
+	return exists(names->nvram) && exists(names->new_image) && !exists(names->new_nvram);
+}
+
+/* Half a device whose other half is elsewhere is no reason to make a new one. */
+static int check_no_half(const struct image_names *names, struct error_text *error)
+{
+	if (!exists(names->nvram) || is_nearly_made(names))
+		return 0;
+	return error_set(error, -ENOENT,
+			 "%s is missing, but its NVRAM file %s is there: put the image back, or "
+			 "remove the NVRAM file to have a new, empty device made",
+			 names->image, names->nvram);
+}
+
 static int create(const struct lun_config *lun, const struct image_names *names,
 		  struct error_text *error)
 {
-	int result;
+	int result = check_no_half(names, error);
 
-	if (exists(names->nvram)) {
-		/*
-		 * Either the end of an interrupted creation, or half a device whose other half is
-		 * elsewhere.
-		 */
-		if (exists(names->new_image) && !exists(names->new_nvram))
-			return rename_new(names, error);
-		return error_set(
-			error, -ENOENT,
-			"%s is missing, but its NVRAM file %s is there: put the image back, or "
-			"remove the NVRAM file to have a new, empty device made",
-			names->image, names->nvram);
-	}
+	if (result)
+		return result;
+	if (is_nearly_made(names))
+		return rename_new(names, error);
 	remove_new(names);
 	result = make_new(lun, names, error);
 	if (!result)
@@ -172,6 +217,24 @@ static int create(const struct lun_config *lun, const struct image_names *names,
 	if (result)
 		remove_new(names);
 	return result;
+}
+
+int image_plan(const struct lun_config *lun, struct error_text *error)
+{
+	struct image_names names = { .elsewhere = "" };
+	struct image_plan plan;
+	int result;
+
+	name_files(lun, &names);
+	/* What half a device wants is no new one. */
+	if (exists(names.image) || exists(names.nvram))
+		return 0;
+	result = make_plan(lun, &plan, error);
+	if (!result && names.elsewhere[0] && !leaves_elsewhere(&names))
+		result = check_elsewhere(&names, error);
+	if (!result && names.elsewhere[0])
+		result = folder_try_file(names.elsewhere, plan.nvram_bytes, error);
+	return result ? result : folder_try_file(names.image, plan.image_bytes, error);
 }
 
 /* Whether `nvram` is where the configuration wants it; `file`: where that is. */
@@ -196,12 +259,6 @@ static int make_lost_nvram(const struct lun_config *lun, const struct image_name
 {
 	int result = 0;
 
-	if (!lun->options.engine.records.recover_without_nvram)
-		return error_set(error, -ENOENT,
-				 "%s is missing, without which %s does not open: put it back in "
-				 "its place; if it is lost, recover_without_nvram = yes saves what "
-				 "is on flash",
-				 file, names->image);
 	if (names->elsewhere[0] && !exists(names->nvram))
 		result = link_elsewhere(names, names->nvram, error);
 	if (!result)
@@ -213,14 +270,35 @@ static int make_lost_nvram(const struct lun_config *lun, const struct image_name
 	return result;
 }
 
+/* Where the NVRAM file of an image that is there is, or, `lost`, should be. To be freed. */
+static int find_nvram(const struct lun_config *lun, const struct image_names *names, char **file,
+		      bool *lost, struct error_text *error)
+{
+	int result;
+
+	*file = nand_nvram_path(names->image);
+	result = *file ? check_place(names, *file, error)
+		       : error_set(error, -ENOMEM, "out of memory");
+	*lost = !result && !exists(*file);
+	if (*lost && !lun->options.engine.records.recover_without_nvram)
+		result = error_set(error, -ENOENT,
+				   "%s is missing, without which %s does not open: put it back in "
+				   "its place; if it is lost, recover_without_nvram = yes saves "
+				   "what is on flash",
+				   *file, names->image);
+	if (!result && *lost && names->elsewhere[0] && !exists(names->nvram))
+		result = check_elsewhere(names, error);
+	return result;
+}
+
 static int check_nvram(const struct lun_config *lun, const struct image_names *names,
 		       struct error_text *error)
 {
-	char *file = nand_nvram_path(names->image);
-	int result = file ? check_place(names, file, error)
-			  : error_set(error, -ENOMEM, "out of memory");
+	char *file;
+	bool lost;
+	int result = find_nvram(lun, names, &file, &lost, error);
 
-	if (!result && !exists(file))
+	if (!result && lost)
 		result = make_lost_nvram(lun, names, file, error);
 	free(file);
 	return result;
@@ -303,12 +381,20 @@ int image_engine(const struct lun_config *lun, const char **engine, struct error
 {
 	const struct nand_options read_only = { .read_only = true };
 	const char *configured = lun->options.engine.store;
+	struct image_names names = { .elsewhere = "" };
 	struct nand *nand;
+	char *file;
+	bool lost;
 	int result;
 
 	*engine = configured ? configured : engine_store_name(0);
+	name_files(lun, &names);
 	if (!exists(lun->image))
-		return 0;
+		return check_no_half(&names, error);
+	result = find_nvram(lun, &names, &file, &lost, error);
+	free(file);
+	if (result || lost)
+		return result;
 	result = nand_open_with(lun->image, &read_only, &nand, error);
 	if (result)
 		return result;

@@ -9,6 +9,12 @@
 #include "daemon/config.h"
 
 /*
+ * Whether image_prepare could make the unit's device, if nothing of it is there; otherwise 0. Tries
+ * it without leaving anything. -errno with a sentence.
+ */
+int image_plan(const struct lun_config *lun, struct error_text *error);
+
+/*
  * Makes sure that the unit's image exists, is formatted, and is not in use. Creates a missing one
  * with the unit's size, geometry and engine options, and sets `created`. Starts an interrupted
  * creation again, because nothing was ever stored in it. Makes an empty NVRAM file if that is
@@ -25,8 +31,8 @@ int image_make_stable(const struct lun_config *lun, struct error_text *error);
 
 /*
  * The engine that the unit's image has, or will have when it is made. Changes nothing, and works
- * while the service has the image open. -errno with a sentence, also when the configuration names
- * another engine than the image has.
+ * while the service has the image open. -errno with a sentence where image_prepare would refuse
+ * what is there.
  */
 int image_engine(const struct lun_config *lun, const char **engine, struct error_text *error);
 

@@ -13,6 +13,7 @@
 
 #include "common/log.h"
 #include "common/version.h"
+#include "daemon/check.h"
 #include "daemon/config.h"
 #include "daemon/image.h"
 #include "daemon/server.h"
@@ -279,6 +280,8 @@ int main(int argc, char **argv)
 	if (optind < argc)
 		return complain(EXIT_USAGE, "takes options only; muninnd --help lists them");
 	if (load(&options, &config, &error))
+		return complain(EXIT_USAGE, error.text);
+	if (check_settings(&config, &error))
 		return complain(EXIT_USAGE, error.text);
 	if (options.check)
 		return say_configuration(&config);

@@ -2,22 +2,20 @@
 /* Starts a configured tgtd by tables of steps. */
 #include "daemon/server.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/log.h"
 #include "daemon/allocator.h"
+#include "daemon/check.h"
+#include "daemon/folder.h"
 #include "daemon/image.h"
 #include "daemon/tgt_control.h"
 
@@ -30,26 +28,13 @@
 
 /* ---- steps of the start ---- */
 
-static int make_folder(const char *path, struct error_text *error)
-{
-	char part[PATH_MAX];
-
-	for (const char *end = path; *end; end++) {
-		if (end == path || (end[0] != '/' && end[1] != '\0'))
-			continue;
-		snprintf(part, sizeof(part), "%.*s", (int)(end - path) + (end[0] != '/'), path);
-		if (mkdir(part, 0700) && errno != EEXIST)
-			return error_set(error, -errno, "%s: %s", part, strerror(errno));
-	}
-	return 0;
-}
-
 static int make_folders(struct server *server, struct error_text *error)
 {
-	int result = make_folder(server->config->state_dir, error);
+	unsigned int made;
+	int result = folder_make(server->config->state_dir, &made, error);
 
 	if (!result)
-		result = make_folder(server->config->run_dir, error);
+		result = folder_make(server->config->run_dir, &made, error);
 	if (!result && chdir(server->config->run_dir))
 		result = error_set(error, -errno, "%s: %s", server->config->run_dir,
 				   strerror(errno));
@@ -137,38 +122,7 @@ static int prepare_images(struct server *server, struct error_text *error)
 /* If the portal is taken, tgtd would quietly listen on all addresses, port 3260. */
 static int check_portal_is_free(struct server *server, struct error_text *error)
 {
-	const struct config *config = server->config;
-	bool six = strchr(config->address, ':') != NULL;
-	struct sockaddr_in address4 = { .sin_family = AF_INET, .sin_port = htons(config->port) };
-	struct sockaddr_in6 address6 = { .sin6_family = AF_INET6,
-					 .sin6_port = htons(config->port) };
-	const int yes = 1;
-	int fd, failed, reason;
-
-	inet_pton(six ? AF_INET6 : AF_INET, config->address,
-		  six ? (void *)&address6.sin6_addr : (void *)&address4.sin_addr);
-	fd = socket(six ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return error_set(error, -errno, "%s: %s", server->portal, strerror(errno));
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-	if (six)
-		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof(yes));
-	failed = bind(fd, six ? (struct sockaddr *)&address6 : (struct sockaddr *)&address4,
-		      six ? sizeof(address6) : sizeof(address4)) ||
-		 listen(fd, 1);
-	reason = errno;
-	close(fd);
-	if (!failed)
-		return 0;
-	if (reason == EADDRINUSE)
-		return error_set(
-			error, -reason,
-			"%s is in use by another program (ss -ltnp shows which): stop that, or "
-			"choose "
-			"another port (make run PORT=..., muninnd --port, portal in [target])",
-			server->portal);
-	return error_set(error, -reason, "cannot listen on %s: %s", server->portal,
-			 strerror(reason));
+	return check_portal(server->config, error);
 }
 
 static int start_tgtd(struct server *server, struct error_text *error)
@@ -184,12 +138,10 @@ static int start_tgtd(struct server *server, struct error_text *error)
 		.log_level = config->log_level,
 		.answer_ms = (int)config->watchdog * 1000,
 	};
-	int result;
+	int result = check_programs(config, error);
 
-	if (access(config->module, R_OK))
-		return error_set(error, -errno, "module %s: %s; run make install", config->module,
-				 strerror(errno));
-	result = allocator_find(config->allocator, allocator, error);
+	if (!result)
+		result = allocator_find(config->allocator, allocator, error);
 	return result ? result : tgtd_start(&options, &server->tgtd, error);
 }
 
@@ -348,7 +300,6 @@ int server_start_tgtd(struct server *server, struct error_text *error)
 int server_start(struct server *server, const struct config *config, int signal_fd,
 		 struct error_text *error)
 {
-	bool six = strchr(config->address, ':') != NULL;
 	int result;
 
 	memset(server, 0, sizeof(*server));
@@ -358,8 +309,7 @@ int server_start(struct server *server, const struct config *config, int signal_
 	server->tgtd_lock_fd = -1;
 	server->tgtd.pid_fd = -1;
 	server->tgtd.log_fd = -1;
-	snprintf(server->portal, sizeof(server->portal), "%s%s%s:%u", six ? "[" : "",
-		 config->address, six ? "]" : "", config->port);
+	config_portal(config, server->portal);
 	result = run_steps(server, own_steps, sizeof(own_steps) / sizeof(own_steps[0]), error);
 	if (!result)
 		result = server_start_tgtd(server, error);

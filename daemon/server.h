@@ -18,9 +18,9 @@ struct server {
 	bool target_exists;
 	bool units_open; /* by tgtd, which has not closed them in good order */
 	struct tgtd tgtd;
-	int64_t up_since_ms;   /* of clock.h: when tgtd was ready last */
-	unsigned int restarts; /* of tgtd, without a steady time between them */
-	char portal[96];       /* ADDRESS:PORT as tgtd and URLs have it */
+	int64_t up_since_ms;              /* of clock.h: when tgtd was ready last */
+	unsigned int restarts;            /* of tgtd, without a steady time between them */
+	char portal[CONFIG_PORTAL_BYTES]; /* ADDRESS:PORT as tgtd and URLs have it */
 };
 
 enum { SERVER_STOP_WANTED = 1 };

@@ -234,14 +234,11 @@ static int create_image(const char *path, const struct nand_geometry *geometry,
 		.nvram_fd = -1,
 		.superblock = { .geometry = *geometry, .nvram_bytes = nvram_bytes },
 	};
-	int result = nand_geometry_check(geometry, error);
+	uint64_t image_bytes;
+	int result = nand_create_check(geometry, nvram_bytes, &image_bytes, error);
 
 	if (result < 0)
 		return result;
-	if (nvram_bytes > NAND_NVRAM_BYTES_MAX)
-		return error_set(
-			error, -EINVAL, "%s: %llu bytes of NVRAM are too many, at most %llu", path,
-			(unsigned long long)nvram_bytes, (unsigned long long)NAND_NVRAM_BYTES_MAX);
 	creation.layout = nand_layout_of(geometry);
 	if (uuid)
 		memcpy(creation.superblock.uuid, uuid, NAND_UUID_BYTES);

@@ -47,6 +47,21 @@ int nand_geometry_check(const struct nand_geometry *geometry, struct error_text 
 	return 0;
 }
 
+int nand_create_check(const struct nand_geometry *geometry, uint64_t nvram_bytes,
+		      uint64_t *image_bytes, struct error_text *error)
+{
+	int result = nand_geometry_check(geometry, error);
+
+	if (result < 0)
+		return result;
+	if (nvram_bytes > NAND_NVRAM_BYTES_MAX)
+		return error_set(error, -EINVAL, "%llu bytes of NVRAM are too many, at most %llu",
+				 (unsigned long long)nvram_bytes,
+				 (unsigned long long)NAND_NVRAM_BYTES_MAX);
+	*image_bytes = nand_layout_of(geometry).image_bytes;
+	return 0;
+}
+
 struct nand_layout nand_layout_of(const struct nand_geometry *geometry)
 {
 	struct nand_layout layout = {

@@ -101,6 +101,13 @@ int nand_create(const char *path, const struct nand_geometry *geometry, uint64_t
 		struct error_text *error);
 
 /*
+ * Whether a device of this shape is possible, without making one, and how long its image would be.
+ * -EINVAL with a sentence.
+ */
+int nand_create_check(const struct nand_geometry *geometry, uint64_t nvram_bytes,
+		      uint64_t *image_bytes, struct error_text *error);
+
+/*
  * The path of an image's NVRAM file, to be freed: IMAGE.nvram, or where a symbolic link of that
  * name leads, whether or not a file is there. NULL: no memory. All functions that create or open
  * the file follow the link, so it may be on another file system than the image.

@@ -431,15 +431,12 @@ static int new_in_memory(const struct nand_geometry *geometry, uint64_t nvram_by
 			 struct nand **nand, struct error_text *error)
 {
 	struct nand *handle;
-	int result = nand_geometry_check(geometry, error);
+	uint64_t image_bytes;
+	int result = nand_create_check(geometry, nvram_bytes, &image_bytes, error);
 
 	*nand = NULL;
 	if (result < 0)
 		return result;
-	if (nvram_bytes > NAND_NVRAM_BYTES_MAX)
-		return error_set(error, -EINVAL, "%llu bytes of NVRAM are too many, at most %llu",
-				 (unsigned long long)nvram_bytes,
-				 (unsigned long long)NAND_NVRAM_BYTES_MAX);
 	handle = nand_new_handle("(memory)");
 	if (!handle)
 		return error_set(error, -ENOMEM, "cannot make a device: %s", strerror(ENOMEM));

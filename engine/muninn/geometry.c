@@ -213,9 +213,11 @@ int muninn_geometry_choose(const struct nand_geometry *nand, const struct record
 	if (geometry->segments < least)
 		return error_set(
 			error, -EINVAL,
-			"%u segments of %u pages are too few for %u rows: at least %u; make the"
-			" device larger or the rows fewer",
-			geometry->segments, geometry->segment_pages, geometry->hashed_rows, least);
+			"%u segments of %u pages are too few for %u rows: at least %u (%llu KiB); "
+			"make"
+			" the device larger or the rows fewer",
+			geometry->segments, geometry->segment_pages, geometry->hashed_rows, least,
+			(unsigned long long)least * segment_pages * geometry->page_bytes / 1024);
 	place_in_nvram(geometry);
 	return 0;
 }

@@ -92,7 +92,7 @@ static void test_every_key_gets_to_its_place(void **state)
 			"[limits]\nconnections = 5\nconnections_per_address = 4\n"
 			"login_timeout = 3\nstall_timeout = 2\ncommands = 128\n"
 			"transfer = 2M\nsession_memory = 3M\nmemory = 4M\n"
-			"[nand]\nbackend = file\npage_bytes = 8192\nspare_bytes = 512\n"
+			"[nand]\nbackend = file\npage_bytes = 2048\nspare_bytes = 512\n"
 			"pages_per_block = 128\nchannels = 2\ndies_per_channel = 3\n"
 			"[engine]\nengine = muninn\nrows = 16\nsegment_pages = 512\nrecord_bytes = "
 			"2048\n"
@@ -133,7 +133,7 @@ static void test_every_key_gets_to_its_place(void **state)
 	assert_int_equal(config.limits.transfer, 2 << 20);
 	assert_int_equal(config.limits.session_memory, 3 << 20);
 	assert_int_equal(config.limits.memory, 4 << 20);
-	assert_int_equal(config.luns[0].geometry.page_bytes, 8192);
+	assert_int_equal(config.luns[0].geometry.page_bytes, 2048);
 	assert_int_equal(config.luns[0].geometry.spare_bytes, 512);
 	assert_int_equal(config.luns[0].geometry.pages_per_block, 128);
 	assert_int_equal(config.luns[0].geometry.channels, 2);
@@ -177,7 +177,7 @@ static void test_nand_and_engine_are_for_all_units_and_a_unit_is_stronger(void *
 	/* Wherever the sections stand. */
 	assert_int_equal(read_text("[lun 1]\nbackend = mmap\nonode_cache = 3\nrows = 4\n"
 				   "merge = auto\npage_bytes = 2048\n"
-				   "[nand]\nbackend = file\npage_bytes = 8192\n"
+				   "[nand]\nbackend = file\npage_bytes = 2048\n"
 				   "[engine]\nonode_cache = 7\nrows = 16\nmerge = manual\n"
 				   "durability = host\n"
 				   "[lun 2]\ntype = osd\n"),
@@ -189,7 +189,7 @@ static void test_nand_and_engine_are_for_all_units_and_a_unit_is_stronger(void *
 	assert_false(config.luns[0].options.engine.merge_manual);
 	assert_true(config.luns[0].options.engine.stable_commits);
 	assert_int_equal(config.luns[1].options.nand.backend, NAND_BACKEND_FILE);
-	assert_int_equal(config.luns[1].geometry.page_bytes, 8192);
+	assert_int_equal(config.luns[1].geometry.page_bytes, 2048);
 	assert_int_equal(config.luns[1].options.engine.onode_cache_entries, 7);
 	assert_int_equal(config.luns[1].options.engine.muninn.rows, 16);
 	assert_true(config.luns[1].options.engine.merge_manual);

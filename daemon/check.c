@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Finds what keeps a configuration from being served, without changing the host. */
+#include "daemon/check.h"
+
+#include <arpa/inet.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/folder.h"
+#include "daemon/image.h"
+
+/* ---- programs ---- */
+
+/* Whether a file can be read or executed; a folder can't. */
+static int check_file(const char *path, int access_mode)
+{
+	struct stat status;
+
+	if (access(path, access_mode) || stat(path, &status))
+		return -errno;
+	return S_ISREG(status.st_mode) ? 0 : -EISDIR;
+}
+
+/* The dynamic linker passes over what it can't preload, and tgtd would start without it. */
+static bool is_library(const char *path)
+{
+	unsigned char header[EI_NIDENT + sizeof(Elf64_Half)];
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	bool whole;
+	Elf64_Half type;
+
+	if (fd < 0)
+		return false;
+	whole = read(fd, header, sizeof(header)) == (ssize_t)sizeof(header);
+	close(fd);
+	memcpy(&type, header + EI_NIDENT, sizeof(type));
+	return whole && memcmp(header, ELFMAG, SELFMAG) == 0 && type == ET_DYN;
+}
+
+static int check_library(const char *what, const char *path, const char *advice,
+			 struct error_text *error)
+{
+	int result = check_file(path, R_OK);
+
+	if (result)
+		return error_set(error, result, "%s %s: %s%s", what, path, strerror(-result),
+				 result == -ENOENT ? advice : "");
+	return is_library(path)
+		       ? 0
+		       : error_set(error, -ENOEXEC, "%s %s is not a shared library", what, path);
+}
+
+int check_programs(const struct config *config, struct error_text *error)
+{
+	int result = check_file(config->tgtd, X_OK);
+
+	if (result)
+		return error_set(error, result, "tgtd %s: %s%s", config->tgtd, strerror(-result),
+				 result == -ENOENT ? "; install the package tgt" : "");
+	result = check_library("module", config->module, "; run make install", error);
+	if (!result && config->allocator[0] == '/')
+		result = check_library("allocator", config->allocator, "", error);
+	return result;
+}
+
+/* ---- the portal ---- */
+
+int check_portal(const struct config *config, struct error_text *error)
+{
+	bool six = strchr(config->address, ':') != NULL;
+	struct sockaddr_in address4 = { .sin_family = AF_INET, .sin_port = htons(config->port) };
+	struct sockaddr_in6 address6 = { .sin6_family = AF_INET6,
+					 .sin6_port = htons(config->port) };
+	char portal[CONFIG_PORTAL_BYTES];
+	const int yes = 1;
+	int fd, failed, reason;
+
+	config_portal(config, portal);
+	inet_pton(six ? AF_INET6 : AF_INET, config->address,
+		  six ? (void *)&address6.sin6_addr : (void *)&address4.sin_addr);
+	fd = socket(six ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return error_set(error, -errno, "%s: %s", portal, strerror(errno));
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+	if (six)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof(yes));
+	failed = bind(fd, six ? (struct sockaddr *)&address6 : (struct sockaddr *)&address4,
+		      six ? sizeof(address6) : sizeof(address4)) ||
+		 listen(fd, 1);
+	reason = errno;
+	close(fd);
+	if (!failed)
+		return 0;
+	if (reason == EADDRINUSE)
+		return error_set(
+			error, -reason,
+			"%s is in use by another program (ss -ltnp shows which): stop that, or "
+			"choose "
+			"another port (make run PORT=..., muninnd --port, portal in [target])",
+			portal);
+	return error_set(error, -reason, "cannot listen on %s: %s", portal, strerror(reason));
+}
+
+/* ---- the whole ---- */
+
+/* Adds the place in the configuration to a sentence; `line` 0: there is none. */
+static int blame(const struct config *config, int line, const char *what, int result,
+		 const struct error_text *reason, struct error_text *error)
+{
+	char at[16] = "";
+
+	if (line)
+		snprintf(at, sizeof(at), ":%d", line);
+	return error_set(error, result, "%s%s: %s%s", config->source, at, what, reason->text);
+}
+
+static int check_devices(const struct config *config, struct error_text *error)
+{
+	for (unsigned int i = 0; i < config->lun_count; i++) {
+		const struct lun_config *lun = &config->luns[i];
+		struct error_text reason = { "" };
+		int result = image_plan(lun, &reason);
+		char what[32];
+
+		snprintf(what, sizeof(what), "LUN %u: ", lun->number);
+		if (result)
+			return blame(config, lun->line, what, result, &reason, error);
+	}
+	return 0;
+}
+
+static int check_host(const struct config *config, struct error_text *error)
+{
+	struct error_text reason = { "" };
+	int result = check_programs(config, &reason);
+
+	if (!result)
+		result = check_portal(config, &reason);
+	/* What runs with this very configuration is no fault of it. A start looks again. */
+	if (result == -EADDRINUSE)
+		result = 0;
+	return result ? blame(config, 0, "", result, &reason, error) : 0;
+}
+
+/*
+ * Tries a folder, and with it made, if it is missing, what is to be in it. `inside` NULL: no more
+ * than that.
+ */
+static int check_folder(const struct config *config, const char *key, const char *folder,
+			int (*inside)(const struct config *config, struct error_text *error),
+			struct error_text *error)
+{
+	struct error_text reason = { "" };
+	char file[PATH_MAX + 16], what[32];
+	unsigned int made;
+	int result = folder_make(folder, &made, &reason);
+
+	snprintf(file, sizeof(file), "%s/file", folder);
+	snprintf(what, sizeof(what), "%s: ", key);
+	if (!result)
+		result = folder_try_file(file, 0, &reason);
+	if (result)
+		blame(config, 0, what, result, &reason, error);
+	else if (inside)
+		result = inside(config, error);
+	folder_take_back(folder, made);
+	return result;
+}
+
+int check_settings(const struct config *config, struct error_text *error)
+{
+	int result = check_host(config, error);
+
+	if (!result)
+		result = check_folder(config, "run_dir", config->run_dir, NULL, error);
+	if (!result)
+		result = check_folder(config, "state_dir", config->state_dir, check_devices, error);
+	return result;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Whether the host can serve a configuration. `muninnd --check-config` and each start ask the same
+ * functions, so that neither accepts what the other refuses.
+ */
+#ifndef MUNINN_DAEMON_CHECK_H
+#define MUNINN_DAEMON_CHECK_H
+
+#include "common/error.h"
+#include "daemon/config.h"
+
+/*
+ * Looks for everything that would keep the service from starting and that another configuration
+ * would mend: folders, tgtd and module, the portal's address, devices that are to be made. Leaves
+ * the host as it was, and works beside a running service. -errno and a sentence that begins with
+ * the configuration's file.
+ */
+int check_settings(const struct config *config, struct error_text *error);
+
+/* Whether tgtd, the module and the allocator are there. -errno with a sentence. */
+int check_programs(const struct config *config, struct error_text *error);
+
+/*
+ * Whether the portal can be listened on. -EADDRINUSE: somebody does, perhaps the service itself;
+ * other -errno: it is no address of this host, or not for this user.
+ */
+int check_portal(const struct config *config, struct error_text *error);
+
+#endif

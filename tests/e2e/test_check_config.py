@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
+"""`muninnd --check-config` and a start agree, on configurations and hosts that are made up.
+
+E2E_SEED=N repeats a run."""
+
+import os
+import random
+import shutil
+import subprocess
+import unittest
+
+from harness import LIMIT_SECONDS, MUNINND, E2ETest
+
+TIME_LIMIT_SECONDS = 600
+
+CONFIGURATIONS = 200
+GEOMETRY = ["size", "page_bytes", "spare_bytes", "pages_per_block", "segment_pages", "rows", "record_bytes", "parity"]
+
+# Values that fit, values at the edges, and values that can't be, for each key.
+VALUES = {
+    "daemon": {
+        "tgtd": ["/usr/sbin/tgtd", "/usr/sbin/tgtd", "/usr/sbin/no-tgtd", "/usr/sbin", "/etc/passwd", "tgtd"],
+        "module": ["{module}", "{module}", "/nowhere/bs_muninn.so", "/etc", "/etc/passwd", "bs_muninn.so"],
+        "allocator": ["jemalloc", "system", "/nowhere.so", "/etc/passwd", "fast"],
+        "log_level": ["error", "debug", "loud"],
+        "stop_timeout": ["1", "3600", "0", "3601"],
+        "watchdog": ["1", "60", "3600", "0", "never"],
+    },
+    "target": {
+        "name": ["iqn.2014-06.x:osd", "iqn.2014-06.x:" + "y" * 209, "iqn.2014-06.x:" + "y" * 210, "osd", "eui.1"],
+        "allow_address": ["ALL", "127.0.0.1", "10.0.0.0/8, ::1", "ALL, ALL", "::1 ::1", "10.0.0.0/33", "here"],
+        "allow_name": ["iqn.2014-06.h:a", "iqn.2014-06.h:a, iqn.2014-06.h:b", "iqn.h:a iqn.h:a", "h"],
+        "chap_user": ["erik", "e" * 63, "e" * 64, "e,k"],
+        "chap_secret": ["twelve-or-more", "s" * 63, "s" * 64, "short"],
+    },
+    "limits": {
+        "connections": ["1", "4096", "0", "4097"],
+        "connections_per_address": ["1", "4096", "0"],
+        "login_timeout": ["1", "0"],
+        "stall_timeout": ["3600", "3601"],
+        "commands": ["128", "4096", "127"],
+        "transfer": ["1M", "1024M", "1025M", "512K"],
+        "session_memory": ["1M", "256M", "1T", "2T"],
+        "memory": ["1M", "1T"],
+    },
+    "nand": {
+        "backend": ["mmap", "file", "zoned"],
+        "page_bytes": ["4096", "2048", "1024", "512", "8192", "5000", "256"],
+        "spare_bytes": ["256", "64", "63", "59", "4096", "4097", "128"],
+        "pages_per_block": ["64", "8", "100", "256", "1024", "7", "33"],
+        "channels": ["1", "64", "65"],
+        "dies_per_channel": ["1", "64", "0"],
+    },
+    "engine": {
+        "engine": ["muninn", "huginn"],
+        "rows": ["0", "1", "2", "16", "1024", "3", "2048"],
+        "segment_pages": ["0", "64", "256", "8", "4096", "100", "8192", "1"],
+        "record_bytes": ["0", "64", "640", "1024", "4096", "63", "4097"],
+        "fpr_millionths": ["0", "1", "500000", "500001"],
+        "fpr_factor_permille": ["0", "1000", "4000", "999", "4001"],
+        "over_provision_permille": ["0", "1", "100", "500", "900", "901"],
+        "parity": ["auto", "0", "1", "5", "16", "17"],
+        "hot_rows": ["spread", "finalise", "hot"],
+        "onode_cache": ["0", "1", "16777216", "16777217"],
+        "directory_cache": ["1", "x"],
+        "version_cache": ["1", "-1"],
+        "durability": ["process", "host", "both"],
+        "merge": ["auto", "manual", "yes"],
+        "tables": ["ram", "demand:1", "demand:0", "demand"],
+        "history_interval": ["0", "86400000", "86400001"],
+        "inline_bytes": ["0", "4096", "4097"],
+        "scrub_days": ["0", "3650", "3651"],
+        "scrub_rate": ["1", "1000000", "0"],
+    },
+    "lun 1": {
+        "type": ["osd", "tape"],
+        "image": [
+            "lun1.img", "{folder}/other.img", "sub/lun1.img", "a,b.img", "/proc/lun1.img", "i" * 240, "i" * 255, "dir"
+        ],
+        "nvram": ["{folder}/n", "/nowhere/n", "{folder}/taken", "n", "{folder}/" + "n" * 255],
+        "size": ["16M", "32M", "64M", "11M", "1M", "2T", "1024T", "1025T", "1K"],
+        "threads": ["1", "64", "65"],
+        "recover_without_nvram": ["no", "yes", "maybe"],
+        "layout": ["flat", "packed", "round"],
+        "key_file": ["{folder}/key", "{folder}/readable", "missing.key", "dir"],
+        "serial": ["shelf-7", "s" * 36, "s" * 37, "a;b"],
+        "system_id": ["0" * 40, "0" * 39, "g" * 40],
+    },
+}
+
+
+class Host:
+    """A state folder with things in the way, and what a configuration's values refer to."""
+
+    def __init__(self, test, rng):
+        self.folder = test.folder("check")
+        self.state = os.path.join(self.folder, "state")
+        self.module = os.path.join(os.path.dirname(os.path.dirname(MUNINND)), "lib", "bs_muninn.so")
+        os.mkdir(self.state)
+        os.mkdir(os.path.join(self.state, "dir"))
+        for name, mode in (("taken", 0o600), ("key", 0o600), ("readable", 0o644)):
+            with open(os.path.join(self.folder, name), "w", encoding="ascii") as file:
+                file.write("0" * 64 + "\n")
+            os.chmod(file.name, mode)
+        # Of an earlier life, now and then: a device, half of one, or one that was not finished.
+        lives = [[".nvram"], [""], ["", ".nvram"], [".new", ".nvram"]]
+        for suffix in rng.choice([[]] * 12 + lives):
+            made = test.made + suffix.replace(".new", "")
+            shutil.copy(made, os.path.join(self.state, "lun1.img" + suffix))
+
+    def fill(self, value):
+        return value.format(folder=self.folder, module=self.module)
+
+
+class Refusals(E2ETest):
+    """What only the host or the whole configuration shows: one sentence, whoever says it."""
+
+    def assert_both_refuse(self, text, reason):
+        """`text` without a unit gets one."""
+        text += "" if "[lun" in text else "[lun 1]\nsize = 16M\n"
+        folder = self.folder("check")
+        for arguments in (["--check-config"], []):
+            daemon = self.daemon(folder, config=text.format(folder=folder), arguments=arguments)
+            code, said = daemon.run()
+            self.assertEqual(code, 2, said)
+            self.assertRegex(said, reason)
+            self.assertEqual(os.listdir(folder), ["muninn.conf"])
+
+    def test_segments_that_do_not_fit_the_erase_blocks(self):
+        reason = r"muninn.conf:4: LUN 1: segments of 32 pages: .*multiple of the erase block \(64"
+        self.assert_both_refuse("[engine]\nsegment_pages = 32\n", reason)
+
+    def test_a_device_that_is_too_small_for_the_engine(self):
+        reason = r":2: LUN 1: 10 segments of 256 pages are too few .* at least 11 \(11264 KiB\)"
+        self.assert_both_refuse("[lun 1]\nsize = 10M\n", reason)
+
+    def test_a_device_that_can_not_be(self):
+        self.assert_both_refuse("[lun 1]\nsize = 1024T\n", r":2: LUN 1: .* erase blocks .*; 1 to 2\^28 are possible")
+
+    def test_a_device_in_a_folder_that_there_is_not(self):
+        reason = r":2: LUN 1: no file can be made beside .*/a/b.img: No such"
+        self.assert_both_refuse("[lun 1]\nimage = a/b.img\n", reason)
+
+    def test_programs_that_are_missing_or_are_none(self):
+        for key, path, reason in (
+            ("module", "/nowhere/m.so", "module /nowhere/m.so: No such file or directory; run make install"),
+            ("module", "/etc/passwd", "module /etc/passwd is not a shared library"),
+            ("tgtd", "/nowhere/t", "tgtd /nowhere/t: No such file or directory; install the package tgt"),
+            ("tgtd", "/usr", "tgtd /usr: Is a directory"),
+            ("allocator", "/etc", "allocator /etc: Is a directory"),
+        ):
+            self.assert_both_refuse(f"[daemon]\n{key} = {path}\n", reason)
+
+    def test_folders_that_can_not_be_made(self):
+        for folder, reason in (("/proc/x", "No such file"), ("/dev/null/x", "/dev/null: Not a directory")):
+            daemon = self.daemon(config="[lun 1]\nsize = 16M\n")
+            at = daemon.command.index("--state-dir")
+            daemon.command[at + 1] = folder
+            for arguments in (["--check-config"], []):
+                command = daemon.command + arguments
+                done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(reason, done.stderr)
+
+    def test_an_address_that_this_host_does_not_have(self):
+        text = "[target]\nportal = 192.0.2.1:3260\n"
+        self.assert_both_refuse(text, r"cannot listen on 192.0.2.1:\d+: Cannot assign")
+
+    def test_the_check_works_beside_the_service(self):
+        daemon = self.daemon(config="[lun 1]\nsize = 16M\n").start()
+        said = self.tool(*daemon.command, "--check-config")
+        self.assertIn(f"LUN 1 osd {daemon.image()}: engine muninn, back end mmap", said)
+        self.assertEqual(daemon.stop(), 0)
+
+
+class Agreement(E2ETest):
+    @classmethod
+    def setUpClass(cls):
+        cls.holder = cls()
+        cls.addClassCleanup(cls.holder.doCleanups)
+        daemon = cls.holder.daemon(size="16M").start()
+        assert daemon.stop() == 0
+        cls.made = daemon.image()
+
+    def one(self, host, rng):
+        """A good configuration, and in it up to four values that are drawn."""
+        sections = {
+            "daemon": {"state_dir": host.state, "run_dir": host.state},
+            "lun 1": {"type": "osd", "size": "16M"},
+        }
+        for _ in range(rng.randint(0, 4)):
+            section = rng.choice(list(VALUES))
+            key = rng.choice(GEOMETRY) if rng.random() < 0.3 else rng.choice(list(VALUES[section]))
+            section = next(name for name, keys in VALUES.items() if key in keys)
+            values = VALUES[section][key]
+            # The first are the good ones.
+            value = rng.choice(values if rng.random() < 0.5 else values[:2])
+            sections.setdefault(section, {})[key] = host.fill(value)
+        if rng.random() < 0.05:
+            odd = ["/proc/muninn", "/dev/null/x", host.folder + "/new/state", host.folder + "/" + "x" * 256]
+            sections["daemon"]["state_dir"] = rng.choice(odd)
+        if rng.random() < 0.05:
+            odd = ["/proc/muninn", host.folder + "/key", host.folder + "/new/run"]
+            sections["daemon"]["run_dir"] = rng.choice(odd)
+        lines = []
+        for name, keys in sections.items():
+            lines += [f"[{name}]"] + [f"{key} = {value}" for key, value in keys.items()]
+        return "\n".join(lines) + "\n"
+
+    @staticmethod
+    def listing(folder):
+        """What is there, for a comparison."""
+        paths = [os.path.join(at, name) for at, folders, files in os.walk(folder) for name in folders + files]
+        return sorted((path, os.path.getsize(path)) for path in paths)
+
+    def check_and_start(self, rng):
+        """Checks one configuration and starts it: whether it was served, and what was said."""
+        host = Host(self, rng)
+        text = self.one(host, rng)
+        daemon = self.daemon(host.folder, config=text)
+        at = daemon.command.index("--state-dir")
+        del daemon.command[at : at + 2]
+        before = self.listing(host.folder)
+        checked = subprocess.run(
+            daemon.command + ["--check-config"], capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False
+        )
+        self.assertEqual(self.listing(host.folder), before, f"the check has left something:\n{text}")
+        daemon.launch()
+        daemon._ready.wait(LIMIT_SECONDS)
+        served = any(line.startswith("Ready.") for line in daemon.output)
+        code = daemon.stop() if served else daemon.wait()
+        said = f"{text}\ncheck ({checked.returncode}): {checked.stderr}\nstart ({code}): " + "\n".join(daemon.errors)
+        self.assertEqual(checked.returncode == 0, served, said)
+        if not served:
+            # The same sentence, too. The start may have said more before.
+            self.assertEqual(checked.returncode, code, said)
+            self.assertEqual(checked.stderr.splitlines()[-1], daemon.errors[-1], said)
+        else:
+            self.assertEqual(code, 0, said)
+        shutil.rmtree(host.folder, ignore_errors=True)
+        return served
+
+    def test_200_configurations_that_are_made_up(self):
+        seed = int(os.environ.get("E2E_SEED", random.randrange(1 << 32)))
+        print(f"E2E_SEED={seed}")
+        served = 0
+        for number in range(CONFIGURATIONS):
+            with self.subTest(seed=seed, number=number):
+                served += self.check_and_start(random.Random(f"{seed}.{number}"))
+        # Neither answer is the only one.
+        self.assertGreater(served, CONFIGURATIONS // 5)
+        self.assertLess(served, CONFIGURATIONS * 4 // 5)
+
+
+if __name__ == "__main__":
+    unittest.main()
