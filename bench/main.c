@@ -11,6 +11,7 @@
 #include "bench/paper.h"
 #include "bench/peers_bench.h"
 #include "bench/report.h"
+#include "bench/ribbon_bench.h"
 
 /* Exit codes. */
 enum { DONE = 0, FAILED = 1, WRONG_USE = 2 };
@@ -24,6 +25,7 @@ static const char usage[] =
 	"muninn-bench history [OPTION...] what snapshots, rollbacks and old versions cost\n"
 	"muninn-bench iscsi [OPTION...]   a served unit beside stock tgtd and fio\n"
 	"muninn-bench peers [OPTION...]   the record store beside RocksDB, LevelDB and LMDB\n"
+	"muninn-bench ribbon [OPTION...]  the parts of the ribbon index by themselves\n"
 	"muninn-bench COMMAND --help      more\n";
 
 static int fail(const char *command, const struct error_text *error, int code)
@@ -86,6 +88,8 @@ int main(int argc, char **argv)
 		return iscsi_bench_main(argc - 1, argv + 1, stdout, stderr);
 	if (argc >= 2 && strcmp(argv[1], "peers") == 0)
 		return peers_bench_main(argc - 1, argv + 1, stdout, stderr);
+	if (argc >= 2 && strcmp(argv[1], "ribbon") == 0)
+		return ribbon_bench_main(argc - 1, argv + 1, stdout, stderr);
 	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)) {
 		fputs(usage, stdout);
 		return DONE;

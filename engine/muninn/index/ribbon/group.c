@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* A built group: what its image says, and asking its ribbon. */
+#include "engine/muninn/index/ribbon/group.h"
+
+#include <assert.h>
+
+#include "common/crc32c.h"
+#include "engine/muninn/index/ribbon/group_format.h"
+#include "engine/muninn/index/ribbon/ribbon_hash.h"
+
+/* ---- the image ---- */
+
+static bool head_makes_sense(const uint8_t *image, uint64_t length)
+{
+	uint32_t members, columns, starts, locations;
+
+	if (length < GROUP_HEADER_BYTES || get_le32(image + GROUP_MAGIC_AT) != GROUP_MAGIC ||
+	    get_le32(image + GROUP_VERSION_AT) != MUNINN_FORMAT_VERSION)
+		return false;
+	members = get_le32(image + GROUP_MEMBERS_AT);
+	columns = image[GROUP_COLUMNS_AT];
+	starts = get_le32(image + GROUP_STARTS_AT);
+	locations = get_le16(image + GROUP_LOCATIONS_AT);
+	return members >= 1 && members <= GROUP_SEGMENTS && columns >= BAND_NEAR_COLUMNS &&
+	       columns <= BAND_COLUMNS_MAX && starts && starts % BAND_WIDTH == 0 &&
+	       image[GROUP_FINGERPRINT_AT] >= 1 &&
+	       image[GROUP_FINGERPRINT_AT] <= BAND_FINGERPRINT_MAX && locations >= 2 &&
+	       locations <= MUNINN_SEGMENT_PAGES_MAX &&
+	       image[GROUP_FINGERPRINT_AT] + bits_for(locations) + bits_for(members) <= columns &&
+	       get_le32(image + GROUP_FAILED_AT) <= get_le32(image + GROUP_ENTRIES_AT);
+}
+
+bool group_attach(struct group *group, const uint8_t *image, uint64_t length)
+{
+	uint64_t near_at;
+
+	if (!head_makes_sense(image, length))
+		return false;
+	*group = (struct group){
+		.image = image,
+		.row = get_le32(image + GROUP_ROW_AT),
+		.number = get_le32(image + GROUP_NUMBER_AT),
+		.members = get_le32(image + GROUP_MEMBERS_AT),
+		.entries = get_le32(image + GROUP_ENTRIES_AT),
+		.failed = get_le32(image + GROUP_FAILED_AT),
+		.locations = get_le16(image + GROUP_LOCATIONS_AT),
+		.location_bits = bits_for(get_le16(image + GROUP_LOCATIONS_AT)),
+		.band.shape = { .starts = get_le32(image + GROUP_STARTS_AT),
+				.columns = image[GROUP_COLUMNS_AT],
+				.fingerprint_bits = image[GROUP_FINGERPRINT_AT] },
+	};
+	near_at = align_up(GROUP_HEADER_BYTES + (uint64_t)group->members * MEMBER_BYTES, 64);
+	group->band.near = image + near_at;
+	group->band.far = group->band.near + band_near_bytes(&group->band.shape);
+	group->kept =
+		near_at + band_near_bytes(&group->band.shape) + band_far_bytes(&group->band.shape);
+	return length == group->kept ||
+	       length == group->kept + (uint64_t)group->failed * FAILED_BYTES;
+}
+
+bool group_is_intact(const struct group *group, uint64_t length)
+{
+	const uint8_t zero[4] = { 0 };
+	uint32_t crc = crc32c(0, group->image, GROUP_CRC_AT);
+
+	crc = crc32c(crc, zero, sizeof(zero));
+	crc = crc32c(crc, group->image + GROUP_CRC_AT + 4, length - GROUP_CRC_AT - 4);
+	return crc == get_le32(group->image + GROUP_CRC_AT);
+}
+
+void group_read_member(const struct group *group, uint32_t member, struct group_member *facts)
+{
+	const uint8_t *at = group->image + GROUP_HEADER_BYTES + (uint64_t)member * MEMBER_BYTES;
+	uint32_t records = get_le32(at + MEMBER_RECORDS_AT), size = get_le32(at + MEMBER_SIZE_AT);
+
+	assert(member < group->members);
+	*facts = (struct group_member){
+		.segment = get_le32(at + MEMBER_SEGMENT_AT),
+		.records = records & ((1U << MEMBER_RECORDS_BITS) - 1),
+		.tail_pages = records >> MEMBER_RECORDS_BITS,
+		.serial = get_le64(at + MEMBER_SERIAL_AT),
+		.first_sequence = get_le48(at + MEMBER_FIRST_SEQUENCE_AT),
+		.last_sequence = get_le48(at + MEMBER_LAST_SEQUENCE_AT),
+		.record_bytes = size & ((1U << MEMBER_SIZE_BITS) - 1),
+		.by_candidates = size >> MEMBER_CANDIDATES_BIT & 1,
+		.is_ordered = size >> MEMBER_ORDERED_BIT & 1,
+	};
+}
+
+struct tag_entry group_failed_entry(const struct group *group, uint32_t n)
+{
+	const uint8_t *at = group->image + group->kept + (uint64_t)n * FAILED_BYTES;
+
+	assert(n < group->failed);
+	return (struct tag_entry){
+		.tag = get_le32(at + FAILED_TAG_AT),
+		.segment = at[FAILED_MEMBER_AT],
+		.location = get_le16(at + FAILED_LOCATION_AT),
+	};
+}
+
+/* ---- asking ---- */
+
+static bool ask(const struct group *group, uint32_t tag, uint32_t number, struct tag_entry *entry)
+{
+	uint32_t value;
+
+	if (!band_find(&group->band, tag_hash(tag, number), &value))
+		return false;
+	*entry = (struct tag_entry){
+		.tag = tag,
+		.segment = value >> group->location_bits,
+		.location = value & ((1U << group->location_bits) - 1),
+	};
+	/* There is no such place: a false hit that gives itself away. */
+	return entry->segment < group->members && entry->location < group->locations;
+}
+
+bool group_next(const struct group *group, struct group_walk *walk, struct tag_entry *entry)
+{
+	for (;;) {
+		bool found = ask(group, walk->tag, walk->number, entry);
+		bool ends = walk->missed || (walk->number == 0 && !walk->has_failed);
+
+		if (!found && ends)
+			return false;
+		walk->missed = !found;
+		walk->number++;
+		if (found)
+			return true;
+	}
+}
+
+void group_prefetch(const struct group *group, uint32_t tag)
+{
+	band_prefetch(&group->band, tag_hash(tag, 0));
+}

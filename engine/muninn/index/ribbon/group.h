@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * A complete group of the ribbon index: up to GROUP_SEGMENTS sealed segments of a row that follow
+ * each other in age, and one ribbon that says in which of them the keys are, and where.
+ *
+ * A tag that has several entries has a number for each, from its newest on: the ribbon maps (tag,
+ * number) to member and location. So the newest entry costs one question. Older ones are had by
+ * counting up, never by halving: false hits and failed entries make the numbers no sorted list.
+ */
+#ifndef MUNINN_ENGINE_MUNINN_INDEX_RIBBON_GROUP_H
+#define MUNINN_ENGINE_MUNINN_INDEX_RIBBON_GROUP_H
+
+#include "engine/muninn/index/ribbon/band.h"
+#include "engine/muninn/index/ribbon/exact.h"
+
+/* A segment in a group. */
+struct group_member {
+	uint32_t segment;
+	uint32_t records;
+	uint32_t tail_pages; /* its last ones: older versions of keys, see layout.h */
+	uint64_t serial;
+	uint64_t first_sequence, last_sequence;
+	uint32_t record_bytes;
+	bool by_candidates; /* locations are candidates of the key, else pages */
+	bool is_ordered;    /* none of its records was moved */
+};
+
+/* ---- building ---- */
+
+struct group_plan {
+	uint32_t row, number;
+	uint32_t fingerprint_bits; /* 1 .. BAND_FINGERPRINT_MAX */
+	uint32_t locations;        /* 2 .. MUNINN_SEGMENT_PAGES_MAX: all locations are below that */
+	const struct group_member *members; /* the oldest first */
+	uint32_t member_count;              /* 1 .. GROUP_SEGMENTS */
+	const struct tag_entry *entries;    /* in any order; `segment` is the member's number */
+	uint32_t entry_count;
+};
+
+/* Memory to build from, for groups of up to `entries_max`. NULL: out of memory. */
+struct group_builder;
+struct group_builder *group_builder_create(uint32_t entries_max);
+void group_builder_destroy(struct group_builder *builder);
+uint64_t group_builder_bytes(uint32_t entries_max);
+
+/* The image of a group, on the heap. Bytes of the largest image that so many entries can have. */
+int group_build(struct group_builder *builder, const struct group_plan *plan, uint8_t **image,
+		uint64_t *length);
+uint64_t group_image_bytes_max(uint32_t members, uint32_t entries, uint32_t columns);
+
+/* Bits that numbers below `values` have. */
+static inline uint32_t bits_for(uint32_t values)
+{
+	uint32_t bits = 0;
+
+	while (UINT64_C(1) << bits < values)
+		bits++;
+	return bits;
+}
+
+/* ---- a built group ---- */
+
+struct group {
+	const uint8_t *image;
+	uint32_t row, number;
+	uint32_t members;
+	uint32_t entries;                  /* all of them */
+	uint32_t failed;                   /* those that are in the image only, not in the ribbon */
+	uint32_t locations, location_bits; /* numbers below the first have as many bits */
+	uint64_t kept; /* bytes of the image that group_next needs: all but the failed entries */
+	struct band band;
+};
+
+/*
+ * Takes up an image that outlives the group. False: it is none, or damaged. `length` may be `kept`
+ * of an image that was found intact before.
+ */
+bool group_attach(struct group *group, const uint8_t *image, uint64_t length);
+bool group_is_intact(const struct group *group, uint64_t length);
+
+void group_read_member(const struct group *group, uint32_t member, struct group_member *facts);
+
+/* The n-th failed entry, from 0, while the whole image is there. `segment` is the member. */
+struct tag_entry group_failed_entry(const struct group *group, uint32_t n);
+
+/* ---- asking ---- */
+
+/* Goes through the entries that the ribbon has of a tag, newest first. Begins with tag and zeros.
+ */
+struct group_walk {
+	uint32_t tag;
+	uint32_t number; /* to be asked for next */
+	bool missed;     /* the one before it was not there */
+	bool has_failed; /* the tag has failed entries in this group, so that more may follow */
+};
+
+/* The next entry. False: there are no more. Some that it finds are false. */
+bool group_next(const struct group *group, struct group_walk *walk, struct tag_entry *entry);
+
+void group_prefetch(const struct group *group, uint32_t tag);
+
+#endif

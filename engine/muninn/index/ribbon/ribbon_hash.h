@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Tags: 32 bits that stand for a key within its row. Everything that the ribbon index keeps of a
+ * key follows from its tag, so a group can be built from tags, without a read of records. Two keys
+ * of a row may have the same one. Nothing may be dropped because tags are equal.
+ */
+#ifndef MUNINN_ENGINE_MUNINN_INDEX_RIBBON_HASH_H
+#define MUNINN_ENGINE_MUNINN_INDEX_RIBBON_HASH_H
+
+#include <stdint.h>
+
+#include "engine/muninn/hash.h"
+
+/* The row takes bits of hash->group, so that all bits of hash->key are left for the tag. */
+static inline uint32_t tag_of(const struct key_hash *hash)
+{
+	return (uint32_t)(hash->key >> 32);
+}
+
+/* Of the n-th newest entry of a tag in a group, from 0, what the group's ribbon is asked for. */
+static inline uint64_t tag_hash(uint32_t tag, uint32_t n)
+{
+	return hash_mix(((uint64_t)n << 32 | tag) + UINT64_C(0x632be59bd9b4e019));
+}
+
+#endif
