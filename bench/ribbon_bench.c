@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * Measures the parts of the ribbon index. Groups are like those of a store of pairs of 1 KiB: each
- * segment has 1,024 keys, and fingerprints of 8 and 7 bits take turns.
+ * segment has 1,024 keys, and fingerprints have as many bits as there.
  */
 #include "bench/ribbon_bench.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "bench/random.h"
+#include "bench/ribbon_rows.h"
 #include "engine/muninn/index/ribbon/group.h"
 #include "engine/muninn/index/ribbon/layout.h"
+#include "engine/muninn/index/ribbon/ribbon_shape.h"
 
 enum {
 	PAGES = 256,
@@ -25,7 +26,7 @@ enum {
 	STREAM_ABSENT,
 };
 
-static double seconds(void)
+double ribbon_bench_seconds(void)
 {
 	struct timespec now;
 
@@ -33,8 +34,7 @@ static double seconds(void)
 	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* Prints an object of pairs of a name and a number, and takes it over. */
-static void print(json_t *object, FILE *json, FILE *text)
+void ribbon_bench_print(json_t *object, FILE *json, FILE *text)
 {
 	const char *name;
 	json_t *value;
@@ -147,18 +147,19 @@ static void lay_out(const struct ribbon_bench_options *options, const struct kin
 		double begin;
 
 		fill(buffered, kind, &random);
-		begin = seconds();
+		begin = ribbon_bench_seconds();
 		layout_solve(layout, &shape, buffered->records, buffered->count, &result);
-		time += seconds() - begin;
+		time += ribbon_bench_seconds() - begin;
 		records += buffered->count;
 		carried += result.carried;
 		bytes += carry(buffered);
 	}
-	print(json_pack("{s:s, s:f, s:f, s:f}", "part", kind->name, "filled_percent",
-			100.0 * (double)bytes / ((double)options->segments * PAGES * PAGE_BYTES),
-			"carried_percent", 100.0 * (double)carried / (double)records, "us_segment",
-			1e6 * time / options->segments),
-	      json, text);
+	ribbon_bench_print(
+		json_pack("{s:s, s:f, s:f, s:f}", "part", kind->name, "filled_percent",
+			  100.0 * (double)bytes / ((double)options->segments * PAGES * PAGE_BYTES),
+			  "carried_percent", 100.0 * (double)carried / (double)records,
+			  "us_segment", 1e6 * time / options->segments),
+		json, text);
 }
 
 static int measure_layouts(const struct ribbon_bench_options *options, FILE *json, FILE *text)
@@ -210,7 +211,7 @@ static int build_group(const struct ribbon_bench_options *options, struct group_
 	static struct group_member members[GROUP_SEGMENTS];
 	struct group_plan plan = {
 		.number = number,
-		.fingerprint_bits = number % 2 ? 7 : 8,
+		.fingerprint_bits = ribbon_fingerprint_bits(number),
 		.locations = PLACEMENT_CANDIDATES,
 		.members = members,
 		.member_count = options->members,
@@ -225,9 +226,9 @@ static int build_group(const struct ribbon_bench_options *options, struct group_
 
 	for (uint32_t key = 0; key < plan.entry_count; key++)
 		groups->entries[key] = entry_of(options, number, key);
-	begin = seconds();
+	begin = ribbon_bench_seconds();
 	result = group_build(builder, &plan, &groups->images[number], &length);
-	*time += seconds() - begin;
+	*time += ribbon_bench_seconds() - begin;
 	if (result)
 		return result;
 	group_attach(group, groups->images[number], length);
@@ -243,8 +244,8 @@ static int build_group(const struct ribbon_bench_options *options, struct group_
 	free(groups->images[number]);
 	groups->images[number] = aligned;
 	group_attach(group, aligned, group->kept);
-	struct exact *next =
-		exact_rewrite(groups->exact, groups->entries, group->failed, NULL, NULL);
+	struct exact *next = exact_rewrite(groups->exact, exact_shape_of(groups->exact),
+					   groups->entries, group->failed, NULL, NULL);
 
 	if (!next)
 		return -ENOMEM;
@@ -298,12 +299,12 @@ static int build_all(const struct ribbon_bench_options *options, struct groups *
 	group_builder_destroy(builder);
 	if (result)
 		return result;
-	print(json_pack("{s:s, s:f, s:f, s:f, s:f, s:f}", "part", "groups", "keys", all,
-			"build_ns_key", 1e9 * time / all, "bytes_key",
-			(double)groups->kept_bytes / all, "failed_percent",
-			100.0 * (double)groups->failed / all, "builder_bytes",
-			(double)group_builder_bytes(keys)),
-	      json, text);
+	ribbon_bench_print(json_pack("{s:s, s:f, s:f, s:f, s:f, s:f}", "part", "groups", "keys",
+				     all, "build_ns_key", 1e9 * time / all, "bytes_key",
+				     (double)groups->kept_bytes / all, "failed_percent",
+				     100.0 * (double)groups->failed / all, "builder_bytes",
+				     (double)group_builder_bytes(keys)),
+			   json, text);
 	return 0;
 }
 
@@ -334,12 +335,12 @@ static void ask(const struct ribbon_bench_options *options, const struct groups 
 	double begin, none, time;
 
 	/* The questions by themselves are taken off. */
-	begin = seconds();
+	begin = ribbon_bench_seconds();
 	for (uint64_t n = 0; n < options->questions; n++)
 		found += random_next(&random) & 1;
-	none = seconds() - begin;
+	none = ribbon_bench_seconds() - begin;
 	found &= 1; /* so that it is not left out */
-	begin = seconds();
+	begin = ribbon_bench_seconds();
 	for (uint64_t n = 0; n < options->questions; n++) {
 		uint64_t word = random_next(&random);
 		uint32_t row = (uint32_t)(word % rows);
@@ -350,11 +351,11 @@ static void ask(const struct ribbon_bench_options *options, const struct groups 
 
 		found += ask_row(groups, row * options->groups, options->groups, tag);
 	}
-	time = seconds() - begin - none;
-	print(json_pack("{s:s, s:f, s:f, s:i}", "part", name, "ns_question",
-			1e9 * time / (double)options->questions, "hits_question",
-			(double)found / (double)options->questions, "rows", (int)rows),
-	      json, text);
+	time = ribbon_bench_seconds() - begin - none;
+	ribbon_bench_print(json_pack("{s:s, s:f, s:f, s:i}", "part", name, "ns_question",
+				     1e9 * time / (double)options->questions, "hits_question",
+				     (double)found / (double)options->questions, "rows", (int)rows),
+			   json, text);
 }
 
 /* What a seal costs: the row's table written anew with the keys of a segment, from 0 segments on.
@@ -367,23 +368,23 @@ static int measure_exact(const struct ribbon_bench_options *options, struct grou
 						  .location_bits = 2 };
 	struct exact *exact = exact_create(&shape);
 	uint32_t keys = options->members * KEYS;
-	double begin = seconds();
+	double begin = ribbon_bench_seconds();
 
 	for (uint32_t member = 0; exact && member < options->members; member++) {
 		struct exact *next;
 
 		for (uint32_t key = 0; key < KEYS; key++)
 			groups->entries[key] = entry_of(options, 0, member * KEYS + key);
-		next = exact_rewrite(exact, groups->entries, KEYS, NULL, NULL);
+		next = exact_rewrite(exact, &shape, groups->entries, KEYS, NULL, NULL);
 		exact_destroy(exact);
 		exact = next;
 	}
 	if (!exact)
 		return -ENOMEM;
-	print(json_pack("{s:s, s:f, s:f}", "part", "exact table", "write_ns_key",
-			1e9 * (seconds() - begin) / keys, "bytes_entry",
-			(double)exact_bytes(exact) / keys),
-	      json, text);
+	ribbon_bench_print(json_pack("{s:s, s:f, s:f}", "part", "exact table", "write_ns_key",
+				     1e9 * (ribbon_bench_seconds() - begin) / keys, "bytes_entry",
+				     (double)exact_bytes(exact) / keys),
+			   json, text);
 	exact_destroy(exact);
 	return 0;
 }
@@ -438,5 +439,10 @@ int ribbon_bench_run(const struct ribbon_bench_options *options, FILE *json, FIL
 	if (!result)
 		ask_all(options, &groups, json, text);
 	destroy_groups(&groups);
+	if (!result)
+		result = ribbon_bench_rows(options, PLACEMENT_CANDIDATES, "rows, candidates", json,
+					   text, error);
+	if (!result)
+		result = ribbon_bench_rows(options, PAGES, "rows, pages", json, text, error);
 	return result == -ENOMEM ? error_set(error, result, "out of memory") : result;
 }

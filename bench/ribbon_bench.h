@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * `muninn-bench ribbon`: the parts of the ribbon index by themselves. Laying out segments, building
- * the groups of rows, and asking them; every key is looked for.
+ * `muninn-bench ribbon`: the ribbon index by itself. Laying out segments, building groups and
+ * asking them, where every key is looked for; then whole rows.
  */
 #ifndef MUNINN_BENCH_RIBBON_BENCH_H
 #define MUNINN_BENCH_RIBBON_BENCH_H

@@ -9,7 +9,7 @@
 static const char help[] =
 	"muninn-bench ribbon [OPTION...]: the parts of the ribbon index by themselves\n"
 	"\n"
-	"  --rows N       rows of groups that are asked in turn (default 16)\n"
+	"  --rows N       rows that are asked in turn (default 16)\n"
 	"  --groups N     groups of a row (default 12)\n"
 	"  --members N    segments of a group, of 1,024 keys each (default 32)\n"
 	"  --segments N   segments that are laid out, of each kind of records (default 40)\n"

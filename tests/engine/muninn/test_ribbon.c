@@ -13,6 +13,7 @@
 #include "engine/muninn/hash.h"
 #include "engine/muninn/index/ribbon/group.h"
 #include "engine/muninn/index/ribbon/group_format.h"
+#include "engine/muninn/index/ribbon/member_walk.h"
 #include "engine/muninn/index/ribbon/ribbon_hash.h"
 
 /* Random numbers that depend on the seed alone. */
@@ -224,10 +225,11 @@ static void compare_tag(const struct exact *exact, const struct exact_shape *sha
 	}
 }
 
-static bool is_odd(void *context, uint32_t segment)
+/* Leaves out segments with odd numbers, and halves the others; half of them are free then. */
+static uint32_t halve(void *context, uint32_t segment)
 {
 	(void)context;
-	return segment % 2;
+	return segment % 2 ? EXACT_DROP : segment / 2;
 }
 
 static void test_the_exact_table_has_what_was_added_and_not_dropped(void **state)
@@ -248,13 +250,15 @@ static void test_the_exact_table_has_what_was_added_and_not_dropped(void **state
 			uint32_t left = 0;
 
 			for (uint32_t n = 0; drops && n < count; n++)
-				if (!is_odd(NULL, entries[n].segment))
-					entries[left++] = entries[n];
+				if (entries[n].segment % 2 == 0) {
+					entries[left] = entries[n];
+					entries[left++].segment /= 2;
+				}
 			count = drops ? left : count;
 			for (uint32_t n = 0; n < ADDED; n++)
 				entries[count + n] = random_entry(shape, 50, &random);
-			next = exact_rewrite(exact, entries + count, ADDED, drops ? is_odd : NULL,
-					     NULL);
+			next = exact_rewrite(exact, shape, entries + count, ADDED,
+					     drops ? halve : NULL, NULL);
 			assert_non_null(next);
 			exact_destroy(exact);
 			exact = next;
@@ -292,7 +296,7 @@ static void test_the_exact_table_takes_more_than_65536_entries(void **state)
 		entries[n] = (struct tag_entry){ .tag = (uint32_t)hash_mix(n),
 						 .segment = below(&random, 512),
 						 .location = below(&random, 4) };
-	exact = exact_rewrite(empty, entries, COUNT, NULL, NULL);
+	exact = exact_rewrite(empty, shape, entries, COUNT, NULL, NULL);
 	for (uint32_t n = 0; n < COUNT; n++) {
 		uint64_t rank = rank_of(shape, &entries[n]);
 
@@ -607,9 +611,9 @@ static void test_the_members_come_back_as_they_were(void **state)
 static void test_an_image_has_the_documented_bytes(void **state)
 {
 	static const uint8_t documented[] = {
-		0x4d, 0x52, 0x42, 0x4e, 0x08, 0x00, 0x00, 0x00, 0x02, 0x01, 0x00, 0x00, 0x03, 0x00,
+		0x4d, 0x52, 0x42, 0x4e, 0x01, 0x00, 0x00, 0x00, 0x02, 0x01, 0x00, 0x00, 0x03, 0x00,
 		0x00, 0x00, 0x02, 0x00, 0x00, 0x00, 0x40, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
-		0x75, 0x38, 0xa2, 0x71, 0x03, 0x00, 0x00, 0x00, 0x0b, 0x08, 0x03, 0x00, 0x00, 0x00,
+		0x9c, 0x36, 0x50, 0x32, 0x03, 0x00, 0x00, 0x00, 0x0b, 0x08, 0x03, 0x00, 0x00, 0x00,
 		0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
 		0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x04, 0x03, 0x02, 0x01, 0xb0, 0xa0,
 		0x00, 0x00, 0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11, 0x26, 0x25, 0x24, 0x23,
@@ -698,6 +702,117 @@ static void test_random_headers_are_refused_or_can_be_asked(void **state)
 	unmake(&made);
 }
 
+/* ---- the order of segments in a search ---- */
+
+/* All locations of a tag in a member, among the entries that a group was made from. */
+static bool true_locations(const struct made *made, uint32_t tag, uint32_t member, bool *all)
+{
+	bool any = false;
+
+	memset(all, false, made->plan.locations * sizeof(*all));
+	for (uint32_t n = 0; n < made->plan.entry_count; n++) {
+		const struct tag_entry *entry = &made->entries[n];
+
+		if (entry->tag != tag || entry->segment != member)
+			continue;
+		all[entry->location] = true;
+		any = true;
+	}
+	return any;
+}
+
+/* A walk goes down through the members, and leaves out no entry. */
+static void check_walk(const struct made *made, const struct exact *exact, uint32_t first,
+		       const struct group *group, uint32_t tag)
+{
+	bool all[MUNINN_SEGMENT_PAGES_MAX];
+	uint32_t member, next = made->plan.member_count, last = UINT32_MAX;
+	struct locations locations;
+	struct member_walk walk;
+
+	member_walk_begin(&walk, group, exact, first, made->plan.member_count, tag);
+	while (member_walk_next(&walk, &member, &locations)) {
+		uint32_t location, above = UINT32_MAX;
+
+		assert_true(member < last);
+		last = member;
+		/* What was passed over has nothing. */
+		while (--next > member)
+			assert_false(true_locations(made, tag, next, all));
+		true_locations(made, tag, member, all);
+		while (locations_take_last(&locations, &location)) {
+			assert_true(location < above && location < made->plan.locations);
+			above = location;
+			all[location] = false;
+		}
+		for (uint32_t n = 0; n < made->plan.locations; n++)
+			assert_false(all[n]);
+	}
+	while (next-- > 0)
+		assert_false(true_locations(made, tag, next, all));
+}
+
+enum { FIRST = 128 }; /* of the group's segments in the exact table */
+
+/* An exact table with the failed entries of a group, or with all, beside those of other groups. */
+static struct exact *exact_of(const struct made *made, bool all)
+{
+	static const struct exact_shape shape = { .bucket_bits = 4,
+						  .segment_bits = 9,
+						  .location_bits = 12 };
+	struct exact *empty = exact_create(&shape), *exact;
+	uint32_t count = all ? made->plan.entry_count : made->group.failed;
+	struct tag_entry *entries = calloc(2 * (size_t)count + 1, sizeof(*entries));
+
+	for (uint32_t n = 0; n < count; n++) {
+		entries[n] = all ? made->entries[n] : group_failed_entry(&made->group, n);
+		entries[n].segment += FIRST;
+		/* The same tags in the groups before and behind. */
+		entries[count + n] = entries[n];
+		entries[count + n].segment += n % 2 ? GROUP_SEGMENTS : -GROUP_SEGMENTS;
+	}
+	exact = exact_rewrite(empty, &shape, entries, 2 * count, NULL, NULL);
+	assert_non_null(exact);
+	exact_destroy(empty);
+	free(entries);
+	return exact;
+}
+
+static void test_a_search_meets_segments_from_the_newest_on_and_all_of_them(void **state)
+{
+	(void)state;
+	/* Tags with many entries, so that some fail, and one fingerprint bit: many false hits. */
+	for (uint64_t seed = 1; seed <= 6; seed++) {
+		struct exact *exact, *growing;
+		struct made made = {
+			.plan = { .fingerprint_bits = 1 + seed % 3 * 7,
+				  .locations = seed % 2 ? 3 : 256,
+				  .member_count = 64,
+				  .entry_count = 8192 },
+			.entries = calloc(8192, sizeof(struct tag_entry)),
+		};
+		uint64_t random = seed;
+
+		for (uint32_t n = 0; n < made.plan.entry_count; n++)
+			made.entries[n] = (struct tag_entry){
+				.tag = (uint32_t)hash_mix(below(&random, 200) + 1),
+				.segment = below(&random, 64),
+				.location = below(&random, made.plan.locations),
+			};
+		build(&made);
+		assert_true(made.group.failed > 10);
+		exact = exact_of(&made, false);
+		growing = exact_of(&made, true);
+		for (uint32_t tag = 0; tag < 210; tag++) {
+			check_walk(&made, exact, FIRST, &made.group, (uint32_t)hash_mix(tag + 1));
+			check_walk(&made, growing, FIRST, NULL, (uint32_t)hash_mix(tag + 1));
+		}
+		exact_destroy(exact);
+		exact_destroy(growing);
+		unmake(&made);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -714,6 +829,7 @@ int main(void)
 		cmocka_unit_test(test_a_group_takes_two_bytes_a_key),
 		cmocka_unit_test(test_what_is_kept_of_an_image_answers_like_all_of_it),
 		cmocka_unit_test(test_the_members_come_back_as_they_were),
+		cmocka_unit_test(test_a_search_meets_segments_from_the_newest_on_and_all_of_them),
 		cmocka_unit_test(test_an_image_has_the_documented_bytes),
 		cmocka_unit_test(test_every_changed_bit_of_an_image_is_noticed),
 		cmocka_unit_test(test_random_headers_are_refused_or_can_be_asked),

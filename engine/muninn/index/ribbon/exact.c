@@ -88,7 +88,7 @@ static struct exact *create(const struct exact_shape *shape, uint64_t count)
 	struct exact *exact = malloc(bytes_of(shape, count));
 
 	assert(shape->bucket_bits >= 1 && shape->bucket_bits <= 20 && shape->segment_bits >= 1 &&
-	       shape->segment_bits <= 16 && shape->location_bits >= 1 &&
+	       shape->segment_bits <= 20 && shape->location_bits >= 1 &&
 	       shape->location_bits <= 16);
 	if (!exact)
 		return NULL;
@@ -114,6 +114,11 @@ void exact_destroy(struct exact *exact)
 		return;
 	free(exact->ends);
 	free(exact);
+}
+
+const struct exact_shape *exact_shape_of(const struct exact *exact)
+{
+	return &exact->shape;
 }
 
 uint32_t exact_count(const struct exact *exact)
@@ -146,87 +151,121 @@ bool exact_next(const struct exact *exact, uint32_t *at, struct tag_entry *entry
 
 /* ---- writing anew ---- */
 
-/* Which entries stay, bucket by bucket: the table is gone through twice. */
-static bool stays(const struct exact *exact, uint32_t n,
-		  bool (*drops)(void *context, uint32_t segment), void *context)
+struct rewriting {
+	const struct exact *from;
+	struct exact *to;
+	uint32_t *left; /* of each bucket: where the last space is that is left */
+	exact_renumber *renumber;
+	void *context;
+	bool copies; /* entries stay as they are */
+};
+
+/* Entry `n` of a bucket as it is in the new table. False: it is left out. */
+static bool renumbered(const struct rewriting *rewriting, uint32_t bucket, uint32_t n,
+		       uint64_t *word)
 {
-	return !drops(context, unpack(&exact->shape, 0, entry_at(exact, n)).segment);
+	struct tag_entry entry =
+		unpack(&rewriting->from->shape, bucket, entry_at(rewriting->from, n));
+
+	if (rewriting->renumber)
+		entry.segment = rewriting->renumber(rewriting->context, entry.segment);
+	if (entry.segment == EXACT_DROP)
+		return false;
+	*word = pack(&rewriting->to->shape, &entry);
+	return true;
 }
 
-static uint64_t count_buckets(const struct exact *from, uint32_t *ends,
-			      const struct tag_entry *added, uint32_t count,
-			      bool (*drops)(void *context, uint32_t segment), void *context)
+/* How many entries of a bucket stay. The table is gone through twice. */
+static uint32_t count_bucket(const struct rewriting *rewriting, uint32_t bucket)
 {
-	uint32_t buckets = 1U << from->shape.bucket_bits;
+	uint32_t begin = bucket_begin(rewriting->from, bucket), count = 0;
+	uint64_t word;
 
-	for (uint32_t n = 0; n < count; n++)
-		ends[bucket_of(&from->shape, added[n].tag)]++;
-	for (uint32_t bucket = 0; bucket < buckets; bucket++) {
-		uint32_t begin = bucket_begin(from, bucket);
-
-		ends[bucket] += drops ? 0 : from->ends[bucket] - begin;
-		for (uint32_t n = begin; drops && n < from->ends[bucket]; n++)
-			ends[bucket] += stays(from, n, drops, context);
-		if (bucket)
-			ends[bucket] += ends[bucket - 1];
-	}
-	return ends[buckets - 1];
+	if (rewriting->copies)
+		return rewriting->from->ends[bucket] - begin;
+	for (uint32_t n = begin; n < rewriting->from->ends[bucket]; n++)
+		count += renumbered(rewriting, bucket, n, &word);
+	return count;
 }
 
-/* Puts a word where the bucket's last space is left. */
-static void put_entry(struct exact *exact, uint32_t *left, uint32_t bucket, uint64_t word)
+static void put_entry(const struct rewriting *rewriting, uint32_t bucket, uint64_t word)
 {
+	struct exact *to = rewriting->to;
 	uint8_t bytes[8];
 
 	put_le64(bytes, word);
-	memcpy(exact->entries + (uint64_t)--left[bucket] * exact->entry_bytes, bytes,
-	       exact->entry_bytes);
+	memcpy(to->entries + (uint64_t)--rewriting->left[bucket] * to->entry_bytes, bytes,
+	       to->entry_bytes);
 }
 
-/* Copies what stays of a bucket. */
-static void copy_bucket(const struct exact *from, struct exact *to, uint32_t *left, uint32_t bucket,
-			bool (*drops)(void *context, uint32_t segment), void *context)
+static void copy_bucket(const struct rewriting *rewriting, uint32_t bucket)
 {
+	const struct exact *from = rewriting->from;
 	uint32_t begin = bucket_begin(from, bucket), end = from->ends[bucket];
+	uint64_t bytes = from->entry_bytes, word;
 
-	if (!drops) {
-		left[bucket] -= end - begin;
-		memcpy(to->entries + (uint64_t)left[bucket] * to->entry_bytes,
-		       from->entries + (uint64_t)begin * from->entry_bytes,
-		       (uint64_t)(end - begin) * from->entry_bytes);
+	if (rewriting->copies) {
+		rewriting->left[bucket] -= end - begin;
+		memcpy(rewriting->to->entries + rewriting->left[bucket] * bytes,
+		       from->entries + begin * bytes, (end - begin) * bytes);
 		return;
 	}
 	for (uint32_t n = begin; n < end; n++)
-		if (stays(from, n, drops, context))
-			put_entry(to, left, bucket, entry_at(from, n));
+		if (renumbered(rewriting, bucket, n, &word))
+			put_entry(rewriting, bucket, word);
 }
 
-struct exact *exact_rewrite(const struct exact *exact, const struct tag_entry *added,
-			    uint32_t count, bool (*drops)(void *context, uint32_t segment),
+static void rewrite(struct rewriting *rewriting, const struct tag_entry *added, uint32_t count)
+{
+	struct exact *to = rewriting->to;
+	uint32_t buckets = 1U << to->shape.bucket_bits;
+
+	for (uint32_t n = 0; n < count; n++)
+		to->ends[bucket_of(&to->shape, added[n].tag)]++;
+	for (uint32_t bucket = 0; bucket < buckets; bucket++)
+		to->ends[bucket] += count_bucket(rewriting, bucket) + bucket_begin(to, bucket);
+	to->count = to->ends[buckets - 1];
+	memcpy(rewriting->left, to->ends, buckets * sizeof(*rewriting->left));
+	for (uint32_t n = 0; n < count; n++)
+		put_entry(rewriting, bucket_of(&to->shape, added[n].tag),
+			  pack(&to->shape, &added[n]));
+	for (uint32_t bucket = 0; bucket < buckets; bucket++)
+		copy_bucket(rewriting, bucket);
+}
+
+/* Gives back the memory of what was left out. */
+static struct exact *shrink(struct exact *exact)
+{
+	struct exact *fitting = realloc(exact, bytes_of(&exact->shape, exact->count));
+
+	if (!fitting)
+		return exact;
+	return fitting;
+}
+
+struct exact *exact_rewrite(const struct exact *exact, const struct exact_shape *shape,
+			    const struct tag_entry *added, uint32_t count, exact_renumber *renumber,
 			    void *context)
 {
-	const struct exact_shape *shape = &exact->shape;
-	uint32_t buckets = 1U << shape->bucket_bits;
-	struct exact *written = create(shape, (uint64_t)exact->count + count);
-	uint32_t *left = malloc(buckets * sizeof(*left));
+	struct rewriting rewriting = {
+		.from = exact,
+		.to = create(shape, (uint64_t)exact->count + count),
+		.left = malloc(sizeof(uint32_t) << shape->bucket_bits),
+		.renumber = renumber,
+		.context = context,
+		.copies = !renumber && exact->shape.segment_bits == shape->segment_bits &&
+			  exact->shape.location_bits == shape->location_bits,
+	};
 
-	if (!written || !left) {
-		exact_destroy(written);
-		free(left);
+	assert(exact->shape.bucket_bits == shape->bucket_bits);
+	if (!rewriting.to || !rewriting.left) {
+		exact_destroy(rewriting.to);
+		free(rewriting.left);
 		return NULL;
 	}
-	written->count =
-		(uint32_t)count_buckets(exact, written->ends, added, count, drops, context);
-	memcpy(left, written->ends, buckets * sizeof(*left));
-	for (uint32_t n = 0; n < count; n++)
-		put_entry(written, left, bucket_of(shape, added[n].tag), pack(shape, &added[n]));
-	for (uint32_t bucket = 0; bucket < buckets; bucket++)
-		copy_bucket(exact, written, left, bucket, drops, context);
-	free(left);
-	/* What was dropped is given back. */
-	struct exact *fitting = realloc(written, bytes_of(shape, written->count));
-
-	return fitting ? fitting : written;
+	rewrite(&rewriting, added, count);
+	free(rewriting.left);
+	return shrink(rewriting.to);
 }
 
 /* ---- asking ---- */

@@ -19,7 +19,7 @@ struct tag_entry {
 
 struct exact_shape {
 	uint32_t bucket_bits;   /* 1 .. 20: upper bits of the tag, which choose the bucket */
-	uint32_t segment_bits;  /* 1 .. 16 */
+	uint32_t segment_bits;  /* 1 .. 20 */
 	uint32_t location_bits; /* 1 .. 16 */
 };
 
@@ -29,13 +29,19 @@ struct exact;
 struct exact *exact_create(const struct exact_shape *shape);
 void exact_destroy(struct exact *exact);
 
+/* The new number of a segment; EXACT_DROP: its entries are left out. */
+#define EXACT_DROP UINT32_MAX
+typedef uint32_t exact_renumber(void *context, uint32_t segment);
+
 /*
- * A copy with `count` entries `added`, without those of the old ones whose segment `drops` names
- * (NULL: all stay). NULL: out of memory.
+ * A table of another shape (with as many buckets) that has the old entries, their segments
+ * renumbered, and `count` entries `added`. `renumber` NULL: the old entries stay as they are. NULL:
+ * out of memory.
  */
-struct exact *exact_rewrite(const struct exact *exact, const struct tag_entry *added,
-			    uint32_t count, bool (*drops)(void *context, uint32_t segment),
+struct exact *exact_rewrite(const struct exact *exact, const struct exact_shape *shape,
+			    const struct tag_entry *added, uint32_t count, exact_renumber *renumber,
 			    void *context);
+const struct exact_shape *exact_shape_of(const struct exact *exact);
 
 /* The order of a tag's entries: by segment, then by location. */
 static inline uint64_t exact_rank(const struct exact_shape *shape, uint32_t segment,

@@ -15,7 +15,7 @@ static bool head_makes_sense(const uint8_t *image, uint64_t length)
 	uint32_t members, columns, starts, locations;
 
 	if (length < GROUP_HEADER_BYTES || get_le32(image + GROUP_MAGIC_AT) != GROUP_MAGIC ||
-	    get_le32(image + GROUP_VERSION_AT) != MUNINN_FORMAT_VERSION)
+	    get_le32(image + GROUP_VERSION_AT) != RIBBON_VERSION)
 		return false;
 	members = get_le32(image + GROUP_MEMBERS_AT);
 	columns = image[GROUP_COLUMNS_AT];
@@ -68,12 +68,10 @@ bool group_is_intact(const struct group *group, uint64_t length)
 	return crc == get_le32(group->image + GROUP_CRC_AT);
 }
 
-void group_read_member(const struct group *group, uint32_t member, struct group_member *facts)
+void group_get_member(const uint8_t *at, struct group_member *facts)
 {
-	const uint8_t *at = group->image + GROUP_HEADER_BYTES + (uint64_t)member * MEMBER_BYTES;
 	uint32_t records = get_le32(at + MEMBER_RECORDS_AT), size = get_le32(at + MEMBER_SIZE_AT);
 
-	assert(member < group->members);
 	*facts = (struct group_member){
 		.segment = get_le32(at + MEMBER_SEGMENT_AT),
 		.records = records & ((1U << MEMBER_RECORDS_BITS) - 1),
@@ -87,6 +85,13 @@ void group_read_member(const struct group *group, uint32_t member, struct group_
 	};
 }
 
+void group_read_member(const struct group *group, uint32_t member, struct group_member *facts)
+{
+	assert(member < group->members);
+	group_get_member(group->image + GROUP_HEADER_BYTES + (uint64_t)member * MEMBER_BYTES,
+			 facts);
+}
+
 struct tag_entry group_failed_entry(const struct group *group, uint32_t n)
 {
 	const uint8_t *at = group->image + group->kept + (uint64_t)n * FAILED_BYTES;
@@ -97,6 +102,17 @@ struct tag_entry group_failed_entry(const struct group *group, uint32_t n)
 		.segment = at[FAILED_MEMBER_AT],
 		.location = get_le16(at + FAILED_LOCATION_AT),
 	};
+}
+
+bool group_entries_make_sense(const struct group *group)
+{
+	for (uint32_t n = 0; n < group->failed; n++) {
+		struct tag_entry entry = group_failed_entry(group, n);
+
+		if (entry.segment >= group->members || entry.location >= group->locations)
+			return false;
+	}
+	return true;
 }
 
 /* ---- asking ---- */

@@ -10,6 +10,8 @@
 #ifndef MUNINN_ENGINE_MUNINN_INDEX_RIBBON_GROUP_H
 #define MUNINN_ENGINE_MUNINN_INDEX_RIBBON_GROUP_H
 
+#include "common/bytes.h"
+#include "engine/muninn/format.h"
 #include "engine/muninn/index/ribbon/band.h"
 #include "engine/muninn/index/ribbon/exact.h"
 
@@ -24,6 +26,10 @@ struct group_member {
 	bool by_candidates; /* locations are candidates of the key, else pages */
 	bool is_ordered;    /* none of its records was moved */
 };
+
+/* Its bytes, MEMBER_BYTES of them. */
+void group_put_member(uint8_t *at, const struct group_member *member);
+void group_get_member(const uint8_t *at, struct group_member *facts);
 
 /* ---- building ---- */
 
@@ -82,6 +88,9 @@ void group_read_member(const struct group *group, uint32_t member, struct group_
 
 /* The n-th failed entry, from 0, while the whole image is there. `segment` is the member. */
 struct tag_entry group_failed_entry(const struct group *group, uint32_t n);
+
+/* Whether all failed entries, of a whole image, name members and locations that there are. */
+bool group_entries_make_sense(const struct group *group);
 
 /* ---- asking ---- */
 

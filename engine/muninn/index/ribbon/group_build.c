@@ -171,7 +171,7 @@ static uint32_t end_behind_gaps(struct group_builder *builder, uint32_t count)
 
 /* ---- the image ---- */
 
-static void put_member(uint8_t *at, const struct group_member *member)
+void group_put_member(uint8_t *at, const struct group_member *member)
 {
 	put_le32(at + MEMBER_SEGMENT_AT, member->segment);
 	put_le32(at + MEMBER_RECORDS_AT,
@@ -188,7 +188,7 @@ static void put_head(uint8_t *image, const struct group_plan *plan, const struct
 		     uint32_t failed)
 {
 	put_le32(image + GROUP_MAGIC_AT, GROUP_MAGIC);
-	put_le32(image + GROUP_VERSION_AT, MUNINN_FORMAT_VERSION);
+	put_le32(image + GROUP_VERSION_AT, RIBBON_VERSION);
 	put_le32(image + GROUP_ROW_AT, plan->row);
 	put_le32(image + GROUP_NUMBER_AT, plan->number);
 	put_le32(image + GROUP_MEMBERS_AT, plan->member_count);
@@ -199,8 +199,8 @@ static void put_head(uint8_t *image, const struct group_plan *plan, const struct
 	image[GROUP_FINGERPRINT_AT] = (uint8_t)shape->fingerprint_bits;
 	put_le16(image + GROUP_LOCATIONS_AT, (uint16_t)plan->locations);
 	for (uint32_t n = 0; n < plan->member_count; n++)
-		put_member(image + GROUP_HEADER_BYTES + (uint64_t)n * MEMBER_BYTES,
-			   &plan->members[n]);
+		group_put_member(image + GROUP_HEADER_BYTES + (uint64_t)n * MEMBER_BYTES,
+				 &plan->members[n]);
 }
 
 static void put_failed(uint8_t *at, const struct group_builder *builder, uint32_t count)

@@ -15,11 +15,13 @@
 
 #include "engine/muninn/format.h"
 
+#define RIBBON_VERSION 1
+
 #define GROUP_MAGIC UINT32_C(0x4e42524d) /* "MRBN" */
 
 enum {
 	GROUP_MAGIC_AT = 0,        /* 4 */
-	GROUP_VERSION_AT = 4,      /* 4 */
+	GROUP_VERSION_AT = 4,      /* 4: RIBBON_VERSION */
 	GROUP_ROW_AT = 8,          /* 4 */
 	GROUP_NUMBER_AT = 12,      /* 4: of the group in its row */
 	GROUP_MEMBERS_AT = 16,     /* 4: segments, up to GROUP_SEGMENTS */

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The growing group of a row in NVRAM. */
+#include "engine/muninn/index/ribbon/growing.h"
+
+#include <assert.h>
+
+#include "common/crc32c.h"
+#include "engine/muninn/index/ribbon/growing_format.h"
+#include "engine/muninn/nvram.h"
+
+/* ---- places ---- */
+
+uint64_t growing_bytes(const struct ribbon_shape *shape)
+{
+	return GROWING_ENTRIES_AT + (uint64_t)shape->group_entries * GROWING_ENTRY_BYTES;
+}
+
+static uint8_t *member_at(const struct growing *growing, uint32_t member)
+{
+	return growing->nvram + GROWING_HEADER_BYTES + (uint64_t)member * GROWING_MEMBER_BYTES;
+}
+
+static uint8_t *entry_at(const struct growing *growing, uint32_t n)
+{
+	return growing->nvram + GROWING_ENTRIES_AT + (uint64_t)n * GROWING_ENTRY_BYTES;
+}
+
+uint32_t growing_number(const struct growing *growing)
+{
+	return get_le32(growing->nvram + GROWING_NUMBER_AT);
+}
+
+uint32_t growing_members(const struct growing *growing)
+{
+	return get_le32(growing->nvram + GROWING_MEMBERS_AT);
+}
+
+uint8_t *growing_live_word(const struct growing *growing)
+{
+	return growing->nvram + GROWING_LIVE_AT;
+}
+
+uint64_t growing_live(const struct growing *growing)
+{
+	uint32_t count = growing_members(growing);
+
+	return get_le64(growing_live_word(growing)) &
+	       (count == GROUP_SEGMENTS ? UINT64_MAX : (UINT64_C(1) << count) - 1);
+}
+
+uint32_t growing_entries(const struct growing *growing, uint32_t members)
+{
+	return members ? get_le32(member_at(growing, members - 1) + GROWING_END_AT) : 0;
+}
+
+/* ---- the sum ---- */
+
+/* Places of its words; those of member m are behind SUM_MEMBERS. */
+enum { SUM_HEADER, SUM_LIVE, SUM_MEMBERS };
+
+static uint64_t sum_header(uint32_t number, uint32_t members, uint64_t live)
+{
+	uint64_t sum = sum_word(SUM_HEADER, (uint64_t)number << 32 | members);
+
+	return members ? sum ^ sum_word(SUM_LIVE, live) : sum;
+}
+
+static uint64_t sum_member(const struct growing *growing, uint32_t member)
+{
+	uint32_t begin = growing_entries(growing, member);
+	uint32_t end = growing_entries(growing, member + 1);
+	uint64_t facts = crc32c(0, member_at(growing, member), GROWING_MEMBER_BYTES);
+	uint32_t entries =
+		crc32c(0, entry_at(growing, begin), (uint64_t)(end - begin) * GROWING_ENTRY_BYTES);
+
+	return sum_word(SUM_MEMBERS + (uint64_t)member, facts << 32 | entries);
+}
+
+uint64_t growing_sum(const struct growing *growing)
+{
+	uint32_t members = growing_members(growing);
+	uint64_t sum = sum_header(growing_number(growing), members, growing_live(growing));
+
+	for (uint32_t member = 0; member < members; member++)
+		sum ^= sum_member(growing, member);
+	return sum;
+}
+
+/* Stores a word of the header; then the sum is another one. */
+static void store_header(struct growing *growing, uint32_t at, uint32_t value, uint64_t sum)
+{
+	sum_begin_whole(growing->sum, sum);
+	nvram_store32(growing->nvram + at, value);
+	sum_end(growing->sum);
+}
+
+/* ---- beginning ---- */
+
+void growing_begin(struct growing *growing, uint32_t number)
+{
+	uint8_t *nvram = growing->nvram;
+
+	store_header(growing, GROWING_MEMBERS_AT, 0, sum_header(growing_number(growing), 0, 0));
+	put_le32(nvram + GROWING_MAGIC_AT, GROWING_MAGIC);
+	put_le32(nvram + GROWING_VERSION_AT, RIBBON_VERSION);
+	put_le32(nvram + GROWING_ROW_AT, growing->row);
+	memset(nvram + GROWING_MEMBERS_AT + 4, 0, GROWING_HEADER_BYTES - GROWING_MEMBERS_AT - 4);
+	store_header(growing, GROWING_NUMBER_AT, number, sum_header(number, 0, 0));
+}
+
+/* Ends of entries go up, and are within the space for them. */
+static bool ends_make_sense(const struct growing *growing)
+{
+	uint32_t members = growing_members(growing), before = 0;
+
+	for (uint32_t member = 0; member < members; member++) {
+		uint32_t end = growing_entries(growing, member + 1);
+
+		if (end < before || end - before > growing->shape->segment_entries ||
+		    end > growing->shape->group_entries)
+			return false;
+		before = end;
+	}
+	return true;
+}
+
+bool growing_is_sound(const struct growing *growing)
+{
+	return get_le32(growing->nvram + GROWING_MAGIC_AT) == GROWING_MAGIC &&
+	       get_le32(growing->nvram + GROWING_VERSION_AT) == RIBBON_VERSION &&
+	       get_le32(growing->nvram + GROWING_ROW_AT) == growing->row &&
+	       growing_members(growing) <= RIBBON_MEMBERS && ends_make_sense(growing);
+}
+
+/* ---- growing ---- */
+
+bool growing_is_full(const struct growing *growing)
+{
+	uint32_t members = growing_members(growing);
+
+	return members >= ribbon_members(growing->row, growing_number(growing)) ||
+	       growing_entries(growing, members) + growing->shape->segment_entries >
+		       growing->shape->group_entries;
+}
+
+void growing_write(struct growing *growing, const struct active *active,
+		   const struct group_member *member)
+{
+	uint32_t number = growing_members(growing), n = growing_entries(growing, number), at = 0;
+	uint8_t *facts = member_at(growing, number);
+	struct tag_entry entry;
+
+	assert(!growing_is_full(growing));
+	memset(facts, 0, GROWING_MEMBER_BYTES);
+	group_put_member(facts, member);
+	put_le32(facts + GROWING_END_AT, n + active_count(active));
+	for (; active_entry(active, &at, &entry); n++) {
+		put_le32(entry_at(growing, n), entry.tag);
+		put_le16(entry_at(growing, n) + 4, (uint16_t)entry.location);
+	}
+	growing->written = sum_member(growing, number);
+}
+
+void growing_commit(struct growing *growing)
+{
+	uint32_t members = growing_members(growing), number = growing_number(growing);
+	uint64_t live = growing_live(growing);
+	uint64_t change = growing->written ^ sum_header(number, members, live);
+
+	live |= UINT64_C(1) << members;
+	/* The bit counts only when the member does. */
+	nvram_store64(growing_live_word(growing), live);
+	change ^= sum_header(number, members + 1, live);
+	store_header(growing, GROWING_MEMBERS_AT, members + 1, get_le64(growing->sum) ^ change);
+}
+
+void growing_take_out(struct growing *growing, uint32_t member)
+{
+	uint64_t live = growing_live(growing), left = live & ~(UINT64_C(1) << member);
+
+	assert(left != live);
+	sum_begin(growing->sum, sum_word(SUM_LIVE, live) ^ sum_word(SUM_LIVE, left));
+	nvram_store64(growing_live_word(growing), left);
+	sum_end(growing->sum);
+}
+
+/* ---- reading ---- */
+
+void growing_read_member(const struct growing *growing, uint32_t member, struct group_member *facts)
+{
+	group_get_member(member_at(growing, member), facts);
+}
+
+struct tag_entry growing_entry(const struct growing *growing, uint32_t n)
+{
+	return (struct tag_entry){ .tag = get_le32(entry_at(growing, n)),
+				   .location = get_le16(entry_at(growing, n) + 4) };
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The growing group of a row: in NVRAM, member by member. */
+#ifndef MUNINN_ENGINE_MUNINN_INDEX_RIBBON_GROWING_H
+#define MUNINN_ENGINE_MUNINN_INDEX_RIBBON_GROWING_H
+
+#include "engine/muninn/index/ribbon/active.h"
+
+struct growing {
+	const struct ribbon_shape *shape;
+	uint8_t *nvram; /* growing_bytes of it */
+	uint8_t *sum;   /* its pair of sums in NVRAM */
+	uint32_t row;
+	uint64_t written; /* what the member that has been written adds to the sum */
+};
+
+uint64_t growing_bytes(const struct ribbon_shape *shape);
+
+/* Begins group `number`: no members. Crash-safe: the store of the number comes last. */
+void growing_begin(struct growing *growing, uint32_t number);
+
+/* Whether NVRAM holds a group of this row. One without members has to begin again. */
+bool growing_is_sound(const struct growing *growing);
+
+/* The sum of what is in NVRAM. */
+uint64_t growing_sum(const struct growing *growing);
+
+uint32_t growing_number(const struct growing *growing);
+uint32_t growing_members(const struct growing *growing);
+uint64_t growing_live(const struct growing *growing);
+uint8_t *growing_live_word(const struct growing *growing);
+
+/* No further member: it has as many as it shall, or another one's entries may not fit. */
+bool growing_is_full(const struct growing *growing);
+
+/* Writes a member behind the others; it does not count yet. There must be space for it. */
+void growing_write(struct growing *growing, const struct active *active,
+		   const struct group_member *member);
+
+/* Makes it count: one store, within the first page. */
+void growing_commit(struct growing *growing);
+
+/* A member counts no more: one store. */
+void growing_take_out(struct growing *growing, uint32_t member);
+
+void growing_read_member(const struct growing *growing, uint32_t member,
+			 struct group_member *facts);
+
+/* Entries of all members, oldest member first; those of one that has been written count, too. */
+uint32_t growing_entries(const struct growing *growing, uint32_t members);
+struct tag_entry growing_entry(const struct growing *growing, uint32_t n);
+
+#endif

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The groups of a row, and its exact table. */
+#include "engine/muninn/index/ribbon/ribbon_row.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "engine/muninn/index/ribbon/group_format.h"
+
+/* ---- the row ---- */
+
+/* For so many complete groups, and a growing one. Of spare bits most entries have some anyway. */
+static struct exact_shape exact_shape_for(const struct ribbon_row *row, uint32_t groups)
+{
+	return (struct exact_shape){
+		.bucket_bits = row->shape->bucket_bits,
+		.segment_bits = bits_for(RIBBON_MEMBERS) + bits_for(groups + 1),
+		.location_bits = bits_for(row->shape->locations),
+	};
+}
+
+int ribbon_row_create(struct ribbon_row *row, const struct ribbon_shape *shape, uint32_t number,
+		      uint8_t *nvram, uint8_t *sum)
+{
+	struct exact_shape exact;
+
+	*row = (struct ribbon_row){
+		.shape = shape,
+		.growing = { .shape = shape, .nvram = nvram, .sum = sum, .row = number },
+	};
+	exact = exact_shape_for(row, 0);
+	row->exact = exact_create(&exact);
+	return row->exact ? 0 : -ENOMEM;
+}
+
+void ribbon_row_destroy(struct ribbon_row *row)
+{
+	for (uint32_t n = 0; n < row->count; n++)
+		free(row->complete[n].image);
+	free(row->complete);
+	exact_destroy(row->exact);
+	exact_destroy(row->next);
+	*row = (struct ribbon_row){ 0 };
+}
+
+uint64_t ribbon_row_bytes(const struct ribbon_row *row)
+{
+	uint64_t bytes = exact_bytes(row->exact) + row->count * sizeof(*row->complete);
+
+	for (uint32_t n = 0; n < row->count; n++)
+		bytes += row->complete[n].group.kept;
+	return bytes;
+}
+
+/* ---- the exact table ---- */
+
+/* What becomes of the groups' places in the row. */
+struct change {
+	uint32_t from, to; /* places that go */
+	uint32_t added;    /* groups that come in their place: 0 or 1 */
+	uint32_t count;    /* complete groups before that */
+};
+
+/* The growing group's entries are added anew each time. */
+static uint32_t renumber(void *context, uint32_t segment)
+{
+	const struct change *change = context;
+	uint32_t place = segment / RIBBON_MEMBERS;
+
+	if (place >= change->count || (place >= change->from && place < change->to))
+		return EXACT_DROP;
+	if (place >= change->to)
+		place = place - (change->to - change->from) + change->added;
+	return place * RIBBON_MEMBERS + segment % RIBBON_MEMBERS;
+}
+
+/* Entries of the growing group from member `first` on, up to `last`, whose place is `place`. */
+static uint32_t growing_entries_of(const struct growing *growing, uint32_t first, uint32_t last,
+				   uint32_t place, struct tag_entry *entries)
+{
+	uint32_t begin = growing_entries(growing, first), n = begin;
+
+	for (uint32_t member = first; member < last; member++)
+		for (; n < growing_entries(growing, member + 1); n++) {
+			entries[n - begin] = growing_entry(growing, n);
+			entries[n - begin].segment = place * RIBBON_MEMBERS + member;
+		}
+	return n - begin;
+}
+
+/*
+ * The table after a change: what is left of complete groups, the failed entries of `by`, and the
+ * growing group's, if it stays. NULL: out of memory.
+ */
+static struct exact *change_exact(const struct ribbon_row *row, const struct change *change,
+				  const struct group *by, bool grows_on)
+{
+	uint32_t groups = change->count - (change->to - change->from) + change->added;
+	uint32_t members = grows_on ? growing_members(&row->growing) : 0;
+	uint32_t failed = by ? by->failed : 0;
+	struct exact_shape shape = exact_shape_for(row, groups);
+	struct tag_entry *entries =
+		malloc((failed + growing_entries(&row->growing, members) + 1) * sizeof(*entries));
+	struct exact *exact;
+
+	if (!entries)
+		return NULL;
+	for (uint32_t n = 0; n < failed; n++) {
+		entries[n] = group_failed_entry(by, n);
+		entries[n].segment += change->from * RIBBON_MEMBERS;
+	}
+	failed += growing_entries_of(&row->growing, 0, members, groups, entries + failed);
+	exact = exact_rewrite(row->exact, &shape, entries, failed, renumber,
+			      (void *)(uintptr_t)change);
+	free(entries);
+	return exact;
+}
+
+static int rebuild_exact(struct ribbon_row *row)
+{
+	const struct change none = { .from = row->count, .to = row->count, .count = row->count };
+	struct exact *exact = change_exact(row, &none, NULL, true);
+
+	if (!exact)
+		return -ENOMEM;
+	exact_destroy(row->exact);
+	row->exact = exact;
+	return 0;
+}
+
+/* ---- the growing group ---- */
+
+void ribbon_row_begin(struct ribbon_row *row, uint32_t number)
+{
+	/*
+	 * Entries of the group before this one may stay in the exact table until it is written
+	 * again. They name members that there are not yet.
+	 */
+	growing_begin(&row->growing, number);
+}
+
+int ribbon_row_attach(struct ribbon_row *row)
+{
+	return growing_is_sound(&row->growing) ? rebuild_exact(row) : -EINVAL;
+}
+
+int ribbon_row_write(struct ribbon_row *row, const struct active *active,
+		     const struct group_member *member)
+{
+	uint32_t members = growing_members(&row->growing);
+	struct exact_shape shape = *exact_shape_of(row->exact);
+	struct tag_entry *entries = malloc((active_count(active) + 1) * sizeof(*entries));
+	uint32_t count;
+
+	exact_destroy(row->next);
+	row->next = NULL;
+	if (!entries)
+		return -ENOMEM;
+	/* The first member ends what the group before it has left. */
+	if (members == 0 && rebuild_exact(row)) {
+		free(entries);
+		return -ENOMEM;
+	}
+	shape = *exact_shape_of(row->exact);
+	growing_write(&row->growing, active, member);
+	count = growing_entries_of(&row->growing, members, members + 1, row->count, entries);
+	row->next = exact_rewrite(row->exact, &shape, entries, count, NULL, NULL);
+	free(entries);
+	return row->next ? 0 : -ENOMEM;
+}
+
+void ribbon_row_commit(struct ribbon_row *row)
+{
+	assert(row->next);
+	growing_commit(&row->growing);
+	exact_destroy(row->exact);
+	row->exact = row->next;
+	row->next = NULL;
+}
+
+int ribbon_row_make_image(const struct ribbon_row *row, struct group_builder *builder,
+			  struct tag_entry *entries, uint8_t **image, uint64_t *length)
+{
+	const struct growing *growing = &row->growing;
+	struct group_member members[RIBBON_MEMBERS];
+	struct group_plan plan = {
+		.row = growing->row,
+		.number = growing_number(growing),
+		.fingerprint_bits = ribbon_fingerprint_bits(growing_number(growing)),
+		.locations = row->shape->locations,
+		.members = members,
+		.member_count = growing_members(growing),
+		.entries = entries,
+	};
+
+	for (uint32_t member = 0; member < plan.member_count; member++)
+		growing_read_member(growing, member, &members[member]);
+	plan.entry_count = growing_entries_of(growing, 0, plan.member_count, 0, entries);
+	return group_build(builder, &plan, image, length);
+}
+
+/* ---- complete groups ---- */
+
+uint32_t ribbon_row_place(const struct ribbon_row *row, uint32_t number)
+{
+	uint32_t low = 0, high = row->count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (row->complete[middle].group.number < number)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+int ribbon_row_check(const struct ribbon_row *row, const struct ribbon_image *image,
+		     uint32_t number)
+{
+	struct group group;
+
+	return group_attach(&group, image->bytes, image->length) &&
+			       image->length ==
+				       group.kept + (uint64_t)group.failed * FAILED_BYTES &&
+			       group_is_intact(&group, image->length) &&
+			       group.row == row->growing.row && group.number == number &&
+			       group.members <= RIBBON_MEMBERS &&
+			       group.locations == row->shape->locations &&
+			       group_entries_make_sense(&group)
+		       ? 0
+		       : -EINVAL;
+}
+
+/* What is kept of an image, in memory of its own at a cache line. */
+static int keep(const struct ribbon_image *image, struct complete *complete)
+{
+	struct group group;
+	bool attached = group_attach(&group, image->bytes, image->length);
+
+	assert(attached);
+	*complete = (struct complete){
+		.image = aligned_alloc(64, align_up(group.kept, 64)),
+		.live = image->live,
+		.first_sequence = UINT64_MAX,
+	};
+	if (!complete->image)
+		return -ENOMEM;
+	memcpy(complete->image, image->bytes, group.kept);
+	group_attach(&complete->group, complete->image, group.kept);
+	for (uint32_t member = 0; member < group.members; member++) {
+		struct group_member facts;
+
+		group_read_member(&group, member, &facts);
+		complete->first_sequence = min_u64(complete->first_sequence, facts.first_sequence);
+		complete->last_sequence = max_u64(complete->last_sequence, facts.last_sequence);
+	}
+	return 0;
+}
+
+/* Puts a group, or none, in the place of others. There is memory for it. */
+static void put_in_place(struct ribbon_row *row, const struct change *change,
+			 const struct complete *complete)
+{
+	for (uint32_t n = change->from; n < change->to; n++)
+		free(row->complete[n].image);
+	if (row->count > change->to)
+		memmove(&row->complete[change->from + change->added], &row->complete[change->to],
+			(row->count - change->to) * sizeof(*row->complete));
+	row->count = row->count - (change->to - change->from) + change->added;
+	if (change->added)
+		row->complete[change->from] = *complete;
+}
+
+int ribbon_row_replace(struct ribbon_row *row, uint32_t first, uint32_t last,
+		       const struct ribbon_image *by)
+{
+	struct change change = { .from = ribbon_row_place(row, first),
+				 .to = ribbon_row_place(row, last + 1),
+				 .added = by != NULL,
+				 .count = row->count };
+	struct complete complete = { 0 };
+	struct complete *grown = realloc(row->complete, (row->count + 1) * sizeof(*grown));
+	struct exact *exact;
+	struct group whole;
+
+	if (!grown)
+		return -ENOMEM;
+	row->complete = grown;
+	if (by && keep(by, &complete))
+		return -ENOMEM;
+	if (by)
+		group_attach(&whole, by->bytes, by->length);
+	exact = change_exact(row, &change, by ? &whole : NULL,
+			     !by || whole.number != growing_number(&row->growing));
+	if (!exact) {
+		free(complete.image);
+		return -ENOMEM;
+	}
+	put_in_place(row, &change, &complete);
+	exact_destroy(row->exact);
+	row->exact = exact;
+	if (by)
+		free(by->bytes);
+	return 0;
+}

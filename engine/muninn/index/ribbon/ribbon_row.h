@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * The ribbon index of a row: its growing group, its complete ones in the order of age, and the
+ * exact table of what no ribbon has.
+ */
+#ifndef MUNINN_ENGINE_MUNINN_INDEX_RIBBON_ROW_H
+#define MUNINN_ENGINE_MUNINN_INDEX_RIBBON_ROW_H
+
+#include "engine/muninn/index/ribbon/growing.h"
+
+/* A complete group. */
+struct complete {
+	struct group group; /* of an image in memory, at a cache line, without its failed entries */
+	uint8_t *image;
+	uint8_t *live; /* a bit for each member that is there, in NVRAM */
+	uint64_t first_sequence, last_sequence;
+};
+
+struct ribbon_row {
+	const struct ribbon_shape *shape;
+	struct growing growing;
+	struct complete *complete; /* the oldest first */
+	uint32_t count;
+	/*
+	 * Of the failed entries of complete groups and all of the growing one. Segments are
+	 * numbered RIBBON_MEMBERS x the group's place + member; the growing group's place is
+	 * behind that of the last complete one.
+	 */
+	struct exact *exact;
+	struct exact *next; /* what it will be when the member counts that has been written */
+};
+
+/* ---- the row ---- */
+
+/* A row without groups; the growing one must then begin or be taken up. -ENOMEM. */
+int ribbon_row_create(struct ribbon_row *row, const struct ribbon_shape *shape, uint32_t number,
+		      uint8_t *nvram, uint8_t *sum);
+void ribbon_row_destroy(struct ribbon_row *row);
+
+/* What a row needs in memory, NVRAM apart. */
+uint64_t ribbon_row_bytes(const struct ribbon_row *row);
+
+/* ---- its growing group ---- */
+
+/* Begins group `number`. */
+void ribbon_row_begin(struct ribbon_row *row, uint32_t number);
+
+/* Takes up what is in NVRAM. -EINVAL: that is no group of this row. -ENOMEM. */
+int ribbon_row_attach(struct ribbon_row *row);
+
+/* Writes a member; ribbon_row_commit makes it count. -ENOMEM: it can't count. */
+int ribbon_row_write(struct ribbon_row *row, const struct active *active,
+		     const struct group_member *member);
+void ribbon_row_commit(struct ribbon_row *row);
+
+/*
+ * The image of the growing group, on the heap. `entries`: space for a group's. Nothing of the row
+ * is changed, and only bits of live members may change meanwhile.
+ */
+int ribbon_row_make_image(const struct ribbon_row *row, struct group_builder *builder,
+			  struct tag_entry *entries, uint8_t **image, uint64_t *length);
+
+/* ---- its complete groups ---- */
+
+/* An image that comes to a row. */
+struct ribbon_image {
+	uint8_t *bytes; /* on the heap; the row takes it over */
+	uint64_t length;
+	uint8_t *live;
+};
+
+/*
+ * Whether an image is one of the row that can be taken: -EINVAL. Every byte is looked at.
+ */
+int ribbon_row_check(const struct ribbon_row *row, const struct ribbon_image *image,
+		     uint32_t number);
+
+/*
+ * Replaces the complete groups with numbers `first` to `last`, as far as there are any, by `by`,
+ * which has one of these numbers; NULL: by none. If that is the growing group's, the row has to
+ * begin the next one at once. -ENOMEM: nothing has changed.
+ */
+int ribbon_row_replace(struct ribbon_row *row, uint32_t first, uint32_t last,
+		       const struct ribbon_image *by);
+
+/* The place of the first complete group whose number is not below one. */
+uint32_t ribbon_row_place(const struct ribbon_row *row, uint32_t number);
+
+#endif

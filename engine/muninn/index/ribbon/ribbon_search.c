@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Searches a row: group by group, and in a group from its newest member on. */
+#include "engine/muninn/index/ribbon/ribbon_search.h"
+
+#include "engine/muninn/index/ribbon/ribbon_hash.h"
+
+void ribbon_search_begin(struct ribbon_search *search, const struct ribbon_row *row,
+			 const struct key_hash *hash, uint64_t bound)
+{
+	search->row = row;
+	search->tag = tag_of(hash);
+	search->bound = bound;
+	search->place = row->count;
+	search->in_group = false;
+	search->pages.end = 0;
+	/* What is asked first, of all groups: their answers come together. */
+	exact_prefetch(row->exact, search->tag);
+	for (uint32_t n = row->count; n-- > 0;)
+		group_prefetch(&row->complete[n].group, search->tag);
+}
+
+/* Whether a group may have anything between the numbers. */
+static bool is_wanted(const struct ribbon_search *search, uint64_t after)
+{
+	const struct ribbon_row *row = search->row;
+
+	return search->place == row->count ||
+	       (row->complete[search->place].first_sequence <= search->bound &&
+		row->complete[search->place].last_sequence > after);
+}
+
+static void begin_group(struct ribbon_search *search)
+{
+	const struct ribbon_row *row = search->row;
+	bool grows = search->place == row->count;
+
+	member_walk_begin(&search->walk, grows ? NULL : &row->complete[search->place].group,
+			  row->exact, search->place * RIBBON_MEMBERS, RIBBON_MEMBERS, search->tag);
+	search->in_group = true;
+}
+
+/* Whether a member is there and may have anything between the numbers. */
+static bool read_member(const struct ribbon_search *search, uint32_t member, uint64_t after,
+			struct group_member *facts)
+{
+	const struct ribbon_row *row = search->row;
+	bool grows = search->place == row->count;
+	uint64_t live = grows ? growing_live(&row->growing)
+			      : get_le64(row->complete[search->place].live);
+
+	if (!(live >> member & 1))
+		return false;
+	if (grows)
+		growing_read_member(&row->growing, member, facts);
+	else
+		group_read_member(&row->complete[search->place].group, member, facts);
+	return facts->first_sequence <= search->bound && facts->last_sequence > after;
+}
+
+bool ribbon_search_segment(struct ribbon_search *search, uint64_t after, uint32_t *segment)
+{
+	for (;;) {
+		struct group_member facts;
+		uint32_t member;
+
+		if (!search->in_group && is_wanted(search, after))
+			begin_group(search);
+		while (search->in_group &&
+		       member_walk_next(&search->walk, &member, &search->pages)) {
+			if (!read_member(search, member, after, &facts))
+				continue;
+			*segment = facts.segment;
+			search->is_ordered = facts.is_ordered;
+			search->last_sequence = facts.last_sequence;
+			return true;
+		}
+		search->in_group = false;
+		search->pages.end = 0;
+		if (search->place == 0)
+			return false;
+		search->place--;
+	}
+}
+
+bool ribbon_search_page(struct ribbon_search *search, uint32_t *page)
+{
+	return locations_take_last(&search->pages, page);
+}

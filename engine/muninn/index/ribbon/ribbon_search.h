@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* A search through the groups of a row, from the newest to the oldest. */
+#ifndef MUNINN_ENGINE_MUNINN_INDEX_RIBBON_SEARCH_H
+#define MUNINN_ENGINE_MUNINN_INDEX_RIBBON_SEARCH_H
+
+#include "engine/muninn/index/ribbon/member_walk.h"
+#include "engine/muninn/index/ribbon/ribbon_row.h"
+
+struct ribbon_search {
+	const struct ribbon_row *row;
+	uint32_t tag;
+	uint64_t bound;
+	uint32_t place;  /* of the group being searched; the row's count: the growing one ... */
+	bool in_group;   /* ... and whether that has begun */
+	bool is_ordered; /* of the segment: places are in the order of numbers ... */
+	uint64_t last_sequence; /* ... up to this one */
+	struct member_walk walk;
+	struct locations pages; /* of the segment, still to visit */
+};
+
+void ribbon_search_begin(struct ribbon_search *search, const struct ribbon_row *row,
+			 const struct key_hash *hash, uint64_t bound);
+
+/*
+ * Goes on to the next segment that may have anything of the key with a number above `after`. False:
+ * there are no more.
+ */
+bool ribbon_search_segment(struct ribbon_search *search, uint64_t after, uint32_t *segment);
+
+/* Goes on to the next page of that segment, the newest first. False: there are no more. */
+bool ribbon_search_page(struct ribbon_search *search, uint32_t *page);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Sizes of the ribbon index of a device. */
+#ifndef MUNINN_ENGINE_MUNINN_INDEX_RIBBON_SHAPE_H
+#define MUNINN_ENGINE_MUNINN_INDEX_RIBBON_SHAPE_H
+
+#include "engine/muninn/index/ribbon/group.h"
+
+enum {
+	RIBBON_MEMBERS = 32, /* segments of a group, at most */
+	RIBBON_MEMBERS_LEAST = 17,
+	RIBBON_FINGERPRINT_BITS = 7, /* one more in every third group */
+};
+
+struct ribbon_shape {
+	uint32_t segment_pages;
+	uint32_t locations;       /* of a segment: pages, or candidates */
+	uint32_t segment_entries; /* most of a segment: then it is sealed */
+	uint32_t group_entries;   /* most of a group */
+	uint32_t bucket_bits;     /* of the exact tables */
+};
+
+/*
+ * `record_bytes`: the expected mean of a record. A segment may have four times as many entries as
+ * it would have of such records, but not more than it can have at all.
+ */
+static inline struct ribbon_shape ribbon_shape_choose(uint32_t page_bytes, uint32_t segment_pages,
+						      uint32_t record_bytes)
+{
+	uint64_t expected =
+		max_u64(1, (uint64_t)page_bytes / record_bytes) * (uint64_t)segment_pages;
+	uint64_t most = (uint64_t)segment_pages * (page_bytes / RECORD_HEADER_BYTES + 1);
+	uint32_t entries = (uint32_t)min_u64(4 * expected, most);
+	uint32_t group = (uint32_t)(RIBBON_MEMBERS * expected + entries);
+
+	return (struct ribbon_shape){
+		.segment_pages = segment_pages,
+		.locations = segment_pages,
+		.segment_entries = entries,
+		.group_entries = group,
+		/* Some eight entries a bucket, when half a group waits. */
+		.bucket_bits = (uint32_t)max_u64(4, min_u64(14, bits_for(group / 32))),
+	};
+}
+
+/*
+ * How many segments a group of a row has. The first one has fewer in some rows, so that groups of
+ * different rows are full at different times.
+ */
+static inline uint32_t ribbon_members(uint32_t row, uint32_t number)
+{
+	return number ? RIBBON_MEMBERS
+		      : RIBBON_MEMBERS_LEAST + row % (RIBBON_MEMBERS - RIBBON_MEMBERS_LEAST + 1);
+}
+
+static inline uint32_t ribbon_fingerprint_bits(uint32_t number)
+{
+	return RIBBON_FINGERPRINT_BITS + (number % 3 == 0);
+}
+
+#endif
