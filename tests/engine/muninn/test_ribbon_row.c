@@ -114,7 +114,7 @@ static void put_keys(struct scene *scene, struct sealed *sealed)
 	uint32_t space[PAGES];
 
 	for (uint32_t page = 0; page < PAGES; page++)
-		space[page] = SEGMENT_KEYS / PAGES + below(&scene->random, 5);
+		space[page] = 2 * SEGMENT_KEYS / PAGES + below(&scene->random, 5);
 	active_begin(scene->active);
 	sealed->count = 0;
 	for (uint32_t n = 0; n < SEGMENT_KEYS; n++) {
@@ -122,13 +122,17 @@ static void put_keys(struct scene *scene, struct sealed *sealed)
 		uint32_t key = below(&scene->random, below(&scene->random, 3) ? KEYS : 5);
 		struct key_hash hash = hash_of(key);
 		uint32_t page = active_first(scene->active, &hash), lowest = page;
+		uint32_t size = 1 + below(&scene->random, 3);
 
-		while (active_next(scene->active, &hash, &page) && !space[page])
+		while (active_next(scene->active, &hash, &page) && space[page] < size)
 			page++;
 		if (page >= PAGES)
 			continue;
 		assert_true(page >= lowest);
-		space[page]--;
+		/* Places of a key are in the order of its records. */
+		for (uint32_t before = 0; before < sealed->count; before++)
+			assert_true(sealed->keys[before] != key || sealed->pages[before] <= page);
+		space[page] -= size;
 		active_note(scene->active, &hash, page);
 		sealed->keys[sealed->count] = (uint16_t)key;
 		sealed->pages[sealed->count++] = (uint16_t)page;
@@ -378,6 +382,40 @@ static void test_few_segments_are_named_in_vain(void **state)
 	end_scene(&scene);
 }
 
+/* The failed entries of complete groups, and those of the growing one. */
+static uint32_t exact_expected(const struct scene *scene)
+{
+	const struct growing *growing = &scene->row.growing;
+	uint32_t count = growing_entries(growing, growing_members(growing));
+
+	for (uint32_t n = 0; n < scene->row.count; n++)
+		count += scene->row.complete[n].group.failed;
+	return count;
+}
+
+static void test_the_exact_table_has_nothing_that_a_ribbon_has(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	begin_scene(&scene, 4);
+	for (uint32_t n = 0; n < 60; n++) {
+		if (growing_is_full(&scene.row.growing)) {
+			complete(&scene);
+			assert_int_equal(exact_count(scene.row.exact), exact_expected(&scene));
+		}
+		seal(&scene);
+		assert_int_equal(exact_count(scene.row.exact), exact_expected(&scene));
+	}
+	/* A group whose segments have all been merged away gets no image. */
+	ribbon_row_begin(&scene.row, growing_number(&scene.row.growing) + 1);
+	seal(&scene);
+	assert_int_equal(exact_count(scene.row.exact), exact_expected(&scene));
+	drop_group(&scene);
+	assert_int_equal(exact_count(scene.row.exact), exact_expected(&scene));
+	end_scene(&scene);
+}
+
 /* ---- the end of the process at any store ---- */
 
 /* A member that was written does not count, and another one may be written in its place. */
@@ -485,6 +523,33 @@ static void test_a_group_is_full_before_its_entries_may_not_fit(void **state)
 	end_scene(&scene);
 }
 
+/* What had no space on a page says little of smaller records; only many of them make it full. */
+static void test_a_page_is_full_when_many_have_passed_it_by(void **state)
+{
+	struct key_hash hash, metadata = hash_of(999);
+	struct scene scene;
+	uint32_t key = 0;
+
+	(void)state;
+	begin_scene(&scene, 1);
+	metadata.metadata = true;
+	active_begin(scene.active);
+	for (; key < 20; key++) {
+		hash = hash_of(key);
+		assert_int_equal(active_first(scene.active, &hash), 0);
+		active_note(scene.active, &hash, 1);
+	}
+	for (; key < 100; key++) {
+		hash = hash_of(key);
+		active_note(scene.active, &hash, 1);
+	}
+	hash = hash_of(key);
+	assert_int_equal(active_first(scene.active, &hash), 1);
+	/* Which are not of its kind. */
+	assert_int_equal(active_first(scene.active, &metadata), 0);
+	end_scene(&scene);
+}
+
 static void test_first_groups_of_rows_are_full_at_different_times(void **state)
 {
 	uint32_t seen[RIBBON_MEMBERS + 1] = { 0 };
@@ -543,10 +608,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_search_names_all_segments_of_a_key_from_the_newest_on),
 		cmocka_unit_test(test_few_segments_are_named_in_vain),
+		cmocka_unit_test(test_the_exact_table_has_nothing_that_a_ribbon_has),
 		cmocka_unit_test(test_a_member_that_was_not_committed_is_none),
 		cmocka_unit_test(test_one_of_both_sums_fits_at_each_store),
 		cmocka_unit_test(test_every_changed_byte_of_a_growing_group_is_noticed),
 		cmocka_unit_test(test_a_group_is_full_before_its_entries_may_not_fit),
+		cmocka_unit_test(test_a_page_is_full_when_many_have_passed_it_by),
 		cmocka_unit_test(test_first_groups_of_rows_are_full_at_different_times),
 		cmocka_unit_test(test_a_growing_group_has_the_documented_bytes),
 	};
