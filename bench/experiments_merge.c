@@ -55,7 +55,7 @@ static int fill(struct experiment *experiment, struct bench_store *store, struct
 }
 
 /* Adds a row's bits and records to the internal versions. */
-static void look_at_row(const struct muninn_store *store, const struct row_index *row,
+static void look_at_row(const struct muninn_store *store, const struct bloom_row *row,
 			uint32_t tables, struct version_facts versions[VERSIONS_MAX])
 {
 	for (uint32_t n = 0; n < row->complete_count && n / tables < VERSIONS_MAX; n++) {
@@ -83,7 +83,7 @@ static void look_at_row(const struct muninn_store *store, const struct row_index
  * The internal version that a record is in, by its number: a row's segments follow each other.
  * VERSIONS_MAX: in none.
  */
-static uint32_t version_of(const struct row_index *row, uint32_t tables, uint64_t sequence)
+static uint32_t version_of(const struct bloom_row *row, uint32_t tables, uint64_t sequence)
 {
 	for (uint32_t n = 0; n < row->complete_count; n++) {
 		struct sealed_segment last;
@@ -104,8 +104,8 @@ static void count_live(const struct bench_store *bench, uint32_t tables,
 		struct record_key key = bench_store_key(bench, pair);
 		struct key_hash hash = key_hash(&key, store->geometry.segment_pages);
 		uint32_t number = hash_row(&hash, store->geometry.hashed_rows);
-		uint32_t version =
-			version_of(store->rows[number].index, tables, bench->expected[pair]);
+		uint32_t version = version_of(bloom_row_in(store->rows[number].index), tables,
+					      bench->expected[pair]);
 
 		if (version < VERSIONS_MAX)
 			versions[version].live++;
@@ -144,7 +144,7 @@ static int run_overlap(struct experiment *experiment, struct bench_store *bench,
 	if (result)
 		return result;
 	for (uint32_t row = 0; row < store->geometry.rows; row++)
-		look_at_row(store, store->rows[row].index, tables, versions);
+		look_at_row(store, bloom_row_in(store->rows[row].index), tables, versions);
 	count_live(bench, tables, versions);
 	for (uint32_t number = 0; number < VERSIONS_MAX && versions[number].records; number++)
 		report_version(experiment, number, &versions[number]);

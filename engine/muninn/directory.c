@@ -144,8 +144,11 @@ void directory_drop_empty(struct muninn_store *store, uint32_t number)
 	uint8_t *live;
 
 	while ((live = row_index_empty_group(index, &group)) != NULL) {
+		int result = row_index_replace(index, group, group, NULL);
+
+		assert(!result);
+		(void)result;
 		directory_refer_to_segments(store, live - DIRECTORY_LIVE_AT, -1);
-		row_index_replace(index, group, group, NULL);
 	}
 	row_index_refresh(index);
 }

@@ -221,7 +221,7 @@ enum {
 	NVRAM_PAGE_BYTES_AT = 28,     /* 4: of the flash */
 	NVRAM_BLOCK_PAGES_AT = 32,    /* 4 */
 	NVRAM_BLOCKS_AT = 36,         /* 4 */
-	NVRAM_INDEX_AT = 40,          /* 2: enum index_kind */
+	NVRAM_INDEX_AT = 40,          /* 2: enum index_kind, index/index_options.h */
 	NVRAM_PARITY_AT = 42,         /* 2: lost pages of a group that can be made again; 0: none */
 	NVRAM_INDEX_PART_AT = 44,     /* INDEX_PART_BYTES: what that index keeps here, see index/ */
 	NVRAM_UUID_AT = 64,           /* 16: of the NAND image */
@@ -232,11 +232,6 @@ enum {
 
 #define NVRAM_BOOT_BYTES 16
 #define INDEX_PART_BYTES 20
-
-/* Where records are looked for. */
-enum index_kind {
-	INDEX_BLOOM = 1,
-};
 
 /*
  * State words: each is changed by one aligned 8-byte store, and each such store is a commit point.

@@ -135,7 +135,7 @@ static void place_in_nvram(struct muninn_geometry *geometry)
 								       geometry->page_bytes,
 					  NVRAM_PAGE);
 	geometry->groups_at = geometry->buffers_at + geometry->buffers * geometry->buffer_bytes;
-	geometry->group_bytes = align_up(geometry->image_bytes_max, NVRAM_PAGE);
+	geometry->group_bytes = align_up(index_group_bytes(geometry), NVRAM_PAGE);
 	geometry->nvram_bytes = geometry->groups_at + geometry->rows * geometry->group_bytes;
 }
 
@@ -162,7 +162,8 @@ static void derive_sizes(struct muninn_geometry *geometry)
 		(uint32_t)divide_up(image_pages, geometry->segment_pages) + 1;
 	geometry->directory_entry_bytes =
 		(uint32_t)align_up(DIRECTORY_SEGMENTS_AT + 4 * geometry->image_segments_max, 16);
-	geometry->directory_entries = geometry->segments / GROUP_SPARSE + geometry->rows + 1;
+	geometry->directory_entries =
+		geometry->segments / index_sparse(geometry) + geometry->rows + 1;
 	size_roots(geometry);
 	/* All rows' groups may become complete at the same time. */
 	geometry->reserve_metadata = (uint32_t)divide_up((uint64_t)geometry->rows * image_pages,

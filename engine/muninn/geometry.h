@@ -12,12 +12,6 @@
 #include "engine/muninn/parity.h"
 
 /*
- * A complete group with so few segments left, or fewer, is merged away: bounds groups and the
- * directory.
- */
-#define GROUP_SPARSE 16
-
-/*
  * Rows that are full take a second buffer while their first one is sealed. There are so many for
  * that, at most one for each row, and one more that only history's row takes.
  */
@@ -30,7 +24,8 @@ struct muninn_geometry {
 	uint32_t hashed_rows; /* that keys are hashed to */
 	uint32_t record_bytes;
 	uint32_t over_provision_permille;
-	struct bloom_geometry bloom; /* sizes of the index */
+	enum index_kind index;
+	struct bloom_geometry bloom; /* its sizes, if it is that one */
 	struct parity_shape parity;
 	/* Derived. */
 	uint32_t rows; /* all of them: the last one is history's, see row.c */

@@ -19,7 +19,7 @@ void header_write(uint8_t *to, const struct muninn_geometry *geometry, const uin
 	put_le32(to + NVRAM_PAGE_BYTES_AT, geometry->page_bytes);
 	put_le32(to + NVRAM_BLOCK_PAGES_AT, geometry->block_pages);
 	put_le32(to + NVRAM_BLOCKS_AT, geometry->blocks);
-	put_le16(to + NVRAM_INDEX_AT, INDEX_BLOOM);
+	put_le16(to + NVRAM_INDEX_AT, (uint16_t)geometry->index);
 	put_le16(to + NVRAM_PARITY_AT, (uint16_t)geometry->parity.losses);
 	index_put_part(geometry, to + NVRAM_INDEX_PART_AT);
 	memcpy(to + NVRAM_UUID_AT, uuid, 16);
@@ -53,18 +53,18 @@ int header_read(const uint8_t *from, struct nand *nand_, struct muninn_geometry 
 			"the device has engine format %u, this program knows %d; use the program"
 			" that formatted it",
 			version, MUNINN_FORMAT_VERSION);
-	if (get_le16(from + NVRAM_INDEX_AT) != INDEX_BLOOM)
+	if (!index_is_known(get_le16(from + NVRAM_INDEX_AT)))
 		return error_set(error, -EPROTO,
-				 "the device has index %u, this program knows %d; use the program "
-				 "that formatted it",
-				 get_le16(from + NVRAM_INDEX_AT), INDEX_BLOOM);
+				 "the device has index %u, which this program does not know; use "
+				 "the program that formatted it",
+				 get_le16(from + NVRAM_INDEX_AT));
 	if (memcmp(from + NVRAM_UUID_AT, nand_uuid(nand_), 16) != 0 ||
 	    get_le32(from + NVRAM_PAGE_BYTES_AT) != nand->page_bytes ||
 	    get_le32(from + NVRAM_BLOCK_PAGES_AT) != nand->pages_per_block ||
 	    get_le32(from + NVRAM_BLOCKS_AT) != nand->blocks)
 		return error_set(error, -EINVAL, "the NVRAM was formatted for another flash image");
 	options.parity = parity ? parity : MUNINN_PARITY_NONE;
-	index_get_part(from + NVRAM_INDEX_PART_AT, &options);
+	index_get_part(get_le16(from + NVRAM_INDEX_AT), from + NVRAM_INDEX_PART_AT, &options);
 	return muninn_geometry_choose(nand, &records, &options, geometry, error);
 }
 

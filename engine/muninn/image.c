@@ -85,7 +85,8 @@ static void forget(struct muninn_store *store)
 
 void image_give_up(struct muninn_store *store)
 {
-	directory_refer_to_segments(store, store->image_writing.entry, -1);
+	if (store->image_writing.is_placed)
+		directory_refer_to_segments(store, store->image_writing.entry, -1);
 	forget(store);
 }
 
@@ -101,6 +102,7 @@ static int place_image(struct muninn_store *store)
 	if (writing->attempts++ < IMAGE_ATTEMPTS)
 		result = allocate_image(store, (uint32_t)writing->image.length, writing->entry);
 	writing->pages = 0;
+	writing->is_placed = !result;
 	if (!result)
 		directory_refer_to_segments(store, writing->entry, 1);
 	else
@@ -111,19 +113,31 @@ static int place_image(struct muninn_store *store)
 int image_begin(struct muninn_store *store, uint32_t number)
 {
 	uint8_t *entry = directory_free_entry(store);
-	struct index_image image;
-	int result;
 
-	assert(!store->image_writing.image.bytes);
-	assert(row_index_members(store->rows[number].index) == GROUP_SEGMENTS);
+	assert(!store->image_writing.entry);
+	assert(row_index_is_full(store->rows[number].index));
 	if (!entry)
 		return -ENOSPC;
-	result = row_index_make_image(store->rows[number].index, &image);
-	if (result)
+	store->image_writing = (struct image_writing){ .entry = entry, .row = number };
+	return 0;
+}
+
+int image_make(struct muninn_store *store)
+{
+	struct image_writing *writing = &store->image_writing;
+
+	return row_index_make_image(store->rows[writing->row].index, &writing->image);
+}
+
+int image_place(struct muninn_store *store, int result)
+{
+	struct image_writing *writing = &store->image_writing;
+
+	if (result) {
+		forget(store);
 		return result;
-	image.live = entry + DIRECTORY_LIVE_AT;
-	store->image_writing =
-		(struct image_writing){ .image = image, .entry = entry, .row = number };
+	}
+	writing->image.live = writing->entry + DIRECTORY_LIVE_AT;
 	return place_image(store);
 }
 

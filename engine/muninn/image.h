@@ -6,15 +6,22 @@
 #include "engine/muninn/store.h"
 
 /*
- * A full group becomes a complete one in stages: image_begin chooses the pages, image_run programs
- * them and makes them stable, image_list writes the directory's entry, image_count makes the entry
+ * A full group becomes a complete one in stages: image_begin chooses the directory's entry,
+ * image_make makes the image, image_place chooses the pages, image_run programs them and makes them
+ * stable, image_list writes the directory's entry, image_count makes the entry
  * count, image_replace gives the index the complete group and begins the next one. What changed in
- * NVRAM is made stable behind each by image_sync_entry and image_sync_group. image_run and these
- * run beside everything, the others only in turn. One image at a time is under way.
+ * NVRAM is made stable behind each by image_sync_entry and image_sync_group. image_make, image_run,
+ * and these run beside everything, the others only in turn. One image at a time is under way.
  */
 
-/* Begins store->image_writing. Errors leave none under way: -ENOSPC, -ENOMEM. */
+/* Begins store->image_writing. -ENOSPC. */
 int image_begin(struct muninn_store *store, uint32_t row);
+
+/* -ENOMEM. */
+int image_make(struct muninn_store *store);
+
+/* With the result of image_make. Errors leave none under way: its own, -ENOSPC. */
+int image_place(struct muninn_store *store, int result);
 
 /*
  * Programs at most *pages pages, and takes them off. *complete: all of them are stable. -ENOSPC,

@@ -299,7 +299,7 @@ static void note_rows_without(struct mending *mending)
 static bool attach_groups(const struct muninn_store *store)
 {
 	for (uint32_t number = 0; number < store->geometry.rows; number++)
-		if (!row_index_attach(store->rows[number].index))
+		if (row_index_attach(store->rows[number].index))
 			return false;
 	return true;
 }

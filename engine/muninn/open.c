@@ -134,10 +134,15 @@ static int step_outage(struct muninn_store *store, struct error_text *error)
 
 static int step_growing_groups(struct muninn_store *store, struct error_text *error)
 {
-	for (uint32_t number = 0; number < store->geometry.rows; number++)
-		if (!row_index_attach(store->rows[number].index))
-			return error_set(error, -EINVAL,
+	for (uint32_t number = 0; number < store->geometry.rows; number++) {
+		int result = row_index_attach(store->rows[number].index);
+
+		if (result == -ENOMEM)
+			return error_set(error, result, "out of memory");
+		if (result)
+			return error_set(error, result,
 					 "the growing group of row %u in NVRAM is corrupt", number);
+	}
 	return 0;
 }
 
@@ -224,8 +229,8 @@ static int step_complete_groups(struct muninn_store *store, struct error_text *e
 		result = check_growing_group(index, number, error);
 		if (!result)
 			result = note_segments(store, number, in_use, error);
-		if (!result)
-			row_index_refresh(index);
+		if (!result && row_index_refresh(index))
+			result = error_set(error, -ENOMEM, "out of memory");
 	}
 	space_destroy(&store->space);
 	if (!result && space_create(&store->space, store->nand, &shape, in_use))

@@ -4,6 +4,7 @@
 #define MUNINN_ENGINE_MUNINN_OPTIONS_H
 
 #include "engine/muninn/index/bloom_options.h"
+#include "engine/muninn/index/index_options.h"
 
 /* A `parity`: the most; there is none. */
 #define MUNINN_PARITY_MAX  16
@@ -21,7 +22,8 @@ struct muninn_options {
 	 * of the spare areas (parity.h). Default 1 where they have room for that, otherwise none.
 	 */
 	uint32_t parity;
-	struct bloom_options bloom;
+	enum index_kind index;
+	struct bloom_options bloom; /* for that index */
 };
 
 #endif

@@ -289,14 +289,15 @@ static void leave_out(struct rebuild *rebuild, uint32_t row)
 		lost_note(rebuild->lost, row, LOST_ALL_PAGES, 0);
 }
 
-/* Adds a segment, one without records where `live` is false. */
-static void add_segment(struct rebuild *rebuild, uint32_t row, uint32_t number, bool live)
+/* Adds a segment, one without records where `live` is false. -ENOMEM. */
+static int add_segment(struct rebuild *rebuild, uint32_t row, uint32_t number, bool live)
 {
 	struct muninn_store *store = rebuild->store;
 	struct row_index *index = store->rows[row].index;
 	/* Any buffer's memory will do: they are begun afterwards. */
 	struct buffer *buffer = &store->free_buffers[0];
 	struct sealed_segment facts = sealed_segment_begin(0, 0);
+	int result;
 
 	buffer_index_begin(buffer, index, facts.serial);
 	if (live && !index_segment(rebuild, row, number, buffer, &facts)) {
@@ -308,40 +309,51 @@ static void add_segment(struct rebuild *rebuild, uint32_t row, uint32_t number, 
 	}
 	facts.group = row_index_growing(index);
 	facts.member = row_index_members(index);
-	row_index_write(index, buffer->index, &facts);
+	result = row_index_write(index, buffer->index, &facts);
+	if (result)
+		return result;
 	row_index_commit(index);
 	if (!live)
 		row_index_take_out(index, &facts);
+	return 0;
 }
 
-static void rebuild_row(struct rebuild *rebuild, uint32_t number, uint32_t *since)
+static int rebuild_row(struct rebuild *rebuild, uint32_t number, uint32_t *since)
 {
 	struct row_index *index = rebuild->store->rows[number].index;
 	const uint8_t *entry = rebuild->rows[number];
 	uint32_t group = get_le32(entry + ROOT_ROW_GROUP_AT);
 	uint64_t live = still_live(rebuild, number, group, get_le64(entry + ROOT_ROW_LIVE_AT));
+	int result = 0;
 
 	row_index_begin(index, group);
-	for (uint32_t member = 0; member < get_le32(entry + ROOT_ROW_MEMBERS_AT); member++)
-		add_segment(rebuild, number, get_le32(entry + ROOT_ROW_BYTES + 4 * member),
-			    live >> member & 1);
-	for (; *since < rebuild->since_count && rebuild->since[*since].row == number; ++*since) {
-		/* A root is written with every complete group; here that failed. */
-		if (row_index_members(index) == GROUP_SEGMENTS)
+	for (uint32_t member = 0; !result && member < get_le32(entry + ROOT_ROW_MEMBERS_AT);
+	     member++) {
+		uint32_t segment = get_le32(entry + ROOT_ROW_BYTES + 4 * member);
+
+		if (row_index_is_full(index))
 			leave_out(rebuild, number);
 		else
-			add_segment(rebuild, number, rebuild->since[*since].segment, true);
+			result = add_segment(rebuild, number, segment, live >> member & 1);
 	}
+	for (; *since < rebuild->since_count && rebuild->since[*since].row == number; ++*since) {
+		/* A root is written with every complete group; here that failed. */
+		if (row_index_is_full(index))
+			leave_out(rebuild, number);
+		else if (!result)
+			result = add_segment(rebuild, number, rebuild->since[*since].segment, true);
+	}
+	return result;
 }
 
 static int step_growing_groups(struct rebuild *rebuild, struct error_text *error)
 {
 	uint32_t since = 0;
+	int result = 0;
 
-	(void)error;
-	for (uint32_t number = 0; number < rebuild->store->geometry.rows; number++)
-		rebuild_row(rebuild, number, &since);
-	return 0;
+	for (uint32_t number = 0; !result && number < rebuild->store->geometry.rows; number++)
+		result = rebuild_row(rebuild, number, &since);
+	return result ? error_set(error, result, "out of memory") : 0;
 }
 
 /* ---- a complete group whose image is damaged ---- */
@@ -373,7 +385,7 @@ static int put_back(struct aside *aside, struct row_index *index)
 	memcpy(aside->at, aside->bytes, aside->length);
 	memcpy(aside->pair, aside->pair_bytes, SUM_PAIR_BYTES);
 	free(aside->bytes);
-	return row_index_attach(index) ? 0 : -EINVAL;
+	return row_index_attach(index);
 }
 
 /* The segments of a group, as far as its image can be read: how many of the live ones. */
@@ -384,7 +396,7 @@ static uint32_t find_members(struct muninn_store *store, const uint8_t *entry,
 	uint8_t data[MUNINN_PAGE_BYTES_MAX];
 
 	for (uint32_t member = 0; member < GROUP_SEGMENTS; member++) {
-		uint32_t at = index_image_member_at(member);
+		uint32_t at = index_image_member_at(&store->geometry, member);
 		struct nand_page_io io = {
 			.page = directory_image_page(store, entry, at / page_bytes),
 			.data = data,
@@ -421,16 +433,18 @@ int rebuild_group(struct muninn_store *store, const uint8_t *entry, struct index
 	free(image->bytes);
 	image->bytes = NULL;
 	row_index_begin(index, image->group);
-	for (uint32_t member = 0; member < GROUP_SEGMENTS; member++) {
+	for (uint32_t member = 0; !result && member < GROUP_SEGMENTS; member++) {
 		bool is_live = get_le64(live) >> member & 1;
+		bool is_found = members[member] != NO_SEGMENT && !row_index_is_full(index);
 
-		if (is_live && members[member] == NO_SEGMENT)
+		if (is_live && !is_found)
 			leave_out(&rebuild, row);
-		add_segment(&rebuild, row, members[member],
-			    is_live && members[member] != NO_SEGMENT);
+		if (!row_index_is_full(index))
+			result = add_segment(&rebuild, row, members[member], is_live && is_found);
 	}
 	put_le64(live, row_index_live(index));
-	result = row_index_make_image(index, image);
+	if (!result)
+		result = row_index_make_image(index, image);
 	image->live = live;
 	return put_back(&aside, index) ? -EINVAL : result;
 }

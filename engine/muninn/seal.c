@@ -236,14 +236,16 @@ static int end_program(struct muninn_store *store, uint32_t number, int result)
 		return result;
 	if (result)
 		return replace_segment(store, sealing, result);
+	sealing->facts.segment = sealing->segment;
+	result = row_index_write(row->index, row->buffer.index, &sealing->facts);
+	if (result)
+		return result;
 	space_prepared(&store->space, sealing->segment, 0, sealing->erasures);
 	/*
 	 * Before the segment counts, so that recovery knows of records that were never committed.
 	 */
 	if (sealing->facts.last_sequence > state_read(store, STATE_SEALED_AT))
 		state_write(store, STATE_SEALED_AT, sealing->facts.last_sequence);
-	sealing->facts.segment = sealing->segment;
-	row_index_write(row->index, row->buffer.index, &sealing->facts);
 	sealing->stage = SEAL_COLUMN;
 	return row->buffer.promised ? 0 : end_column(store, number, 0);
 }
@@ -265,6 +267,14 @@ static int begin_program(struct muninn_store *store, uint32_t number)
 	sealing->committed = store->committed;
 	sealing->stage = SEAL_PROGRAM;
 	return 0;
+}
+
+static int run_build(struct muninn_store *store, uint32_t number, uint32_t *budget, bool *complete)
+{
+	(void)number;
+	(void)budget;
+	*complete = true;
+	return image_make(store);
 }
 
 static int run_image(struct muninn_store *store, uint32_t number, uint32_t *budget, bool *complete)
@@ -300,6 +310,12 @@ static int run_root(struct muninn_store *store, uint32_t number, uint32_t *budge
 {
 	(void)number;
 	return roots_run(store, budget, complete);
+}
+
+static int end_build(struct muninn_store *store, uint32_t number, int result)
+{
+	store->rows[number].sealing.stage = SEAL_IMAGE;
+	return image_place(store, result);
 }
 
 static int end_image(struct muninn_store *store, uint32_t number, int result)
@@ -357,10 +373,10 @@ static int begin(struct muninn_store *store, uint32_t number)
 	struct row_index *index = store->rows[number].index;
 
 	sealing->ran = sealing->with_root = false;
-	if (row_index_members(index) < GROUP_SEGMENTS)
+	if (!row_index_is_full(index))
 		return begin_program(store, number);
 	if (row_index_live(index)) {
-		sealing->stage = SEAL_IMAGE;
+		sealing->stage = SEAL_BUILD;
 		return image_begin(store, number);
 	}
 	image_skip(store, number);
@@ -376,10 +392,11 @@ static const struct {
 	/* In turn, with the result of that: goes on to another stage, or stays in this one. */
 	int (*end)(struct muninn_store *store, uint32_t number, int result);
 } stages[] = {
-	[SEAL_IMAGE] = { run_image, end_image },    [SEAL_ENTRY] = { run_entry, end_entry },
-	[SEAL_LISTED] = { run_entry, end_listed },  [SEAL_GROUP] = { run_group, end_group },
-	[SEAL_ROOT] = { run_root, end_root },       [SEAL_PROGRAM] = { run_program, end_program },
-	[SEAL_COLUMN] = { run_column, end_column }, [SEAL_MEMBER] = { run_member, end_member },
+	[SEAL_BUILD] = { run_build, end_build },       [SEAL_IMAGE] = { run_image, end_image },
+	[SEAL_ENTRY] = { run_entry, end_entry },       [SEAL_LISTED] = { run_entry, end_listed },
+	[SEAL_GROUP] = { run_group, end_group },       [SEAL_ROOT] = { run_root, end_root },
+	[SEAL_PROGRAM] = { run_program, end_program }, [SEAL_COLUMN] = { run_column, end_column },
+	[SEAL_MEMBER] = { run_member, end_member },
 };
 
 static void run(struct muninn_store *store, uint32_t number, uint32_t *budget)
@@ -433,7 +450,7 @@ static void end_other_image(struct muninn_store *store)
 {
 	uint32_t all = UINT32_MAX;
 
-	if (store->image_writing.image.bytes)
+	if (store->image_writing.entry)
 		drive(store, store->image_writing.row, SEAL_ROOT, &all);
 }
 
@@ -443,7 +460,7 @@ static int begin_or_go_on(struct muninn_store *store, uint32_t number, uint32_t 
 	int result = 0;
 
 	if (sealing->stage == SEAL_NONE) {
-		if (row_index_members(store->rows[number].index) == GROUP_SEGMENTS)
+		if (row_index_is_full(store->rows[number].index))
 			end_other_image(store);
 		result = begin(store, number);
 		if (result)
@@ -477,7 +494,7 @@ static void give_up(struct muninn_store *store, uint32_t number)
 	seal_settle_group(store, number);
 	if (sealing->stage == SEAL_MEMBER)
 		drive(store, number, SEAL_STAGES, &all);
-	if (sealing->stage == SEAL_IMAGE || sealing->stage == SEAL_ENTRY)
+	if (sealing->stage >= SEAL_BUILD && sealing->stage <= SEAL_ENTRY)
 		image_give_up(store);
 	sealing->stage = SEAL_NONE;
 }
@@ -505,11 +522,11 @@ static bool is_due(const struct muninn_store *store)
 static bool may_seal(const struct muninn_store *store, uint32_t number)
 {
 	const struct row *row = &store->rows[number];
-	bool needs_image = row_index_members(row->index) == GROUP_SEGMENTS;
+	bool needs_image = row_index_is_full(row->index);
 
 	if (!row_has_newer(row) || row->sealing.driven)
 		return false;
-	if (row->sealing.stage == SEAL_NONE && needs_image && store->image_writing.image.bytes)
+	if (row->sealing.stage == SEAL_NONE && needs_image && store->image_writing.entry)
 		return false;
 	/* From there on only commands that put something seal it, each from its own room. */
 	return row->sealing.segment != NO_SEGMENT ||

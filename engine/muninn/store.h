@@ -22,7 +22,8 @@
 /* What has to be done next for a row's older buffer to become a segment (seal.c). */
 enum seal_stage {
 	SEAL_NONE,    /* nothing has begun */
-	SEAL_IMAGE,   /* the row's group is full: program its image */
+	SEAL_BUILD,   /* the row's group is full: make its image ... */
+	SEAL_IMAGE,   /* ... and program that */
 	SEAL_ENTRY,   /* make the directory's entry for it stable ... */
 	SEAL_LISTED,  /* ... the word that makes it count ... */
 	SEAL_GROUP,   /* ... and that the row has begun its next group */
@@ -76,8 +77,9 @@ struct seal_scratch {
 
 /* The image of a group of a row's index on its way to flash. */
 struct image_writing {
-	struct index_image image; /* `bytes` NULL: there is none on its way */
-	uint8_t *entry;           /* of the directory, not in use yet; its segments count as used */
+	uint8_t *entry;           /* of the directory, not in use yet; NULL: none is on its way */
+	struct index_image image; /* `bytes` NULL: it has not been made */
+	bool is_placed;           /* the entry's segments count as used */
 	uint32_t row;
 	uint32_t pages; /* that have been programmed */
 	uint32_t attempts;

@@ -5,6 +5,7 @@
 
 #include "engine/muninn/index/bloom_filters.h"
 #include "engine/muninn/index/bloom_places.h"
+#include "engine/muninn/index/index_type.h"
 #include "engine/muninn/index/table_bounds.h"
 #include "engine/muninn/index/table_cache.h"
 
@@ -17,8 +18,8 @@ struct overflow_entry {
 	uint32_t places;
 };
 
-struct segment_index {
-	const struct muninn_geometry *geometry;
+struct bloom_segment {
+	struct segment_index base;
 	struct filter_geometry filters;
 	uint64_t *bits;      /* filters.bits_total bits */
 	uint64_t bits_bytes; /* allocated */
@@ -28,9 +29,8 @@ struct segment_index {
 	uint32_t eighths; /* serial_eighths of the segment */
 };
 
-struct row_index {
-	struct index *index; /* of all rows */
-	uint32_t number;
+struct bloom_row {
+	struct row_index base;
 	uint8_t *nvram;         /* of the growing table */
 	struct table growing;   /* takes sealed segments */
 	struct table *complete; /* oldest first; their images are on the heap */
@@ -38,14 +38,44 @@ struct row_index {
 	struct table_bounds bounds; /* of the complete tables */
 };
 
-struct index {
-	const struct muninn_geometry *geometry;
-	struct row_index *rows;
+struct bloom_store {
+	struct index base;
+	struct bloom_row *rows;
 	struct table_cache *cache; /* of complete tables; NULL: they are in memory */
 	uint32_t version_tables;   /* of an internal version */
 	index_page_reader *read;   /* for the cache ... */
 	void *context;             /* ... with this */
 };
+
+static inline struct bloom_store *bloom_store_of(struct index *index)
+{
+	return (struct bloom_store *)index;
+}
+
+static inline const struct bloom_store *bloom_store_in(const struct index *index)
+{
+	return (const struct bloom_store *)index;
+}
+
+static inline struct bloom_row *bloom_row_of(struct row_index *row)
+{
+	return (struct bloom_row *)row;
+}
+
+static inline const struct bloom_row *bloom_row_in(const struct row_index *row)
+{
+	return (const struct bloom_row *)row;
+}
+
+static inline struct bloom_segment *bloom_segment_of(struct segment_index *index)
+{
+	return (struct bloom_segment *)index;
+}
+
+static inline const struct bloom_segment *bloom_segment_in(const struct segment_index *index)
+{
+	return (const struct bloom_segment *)index;
+}
 
 /*
  * Filters of table number `index` of a row: the first (in the end oldest) table has the highest
@@ -53,6 +83,33 @@ struct index {
  */
 void bloom_filter_geometry(const struct muninn_geometry *geometry, uint32_t index,
 			   struct filter_geometry *filters);
+
+/* ---- bloom_geometry.c and bloom_segment.c: functions of struct index_type ---- */
+
+int bloom_choose(const struct muninn_options *options, struct muninn_geometry *geometry,
+		 struct error_text *error);
+void bloom_put_part(const struct muninn_geometry *geometry, uint8_t part[INDEX_PART_BYTES]);
+void bloom_get_part(const uint8_t part[INDEX_PART_BYTES], struct muninn_options *options);
+uint64_t bloom_image_bytes_max(const struct muninn_geometry *geometry);
+uint32_t bloom_key_pages_max(const struct muninn_geometry *geometry);
+
+struct segment_index *bloom_segment_create(const struct muninn_geometry *geometry);
+void bloom_segment_destroy(struct segment_index *base);
+void bloom_segment_begin(struct segment_index *base, const struct row_index *row, uint32_t ahead,
+			 uint64_t serial);
+uint32_t bloom_segment_first(const struct segment_index *base, const struct key_hash *hash);
+bool bloom_segment_next(const struct segment_index *base, const struct key_hash *hash,
+			uint32_t *place, uint32_t *page);
+void bloom_segment_note(struct segment_index *base, const struct key_hash *hash, uint32_t place);
+bool bloom_segment_note_page(struct segment_index *base, const struct key_hash *hash,
+			     uint32_t page);
+bool bloom_segment_find(const struct segment_index *base, const struct key_hash *hash,
+			uint32_t *place, uint32_t *page);
+bool bloom_may_place(const struct muninn_geometry *geometry, const struct key_hash *hash,
+		     uint64_t serial, uint32_t page);
+bool bloom_spreads(const struct muninn_geometry *geometry);
+uint64_t bloom_segment_bytes(const struct segment_index *base);
+uint64_t bloom_segment_memory(const struct segment_index *base);
 
 /* ---- bloom_table.c ---- */
 

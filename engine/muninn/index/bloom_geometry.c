@@ -173,7 +173,7 @@ static int check(const struct bloom_geometry *bloom, struct error_text *error)
 	return 0;
 }
 
-int index_choose(const struct muninn_options *options, struct muninn_geometry *geometry,
+int bloom_choose(const struct muninn_options *options, struct muninn_geometry *geometry,
 		 struct error_text *error)
 {
 	const struct bloom_options *wanted = &options->bloom;
@@ -204,7 +204,7 @@ int index_choose(const struct muninn_options *options, struct muninn_geometry *g
 
 /* ---- in the static header ---- */
 
-void index_put_part(const struct muninn_geometry *geometry, uint8_t part[INDEX_PART_BYTES])
+void bloom_put_part(const struct muninn_geometry *geometry, uint8_t part[INDEX_PART_BYTES])
 {
 	const struct bloom_geometry *bloom = &geometry->bloom;
 
@@ -217,7 +217,7 @@ void index_put_part(const struct muninn_geometry *geometry, uint8_t part[INDEX_P
 	part[BLOOM_HOT_ROWS_AT] = (uint8_t)bloom->hot_rows;
 }
 
-void index_get_part(const uint8_t part[INDEX_PART_BYTES], struct muninn_options *options)
+void bloom_get_part(const uint8_t part[INDEX_PART_BYTES], struct muninn_options *options)
 {
 	options->bloom = (struct bloom_options){
 		.fpr_millionths = get_le32(part + BLOOM_FPR_AT),
@@ -231,7 +231,7 @@ void index_get_part(const uint8_t part[INDEX_PART_BYTES], struct muninn_options 
 
 /* ---- what the store asks ---- */
 
-uint64_t index_image_bytes_max(const struct muninn_geometry *geometry)
+uint64_t bloom_image_bytes_max(const struct muninn_geometry *geometry)
 {
 	struct filter_geometry newest;
 
@@ -239,7 +239,7 @@ uint64_t index_image_bytes_max(const struct muninn_geometry *geometry)
 	return table_image_bytes(newest.bits_total, geometry->bloom.overflow_entries);
 }
 
-uint32_t index_key_pages_max(const struct muninn_geometry *geometry)
+uint32_t bloom_key_pages_max(const struct muninn_geometry *geometry)
 {
 	return geometry->bloom.places;
 }

@@ -9,7 +9,7 @@
 
 /* ---- the index of a store ---- */
 
-static void destroy_row(struct row_index *row)
+static void destroy_row(struct bloom_row *row)
 {
 	for (uint32_t n = 0; n < row->complete_count; n++)
 		free(row->complete[n].image);
@@ -17,51 +17,51 @@ static void destroy_row(struct row_index *row)
 	free(row->bounds.versions);
 }
 
-void index_destroy(struct index *index)
+static void destroy(struct index *base)
 {
-	if (!index)
-		return;
-	for (uint32_t number = 0; index->rows && number < index->geometry->rows; number++)
+	struct bloom_store *index = bloom_store_of(base);
+
+	for (uint32_t number = 0; index->rows && number < base->geometry->rows; number++)
 		destroy_row(&index->rows[number]);
 	table_cache_destroy(index->cache);
 	free(index->rows);
 	free(index);
 }
 
-struct index *index_create(const struct muninn_geometry *geometry, uint8_t *nvram)
+static struct index *create(const struct muninn_geometry *geometry, uint8_t *nvram)
 {
-	struct index *index = calloc(1, sizeof(*index));
+	struct bloom_store *index = calloc(1, sizeof(*index));
 
 	if (!index)
 		return NULL;
-	index->geometry = geometry;
+	index->base = (struct index){ .type = &bloom_index, .geometry = geometry };
 	index->version_tables = 1;
 	index->rows = calloc(geometry->rows, sizeof(*index->rows));
 	if (!index->rows) {
-		index_destroy(index);
+		destroy(&index->base);
 		return NULL;
 	}
 	for (uint32_t number = 0; number < geometry->rows; number++)
-		index->rows[number] = (struct row_index){
-			.index = index,
-			.number = number,
+		index->rows[number] = (struct bloom_row){
+			.base = { .type = &bloom_index, .index = &index->base, .number = number },
 			.nvram = nvram + geometry->groups_at + number * geometry->group_bytes,
 			.growing.sum = nvram + row_sum_pair_at(geometry, number),
 		};
-	return index;
+	return &index->base;
 }
 
 static int read_page(void *context, const struct table *table, uint32_t page, uint8_t *data)
 {
-	const struct index *index = context;
+	const struct bloom_store *index = context;
 
 	return index->read(index->context, get_le32(table->image + TABLE_ROW_AT),
 			   table_index(table), table->live_word, page, data);
 }
 
-int index_prepare(struct index *index, const struct muninn_options *options,
-		  index_page_reader *read, void *context, struct error_text *error)
+static int prepare(struct index *base, const struct muninn_options *options,
+		   index_page_reader *read, void *context, struct error_text *error)
 {
+	struct bloom_store *index = bloom_store_of(base);
 	uint64_t bytes = options->bloom.table_cache_bytes;
 
 	index->read = read;
@@ -74,13 +74,13 @@ int index_prepare(struct index *index, const struct muninn_options *options,
 				 "a cache of %llu bytes for tables is too small: at least %llu",
 				 (unsigned long long)bytes,
 				 (unsigned long long)BLOOM_TABLE_CACHE_MIN);
-	index->cache = table_cache_create(bytes, index->geometry->page_bytes, read_page, index);
+	index->cache = table_cache_create(bytes, base->geometry->page_bytes, read_page, index);
 	return index->cache ? 0 : error_set(error, -ENOMEM, "out of memory for a cache of tables");
 }
 
-struct row_index *index_row(struct index *index, uint32_t row)
+static struct row_index *row_at(struct index *base, uint32_t row)
 {
-	return &index->rows[row];
+	return &bloom_store_of(base)->rows[row].base;
 }
 
 static uint64_t given(const void *memory)
@@ -88,24 +88,18 @@ static uint64_t given(const void *memory)
 	return malloc_usable_size((void *)(uintptr_t)memory);
 }
 
-static uint64_t segments_in(const struct table *table)
+static void count(const struct index *base, struct index_figures *figures)
 {
-	return (uint64_t)__builtin_popcountll(table_live(table));
-}
+	const struct bloom_store *index = bloom_store_in(base);
 
-void index_count(const struct index *index, struct index_figures *figures)
-{
-	*figures = (struct index_figures){ .cache_memory = table_cache_bytes(index->cache),
-					   .rows_memory = given(index) + given(index->rows) };
-	for (uint32_t number = 0; number < index->geometry->rows; number++) {
-		const struct row_index *row = &index->rows[number];
+	figures->cache_memory = table_cache_bytes(index->cache);
+	figures->rows_memory = given(index) + given(index->rows);
+	for (uint32_t number = 0; number < base->geometry->rows; number++) {
+		const struct bloom_row *row = &index->rows[number];
 
-		figures->groups += row->complete_count;
 		figures->internal_versions += row->bounds.count;
-		figures->segments += segments_in(&row->growing);
 		figures->rows_memory += given(row->complete) + given(row->bounds.versions);
 		for (uint32_t n = 0; n < row->complete_count; n++) {
-			figures->segments += segments_in(&row->complete[n]);
 			figures->bytes += table_memory_bytes(&row->complete[n]);
 			figures->groups_memory += given(row->complete[n].image);
 		}
@@ -119,70 +113,71 @@ void index_count(const struct index *index, struct index_figures *figures)
 
 /* ---- the growing table ---- */
 
-void row_index_begin(struct row_index *row, uint32_t group)
+static void begin(struct row_index *base, uint32_t group)
 {
-	table_begin(&row->growing, row->index->geometry, row->nvram, row->number, group);
+	struct bloom_row *row = bloom_row_of(base);
+
+	table_begin(&row->growing, base->index->geometry, row->nvram, base->number, group);
 }
 
-bool row_index_attach(struct row_index *row)
+static int attach(struct row_index *base)
 {
-	return table_attach(&row->growing, row->index->geometry, row->nvram, row->number);
+	struct bloom_row *row = bloom_row_of(base);
+
+	return table_attach(&row->growing, base->index->geometry, row->nvram, base->number)
+		       ? 0
+		       : -EINVAL;
 }
 
-uint64_t row_index_sum(const struct row_index *row)
+static uint64_t sum(const struct row_index *base)
 {
-	return table_sum(&row->growing);
+	return table_sum(&bloom_row_in(base)->growing);
 }
 
-uint32_t row_index_growing(const struct row_index *row)
+static bool is_full(const struct row_index *base)
 {
-	return table_index(&row->growing);
+	return table_columns(&bloom_row_in(base)->growing) == GROUP_SEGMENTS;
 }
 
-uint32_t row_index_members(const struct row_index *row)
+static int write_segment(struct row_index *base, const struct segment_index *index,
+			 const struct sealed_segment *segment)
 {
-	return table_columns(&row->growing);
+	table_write_column(&bloom_row_of(base)->growing, bloom_segment_in(index), segment);
+	return 0;
 }
 
-uint64_t row_index_live(const struct row_index *row)
+static void commit(struct row_index *base)
 {
-	return table_live(&row->growing);
+	table_commit_column(&bloom_row_of(base)->growing);
 }
 
-void row_index_read_member(const struct row_index *row, uint32_t member,
-			   struct sealed_segment *segment)
+static void take_out(struct row_index *base, uint32_t member)
 {
-	table_read_column(&row->growing, member, segment);
+	table_kill_column(&bloom_row_of(base)->growing, member);
 }
 
-void row_index_write(struct row_index *row, const struct segment_index *index,
-		     const struct sealed_segment *segment)
+static const uint8_t *nvram(const struct row_index *base, uint64_t *bytes)
 {
-	table_write_column(&row->growing, index, segment);
-}
+	const struct bloom_row *row = bloom_row_in(base);
 
-void row_index_commit(struct row_index *row)
-{
-	table_commit_column(&row->growing);
-}
-
-const uint8_t *row_index_nvram(const struct row_index *row, uint64_t *bytes)
-{
 	*bytes = row->growing.image_bytes;
 	return row->growing.image;
 }
 
 /* ---- complete tables ---- */
 
-int row_index_make_image(const struct row_index *row, struct index_image *image)
+/* The live word may change meanwhile. */
+static int make_image(const struct row_index *base, struct index_image *image)
 {
-	const struct table *table = &row->growing;
+	const struct table *table = &bloom_row_in(base)->growing;
 	uint8_t *bytes = malloc(table->image_bytes);
 
 	if (!bytes)
 		return -ENOMEM;
-	memcpy(bytes, table->image, table->image_bytes);
+	memcpy(bytes, table->image, TABLE_LIVE_AT);
 	put_le64(bytes + TABLE_LIVE_AT, 0);
+	memcpy(bytes + TABLE_LIVE_AT + 8, table->image + TABLE_LIVE_AT + 8,
+	       table->image_bytes - TABLE_LIVE_AT - 8);
 	put_le32(bytes + TABLE_CRC_AT, 0);
 	put_le32(bytes + TABLE_CRC_AT, crc32c(0, bytes, table->image_bytes));
 	*image = (struct index_image){
@@ -193,20 +188,20 @@ int row_index_make_image(const struct row_index *row, struct index_image *image)
 	return 0;
 }
 
-uint32_t index_image_member_at(uint32_t member)
+static uint32_t image_member_at(uint32_t member)
 {
 	return TABLE_HEADER_BYTES + member * COLUMN_BYTES + COLUMN_SEGMENT_AT;
 }
 
-uint64_t index_image_kept(const struct index *index, uint64_t length)
+static uint64_t image_kept(const struct index *base, uint64_t length)
 {
-	return index->cache ? min_u64(table_bits_offset(), length) : length;
+	return bloom_store_in(base)->cache ? min_u64(table_bits_offset(), length) : length;
 }
 
-int row_index_check_image(const struct row_index *row, const struct index_image *image,
-			  struct error_text *error)
+static int check_image(const struct row_index *row, const struct index_image *image,
+		       struct error_text *error)
 {
-	uint64_t kept = index_image_kept(row->index, image->length);
+	uint64_t kept = image_kept(row->index, image->length);
 	struct table table = { .sum = NULL };
 
 	if (image->length < table_bits_offset() ||
@@ -235,7 +230,7 @@ int row_index_check_image(const struct row_index *row, const struct index_image 
 }
 
 /* How many complete tables have lower numbers. */
-static uint32_t tables_below(const struct row_index *row, uint32_t number)
+static uint32_t tables_below(const struct bloom_row *row, uint32_t number)
 {
 	uint32_t low = 0, high = row->complete_count;
 
@@ -256,25 +251,27 @@ static uint32_t tables_below(const struct row_index *row, uint32_t number)
  */
 static struct table make_complete(const struct row_index *row, const struct index_image *image)
 {
+	struct table_cache *cache = bloom_store_of(row->index)->cache;
 	struct table table = { .sum = NULL };
 	uint8_t *head;
 
-	/* Only what this device has written, or row_index_check_image has looked at, comes here. */
+	/* Only what this device has written, or check_image has looked at, comes here. */
 	bool attached = table_attach(&table, row->index->geometry, image->bytes, row->number);
 
 	assert(attached && table_index(&table) == image->group);
 	table.live_word = image->live;
-	head = row->index->cache ? realloc(table.image, table_bits_offset()) : NULL;
+	head = cache ? realloc(table.image, table_bits_offset()) : NULL;
 	if (head) {
 		table.image = head;
-		table.source = table_cache_source(row->index->cache);
+		table.source = table_cache_source(cache);
 	}
 	return table;
 }
 
-int row_index_replace(struct row_index *row, uint32_t first, uint32_t last,
-		      const struct index_image *by)
+static int replace(struct row_index *base, uint32_t first, uint32_t last,
+		   const struct index_image *by)
 {
+	struct bloom_row *row = bloom_row_of(base);
 	uint32_t from = tables_below(row, first), to = tables_below(row, last + 1);
 	uint32_t added = by ? 1 : 0;
 
@@ -294,157 +291,58 @@ int row_index_replace(struct row_index *row, uint32_t first, uint32_t last,
 			(row->complete_count - to) * sizeof(*row->complete));
 	row->complete_count = row->complete_count - (to - from) + added;
 	if (by)
-		row->complete[from] = make_complete(row, by);
+		row->complete[from] = make_complete(base, by);
 	return 0;
 }
 
-void row_index_refresh(struct row_index *row)
+static int refresh(struct row_index *base)
 {
+	struct bloom_row *row = bloom_row_of(base);
+
 	bounds_refresh(&row->bounds, row->complete, row->complete_count,
-		       row->index->version_tables);
+		       bloom_store_of(base->index)->version_tables);
+	return 0;
 }
 
-bool row_index_has(const struct row_index *row, uint32_t group)
+static void estimate(const struct row_index *base, uint32_t n,
+		     uint32_t live_permille[GROUP_SEGMENTS])
 {
-	uint32_t n = tables_below(row, group);
+	const struct bloom_row *row = bloom_row_in(base);
 
-	return n < row->complete_count && table_index(&row->complete[n]) == group;
+	overlap_estimate(base->index->geometry, &row->complete[n], row->complete_count - n,
+			 &row->growing, live_permille);
 }
 
-bool row_index_newest(const struct row_index *row, uint32_t *group)
-{
-	if (!row->complete_count)
-		return false;
-	*group = table_index(&row->complete[row->complete_count - 1]);
-	return true;
-}
-
-uint32_t row_index_groups(const struct row_index *row)
-{
-	return row->complete_count;
-}
-
-uint8_t *row_index_empty_group(const struct row_index *row, uint32_t *group)
-{
-	for (uint32_t n = 0; n < row->complete_count; n++)
-		if (!table_live(&row->complete[n])) {
-			*group = table_index(&row->complete[n]);
-			return row->complete[n].live_word;
-		}
-	return NULL;
-}
-
-/* ---- segments ---- */
+/* ---- all groups ---- */
 
 /* Table n from the oldest; the growing one is the last. */
-static const struct table *table_at(const struct row_index *row, uint32_t n)
+static const struct table *table_at(const struct bloom_row *row, uint32_t n)
 {
 	return n < row->complete_count ? &row->complete[n] : &row->growing;
 }
 
-bool row_index_next(const struct row_index *row, struct index_walk *walk,
-		    struct sealed_segment *segment)
+static uint32_t groups(const struct row_index *base)
 {
-	for (; walk->at <= row->complete_count; walk->at++, walk->member = 0) {
-		const struct table *table = table_at(row, walk->at);
-		uint32_t columns = table_columns(table);
-		uint64_t live = walk->all ? UINT64_MAX : table_live(table);
-
-		while (walk->member < columns) {
-			uint32_t member = walk->member++;
-
-			if (!(live >> member & 1))
-				continue;
-			table_read_column(table, member, segment);
-			return true;
-		}
-	}
-	return false;
+	return bloom_row_in(base)->complete_count;
 }
 
-void row_index_find(const struct row_index *row, uint32_t number, struct sealed_segment *segment)
+static void read_group(const struct row_index *base, uint32_t n, struct index_group *group)
 {
-	struct index_walk walk = { 0 };
+	const struct bloom_row *row = bloom_row_in(base);
+	const struct table *table = table_at(row, n);
 
-	while (row_index_next(row, &walk, segment))
-		if (segment->segment == number)
-			return;
-	assert(!"a sealed segment is in a group of its row");
-	abort();
+	*group = (struct index_group){
+		.number = table_index(table),
+		.members = table_columns(table),
+		.live = table_live(table),
+		.live_word = n < row->complete_count ? table->live_word : NULL,
+	};
 }
 
-uint8_t *row_index_live_word(const struct row_index *row, const struct sealed_segment *segment)
+static void read_segment(const struct row_index *base, uint32_t n, uint32_t member,
+			 struct sealed_segment *segment)
 {
-	uint32_t n = tables_below(row, segment->group);
-
-	return n < row->complete_count ? row->complete[n].live_word : NULL;
-}
-
-void row_index_take_out(struct row_index *row, const struct sealed_segment *segment)
-{
-	uint32_t n = tables_below(row, segment->group);
-	struct table *table = n < row->complete_count ? &row->complete[n] : &row->growing;
-
-	assert(table_index(table) == segment->group);
-	table_kill_column(table, segment->member);
-}
-
-uint64_t row_index_last_serial(const struct row_index *row)
-{
-	struct index_walk walk = { .all = true };
-	struct sealed_segment segment;
-	uint64_t serial = 0;
-
-	while (row_index_next(row, &walk, &segment))
-		serial = max_u64(serial, segment.serial);
-	return serial;
-}
-
-uint32_t row_index_read_last(const struct row_index *row, struct sealed_segment *segments,
-			     uint32_t max)
-{
-	const struct table *table = &row->growing;
-	uint32_t columns, count;
-
-	if (table_columns(table) == 0 && row->complete_count)
-		table = &row->complete[row->complete_count - 1];
-	columns = table_columns(table);
-	count = columns < max ? columns : max;
-	for (uint32_t n = 0; n < count; n++)
-		table_read_column(table, columns - count + n, &segments[n]);
-	return count;
-}
-
-bool row_index_find_sparse(const struct row_index *row, struct sealed_segment *segment)
-{
-	for (uint32_t n = 0; n < row->complete_count; n++) {
-		uint64_t live = table_live(&row->complete[n]);
-
-		if (!live || __builtin_popcountll(live) > GROUP_SPARSE)
-			continue;
-		table_read_column(&row->complete[n], (uint32_t)__builtin_ctzll(live), segment);
-		return true;
-	}
-	return false;
-}
-
-void row_index_estimate(const struct row_index *row, uint32_t n,
-			void (*note)(void *context, const struct sealed_segment *segment,
-				     uint32_t live_permille),
-			void *context)
-{
-	const struct table *table = &row->complete[n];
-	uint32_t live_permille[GROUP_SEGMENTS];
-
-	overlap_estimate(row->index->geometry, table, row->complete_count - n, &row->growing,
-			 live_permille);
-	for (uint64_t live = table_live(table); live; live &= live - 1) {
-		uint32_t column = (uint32_t)__builtin_ctzll(live);
-		struct sealed_segment segment;
-
-		table_read_column(table, column, &segment);
-		note(context, &segment, live_permille[column]);
-	}
+	table_read_column(table_at(bloom_row_in(base), n), member, segment);
 }
 
 /* ---- search ---- */
@@ -452,8 +350,8 @@ void row_index_estimate(const struct row_index *row, uint32_t n,
 /* Of index_search.next. */
 enum { NOT_BEGUN = INT32_MAX, IN_GROWING = INT32_MAX - 1 };
 
-void index_search_begin(struct index_search *search, const struct row_index *row,
-			const struct key_hash *hash, uint64_t bound)
+static void search_begin(struct index_search *search, const struct row_index *row,
+			 const struct key_hash *hash, uint64_t bound)
 {
 	search->result = 0;
 	search->row = row;
@@ -467,7 +365,7 @@ void index_search_begin(struct index_search *search, const struct row_index *row
 /* Goes on to the next older table that may have something. False: there is none. */
 static bool begin_table(struct index_search *search, uint64_t after)
 {
-	const struct row_index *row = search->row;
+	const struct bloom_row *row = bloom_row_in(search->row);
 	const struct table *table = &row->growing;
 
 	if (search->next == NOT_BEGUN) {
@@ -486,7 +384,7 @@ static bool begin_table(struct index_search *search, uint64_t after)
 	return true;
 }
 
-bool index_search_segment(struct index_search *search, uint64_t after, uint32_t *segment)
+static bool search_segment(struct index_search *search, uint64_t after, uint32_t *segment)
 {
 	if (search->next == NOT_BEGUN)
 		begin_table(search, after);
@@ -499,13 +397,71 @@ bool index_search_segment(struct index_search *search, uint64_t after, uint32_t 
 	return false;
 }
 
-bool index_search_page(struct index_search *search, uint32_t *page)
+static bool search_page(struct index_search *search, uint32_t *page)
 {
 	return table_search_page(&search->table, page);
 }
 
-int index_search_narrow(struct index_search *search, int (*probe)(void *context, uint32_t page),
-			void *context)
+static int search_narrow(struct index_search *search, int (*probe)(void *context, uint32_t page),
+			 void *context)
 {
 	return table_search_narrow(&search->table, search->table.bound, probe, context);
 }
+
+/* ---- */
+
+const struct index_type bloom_index = {
+	.sparse = 16,
+
+	.choose = bloom_choose,
+	.put_part = bloom_put_part,
+	.get_part = bloom_get_part,
+	.image_bytes_max = bloom_image_bytes_max,
+	.group_bytes = bloom_image_bytes_max,
+	.key_pages_max = bloom_key_pages_max,
+	.image_member_at = image_member_at,
+
+	.create = create,
+	.destroy = destroy,
+	.prepare = prepare,
+	.row = row_at,
+	.count = count,
+
+	.segment_create = bloom_segment_create,
+	.segment_destroy = bloom_segment_destroy,
+	.segment_begin = bloom_segment_begin,
+	.first = bloom_segment_first,
+	.next = bloom_segment_next,
+	.note = bloom_segment_note,
+	.note_page = bloom_segment_note_page,
+	.find = bloom_segment_find,
+	.may_place = bloom_may_place,
+	.spreads = bloom_spreads,
+	.segment_bytes = bloom_segment_bytes,
+	.segment_memory = bloom_segment_memory,
+
+	.begin = begin,
+	.attach = attach,
+	.sum = sum,
+	.is_full = is_full,
+	.write = write_segment,
+	.commit = commit,
+	.take_out = take_out,
+	.nvram = nvram,
+
+	.make_image = make_image,
+	.replace = replace,
+	.image_kept = image_kept,
+	.check_image = check_image,
+	.refresh = refresh,
+	.estimate = estimate,
+
+	.groups = groups,
+	.read_group = read_group,
+	.read_segment = read_segment,
+
+	.search_begin = search_begin,
+	.search_segment = search_segment,
+	.search_page = search_page,
+	.search_narrow = search_narrow,
+};

@@ -113,7 +113,7 @@ uint64_t table_sum(const struct table *table)
 
 /* What a column adds that has just been written. */
 static uint64_t sum_column(const struct table *table, uint32_t column,
-			   const struct segment_index *index)
+			   const struct bloom_segment *index)
 {
 	uint64_t sum = sum_facts(table, column);
 
@@ -211,7 +211,7 @@ void table_read_column(const struct table *table, uint32_t column, struct sealed
 	};
 }
 
-void table_write_column(struct table *table, const struct segment_index *index,
+void table_write_column(struct table *table, const struct bloom_segment *index,
 			const struct sealed_segment *facts)
 {
 	uint32_t column = table_columns(table);

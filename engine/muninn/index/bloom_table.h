@@ -14,6 +14,8 @@
 #include "engine/muninn/index/bloom_format.h"
 #include "engine/muninn/index/index.h"
 
+struct bloom_segment;
+
 /* Filters of the segments of one table. */
 struct filter_geometry {
 	uint32_t filters;                   /* in use */
@@ -77,7 +79,7 @@ void table_read_column(const struct table *table, uint32_t column, struct sealed
  * Writes the index of a segment, which has been programmed to `facts->segment`, into the next
  * column.
  */
-void table_write_column(struct table *table, const struct segment_index *index,
+void table_write_column(struct table *table, const struct bloom_segment *index,
 			const struct sealed_segment *facts);
 
 /* Makes that column count: one store. Header and columns lie within one page of NVRAM. */

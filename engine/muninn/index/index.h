@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * What the store needs from an index: where the records of a key may be. One index is built in, the
- * published one (bloom*.c); README.md says what a second one has to provide.
+ * What the store needs from an index: where the records of a key may be. index_type.h is what an
+ * index provides for that; a device is formatted with one of them.
  *
  * Placement: a key has pages in a segment that it may be put to, in a fixed order. The index of an
  * active segment says which of them come next and which hold the key.
  *
  * Sealed segments: the index of a row knows them in groups of up to GROUP_SEGMENTS that follow each
- * other in age. The newest group grows in NVRAM, segment by segment. A full one becomes a complete
+ * other in age. The newest group grows in NVRAM, segment by segment. A full one, which may have
+ * fewer, becomes a complete
  * group: the store writes its image to flash, and says where that is in its directory. A search
  * goes through the groups from the newest to the oldest.
  */
@@ -22,18 +23,29 @@
 /* ---- sizes ---- */
 
 /*
- * Chooses the sizes of the index, geometry->bloom, for a geometry with pages, segments and rows.
- * -EINVAL with a sentence.
+ * Chooses the index and its sizes for a geometry with pages, segments and rows. -EINVAL with a
+ * sentence.
  */
 int index_choose(const struct muninn_options *options, struct muninn_geometry *geometry,
 		 struct error_text *error);
 
 /* What the static header says of the index; its options as they are there. */
 void index_put_part(const struct muninn_geometry *geometry, uint8_t part[INDEX_PART_BYTES]);
-void index_get_part(const uint8_t part[INDEX_PART_BYTES], struct muninn_options *options);
+void index_get_part(enum index_kind kind, const uint8_t part[INDEX_PART_BYTES],
+		    struct muninn_options *options);
 
-/* Bytes of the largest group's image, which are also what a row has of NVRAM. */
+/* Whether the number in a static header is that of an index. */
+bool index_is_known(uint32_t kind);
+
+/* Bytes of the largest group's image; what a row needs of NVRAM for its growing group. */
 uint64_t index_image_bytes_max(const struct muninn_geometry *geometry);
+uint64_t index_group_bytes(const struct muninn_geometry *geometry);
+
+/*
+ * A complete group with so few segments left, or fewer, is merged away: bounds groups and the
+ * directory. A full group has more of them.
+ */
+uint32_t index_sparse(const struct muninn_geometry *geometry);
 
 /* Most pages of a segment that the records of one key can be in. */
 uint32_t index_key_pages_max(const struct muninn_geometry *geometry);
@@ -78,7 +90,7 @@ struct index_figures {
 	uint64_t reads, reads_missed; /* pages asked of that cache; those of them not in it */
 };
 
-void index_count(const struct index *index, struct index_figures *figures);
+void index_count(struct index *index, struct index_figures *figures);
 
 /* ---- a sealed segment ---- */
 
@@ -156,10 +168,10 @@ uint64_t segment_index_memory(const struct segment_index *index);
 void row_index_begin(struct row_index *row, uint32_t group);
 
 /*
- * Takes up what is in NVRAM. False: that is no group of this row with this geometry. One without
- * segments has to begin again.
+ * Takes up what is in NVRAM. -EINVAL: that is no group of this row with this geometry. -ENOMEM. One
+ * without segments has to begin again.
  */
-bool row_index_attach(struct row_index *row);
+int row_index_attach(struct row_index *row);
 
 /* The sum of what is in NVRAM; its pair there is row_sum_pair_at. */
 uint64_t row_index_sum(const struct row_index *row);
@@ -169,13 +181,19 @@ uint32_t row_index_growing(const struct row_index *row);
 uint32_t row_index_members(const struct row_index *row);
 uint64_t row_index_live(const struct row_index *row);
 
+/* It takes no more segments: its image is to be made, or the next group begins. */
+bool row_index_is_full(const struct row_index *row);
+
 /* A segment that has been added to it, whether or not it is still there. */
 void row_index_read_member(const struct row_index *row, uint32_t member,
 			   struct sealed_segment *segment);
 
-/* Writes what its index says of a segment that has been programmed; there must be space for it. */
-void row_index_write(struct row_index *row, const struct segment_index *index,
-		     const struct sealed_segment *segment);
+/*
+ * Writes what its index says of a segment that has been programmed, to a group that is not full.
+ * -ENOMEM: nothing has changed that counts.
+ */
+int row_index_write(struct row_index *row, const struct segment_index *index,
+		    const struct sealed_segment *segment);
 
 /* Makes that segment count: one store, within the first page of the row's NVRAM. */
 void row_index_commit(struct row_index *row);
@@ -193,20 +211,24 @@ struct index_image {
 			  store each; 0 in the image */
 };
 
-/* The image of the growing group, which is full, without a live word. -ENOMEM. */
+/*
+ * The image of the growing group, which is full, without a live word. Beside everything: only live
+ * words of the row may change meanwhile. One image of the store at a time. -ENOMEM.
+ */
 int row_index_make_image(const struct row_index *row, struct index_image *image);
 
 /*
  * Replaces the complete groups with the numbers `first` to `last`, as far as there are any, by the
  * one of `by`, which has one of these numbers and so their place in age; NULL: by none. Takes over
  * the image, which is one of this row, and may keep only a part of it in memory. row_index_refresh
- * has to follow when the live word of `by` counts. -ENOMEM: nothing has changed.
+ * has to follow when the live word of `by` counts. -ENOMEM: nothing has changed; not when there is
+ * no `by`.
  */
 int row_index_replace(struct row_index *row, uint32_t first, uint32_t last,
 		      const struct index_image *by);
 
 /* Where an image says, in 4 bytes, which segment a member of the group is. */
-uint32_t index_image_member_at(uint32_t member);
+uint32_t index_image_member_at(const struct muninn_geometry *geometry, uint32_t member);
 
 /*
  * Bytes at the beginning of an image of `length` that row_index_replace needs. Whether those that
@@ -216,8 +238,11 @@ uint64_t index_image_kept(const struct index *index, uint64_t length);
 int row_index_check_image(const struct row_index *row, const struct index_image *image,
 			  struct error_text *error);
 
-/* Finds again which groups are old enough for what, after the complete ones have changed. */
-void row_index_refresh(struct row_index *row);
+/*
+ * Finds again which groups are old enough for what, after the complete ones have changed. Nothing
+ * is searched between row_index_attach and this. -ENOMEM: only then.
+ */
+int row_index_refresh(struct row_index *row);
 
 /* Number of the newest complete group; false: there is none. Whether there is one of a number. */
 bool row_index_newest(const struct row_index *row, uint32_t *group);
@@ -255,13 +280,13 @@ uint64_t row_index_last_serial(const struct row_index *row);
 uint32_t row_index_read_last(const struct row_index *row, struct sealed_segment *segments,
 			     uint32_t max);
 
-/* A segment of a complete group that has only GROUP_SPARSE of them or fewer. False: there is none.
+/* A segment of a complete group that has only index_sparse of them or fewer. False: there is none.
  */
 bool row_index_find_sparse(const struct row_index *row, struct sealed_segment *segment);
 
 /*
  * How much of each segment of complete group `n`, from 0, is still live, per mille, as far as the
- * index tells without a read of records.
+ * index tells without a read of records. An index that can't tell notes nothing.
  */
 void row_index_estimate(const struct row_index *row, uint32_t n,
 			void (*note)(void *context, const struct sealed_segment *segment,

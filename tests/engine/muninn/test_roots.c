@@ -579,9 +579,10 @@ static void test_opening_with_nvram_reads_one_page_of_the_ring(void **state)
 	run_transactions(device, 1500);
 	for (uint32_t row = 0; row < 2; row++)
 		for (uint32_t n = 0; n < row_index_groups(inside(device)->rows[row].index); n++)
-			image_pages +=
-				divide_up(inside(device)->rows[row].index->complete[n].image_bytes,
-					  shape.page_bytes);
+			image_pages += divide_up(bloom_row_in(inside(device)->rows[row].index)
+							 ->complete[n]
+							 .image_bytes,
+						 shape.page_bytes);
 	device->store->operations->close(device->store, true);
 	nand_read_counters(device->nand, &before);
 	assert_int_equal(open_device(device, false, &error), 0);

@@ -41,7 +41,7 @@ static uint32_t check_bound(const struct model *model, uint64_t bound)
 	uint32_t left_out = 0;
 
 	for (uint32_t number = 0; number < store_of(model)->geometry.rows; number++) {
-		const struct row_index *row = store_of(model)->rows[number].index;
+		const struct bloom_row *row = bloom_row_in(store_of(model)->rows[number].index);
 		uint32_t count = bounds_find(&row->bounds, row->complete_count, bound);
 
 		assert_true(count <= row->complete_count);
@@ -146,7 +146,7 @@ static void test_filters_tell_segments_that_are_put_again_from_others(void **sta
 		put_key(model->store, number);
 	while (statistics_of(model).tables < 2)
 		put_key(model->store, 1000000 + written++);
-	const struct row_index *row = store_of(model)->rows[0].index;
+	const struct bloom_row *row = bloom_row_in(store_of(model)->rows[0].index);
 
 	overlap_estimate(&store_of(model)->geometry, row->complete, row->complete_count,
 			 &row->growing, live_permille);

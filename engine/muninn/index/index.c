@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Passes calls on to the index that a device was formatted with. */
+#include <errno.h>
+
+#include "engine/muninn/index/index_type.h"
+
+static const struct index_type *type_of(enum index_kind kind)
+{
+	static const struct index_type *const types[] = {
+		[INDEX_BLOOM] = &bloom_index,
+	};
+
+	return kind < sizeof(types) / sizeof(types[0]) ? types[kind] : NULL;
+}
+
+static const struct index_type *type_for(const struct muninn_geometry *geometry)
+{
+	return type_of(geometry->index);
+}
+
+/* ---- sizes ---- */
+
+int index_choose(const struct muninn_options *options, struct muninn_geometry *geometry,
+		 struct error_text *error)
+{
+	geometry->index = options->index ? options->index : INDEX_BLOOM;
+	if (!type_for(geometry))
+		return error_set(error, -EINVAL, "index %u is not known",
+				 (unsigned int)geometry->index);
+	return type_for(geometry)->choose(options, geometry, error);
+}
+
+bool index_is_known(uint32_t kind)
+{
+	return type_of((enum index_kind)kind) != NULL;
+}
+
+void index_put_part(const struct muninn_geometry *geometry, uint8_t part[INDEX_PART_BYTES])
+{
+	memset(part, 0, INDEX_PART_BYTES);
+	type_for(geometry)->put_part(geometry, part);
+}
+
+void index_get_part(enum index_kind kind, const uint8_t part[INDEX_PART_BYTES],
+		    struct muninn_options *options)
+{
+	options->index = kind;
+	type_of(kind)->get_part(part, options);
+}
+
+uint64_t index_image_bytes_max(const struct muninn_geometry *geometry)
+{
+	return type_for(geometry)->image_bytes_max(geometry);
+}
+
+uint64_t index_group_bytes(const struct muninn_geometry *geometry)
+{
+	return type_for(geometry)->group_bytes(geometry);
+}
+
+uint32_t index_sparse(const struct muninn_geometry *geometry)
+{
+	return type_for(geometry)->sparse;
+}
+
+uint32_t index_key_pages_max(const struct muninn_geometry *geometry)
+{
+	return type_for(geometry)->key_pages_max(geometry);
+}
+
+uint32_t index_image_member_at(const struct muninn_geometry *geometry, uint32_t member)
+{
+	return type_for(geometry)->image_member_at(member);
+}
+
+/* ---- the index of a store ---- */
+
+struct index *index_create(const struct muninn_geometry *geometry, uint8_t *nvram)
+{
+	return type_for(geometry)->create(geometry, nvram);
+}
+
+void index_destroy(struct index *index)
+{
+	if (index)
+		index->type->destroy(index);
+}
+
+int index_prepare(struct index *index, const struct muninn_options *options,
+		  index_page_reader *read, void *context, struct error_text *error)
+{
+	return index->type->prepare(index, options, read, context, error);
+}
+
+struct row_index *index_row(struct index *index, uint32_t row)
+{
+	return index->type->row(index, row);
+}
+
+/* Adds what is in the groups of a row. */
+static void count_row(const struct row_index *row, struct index_figures *figures)
+{
+	uint32_t complete = row->type->groups(row);
+	struct index_group group;
+
+	figures->groups += complete;
+	for (uint32_t n = 0; n <= complete; n++) {
+		row->type->read_group(row, n, &group);
+		figures->segments += (uint64_t)__builtin_popcountll(group.live);
+	}
+}
+
+void index_count(struct index *index, struct index_figures *figures)
+{
+	*figures = (struct index_figures){ 0 };
+	for (uint32_t number = 0; number < index->geometry->rows; number++)
+		count_row(index_row(index, number), figures);
+	index->type->count(index, figures);
+}
+
+/* ---- the index of an active segment ---- */
+
+struct segment_index *segment_index_create(const struct muninn_geometry *geometry)
+{
+	return type_for(geometry)->segment_create(geometry);
+}
+
+void segment_index_destroy(struct segment_index *index)
+{
+	if (index)
+		index->type->segment_destroy(index);
+}
+
+void segment_index_begin(struct segment_index *index, const struct row_index *row, uint32_t ahead,
+			 uint64_t serial)
+{
+	index->type->segment_begin(index, row, ahead, serial);
+}
+
+uint32_t segment_index_first(const struct segment_index *index, const struct key_hash *hash)
+{
+	return index->type->first(index, hash);
+}
+
+bool segment_index_next(const struct segment_index *index, const struct key_hash *hash,
+			uint32_t *place, uint32_t *page)
+{
+	return index->type->next(index, hash, place, page);
+}
+
+void segment_index_note(struct segment_index *index, const struct key_hash *hash, uint32_t place)
+{
+	index->type->note(index, hash, place);
+}
+
+bool segment_index_note_page(struct segment_index *index, const struct key_hash *hash,
+			     uint32_t page)
+{
+	return index->type->note_page(index, hash, page);
+}
+
+bool segment_index_find(const struct segment_index *index, const struct key_hash *hash,
+			uint32_t *place, uint32_t *page)
+{
+	return index->type->find(index, hash, place, page);
+}
+
+bool index_may_place(const struct muninn_geometry *geometry, const struct key_hash *hash,
+		     uint64_t serial, uint32_t page)
+{
+	return type_for(geometry)->may_place(geometry, hash, serial, page);
+}
+
+bool index_spreads(const struct muninn_geometry *geometry)
+{
+	return type_for(geometry)->spreads(geometry);
+}
+
+uint64_t segment_index_bytes(const struct segment_index *index)
+{
+	return index->type->segment_bytes(index);
+}
+
+uint64_t segment_index_memory(const struct segment_index *index)
+{
+	return index ? index->type->segment_memory(index) : 0;
+}
+
+/* ---- a row: its growing group ---- */
+
+void row_index_begin(struct row_index *row, uint32_t group)
+{
+	row->type->begin(row, group);
+}
+
+int row_index_attach(struct row_index *row)
+{
+	return row->type->attach(row);
+}
+
+uint64_t row_index_sum(const struct row_index *row)
+{
+	return row->type->sum(row);
+}
+
+bool row_index_is_full(const struct row_index *row)
+{
+	return row->type->is_full(row);
+}
+
+int row_index_write(struct row_index *row, const struct segment_index *index,
+		    const struct sealed_segment *segment)
+{
+	return row->type->write(row, index, segment);
+}
+
+void row_index_commit(struct row_index *row)
+{
+	row->type->commit(row);
+}
+
+const uint8_t *row_index_nvram(const struct row_index *row, uint64_t *bytes)
+{
+	return row->type->nvram(row, bytes);
+}
+
+/* ---- a row: its complete groups ---- */
+
+int row_index_make_image(const struct row_index *row, struct index_image *image)
+{
+	return row->type->make_image(row, image);
+}
+
+int row_index_replace(struct row_index *row, uint32_t first, uint32_t last,
+		      const struct index_image *by)
+{
+	return row->type->replace(row, first, last, by);
+}
+
+uint64_t index_image_kept(const struct index *index, uint64_t length)
+{
+	return index->type->image_kept(index, length);
+}
+
+int row_index_check_image(const struct row_index *row, const struct index_image *image,
+			  struct error_text *error)
+{
+	return row->type->check_image(row, image, error);
+}
+
+int row_index_refresh(struct row_index *row)
+{
+	return row->type->refresh(row);
+}
+
+/* ---- search ---- */
+
+void index_search_begin(struct index_search *search, const struct row_index *row,
+			const struct key_hash *hash, uint64_t bound)
+{
+	row->type->search_begin(search, row, hash, bound);
+}
+
+bool index_search_segment(struct index_search *search, uint64_t after, uint32_t *segment)
+{
+	return search->row->type->search_segment(search, after, segment);
+}
+
+bool index_search_page(struct index_search *search, uint32_t *page)
+{
+	return search->row->type->search_page(search, page);
+}
+
+int index_search_narrow(struct index_search *search, int (*probe)(void *context, uint32_t page),
+			void *context)
+{
+	return search->row->type->search_narrow(search, probe, context);
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Which index a device has; 0 = default. The numbers are those of the static header. */
+#ifndef MUNINN_ENGINE_MUNINN_INDEX_INDEX_OPTIONS_H
+#define MUNINN_ENGINE_MUNINN_INDEX_INDEX_OPTIONS_H
+
+enum index_kind {
+	INDEX_BLOOM = 1, /* the default */
+};
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * What an index has to provide, and what all indices share. Private to this folder.
+ *
+ * The functions are those of index.h with the same names, which say what they do. index.c passes
+ * calls on; row_groups.c does what needs nothing but the segments of each group.
+ */
+#ifndef MUNINN_ENGINE_MUNINN_INDEX_INDEX_TYPE_H
+#define MUNINN_ENGINE_MUNINN_INDEX_INDEX_TYPE_H
+
+#include "engine/muninn/index/index.h"
+
+/* A group of a row. */
+struct index_group {
+	uint32_t number, members;
+	uint64_t live;      /* a bit for each member that is there */
+	uint8_t *live_word; /* of a complete group; NULL: it is the growing one */
+};
+
+struct index_type {
+	uint32_t sparse; /* see row_index_find_sparse */
+
+	/* Sizes. */
+	int (*choose)(const struct muninn_options *options, struct muninn_geometry *geometry,
+		      struct error_text *error);
+	void (*put_part)(const struct muninn_geometry *geometry, uint8_t part[INDEX_PART_BYTES]);
+	void (*get_part)(const uint8_t part[INDEX_PART_BYTES], struct muninn_options *options);
+	uint64_t (*image_bytes_max)(const struct muninn_geometry *geometry);
+	uint64_t (*group_bytes)(const struct muninn_geometry *geometry);
+	uint32_t (*key_pages_max)(const struct muninn_geometry *geometry);
+	uint32_t (*image_member_at)(uint32_t member);
+
+	/* The index of a store. */
+	struct index *(*create)(const struct muninn_geometry *geometry, uint8_t *nvram);
+	void (*destroy)(struct index *index);
+	int (*prepare)(struct index *index, const struct muninn_options *options,
+		       index_page_reader *read, void *context, struct error_text *error);
+	struct row_index *(*row)(struct index *index, uint32_t row);
+	/* Of `figures`, segments and complete groups are not counted here. */
+	void (*count)(const struct index *index, struct index_figures *figures);
+
+	/* The index of an active segment. */
+	struct segment_index *(*segment_create)(const struct muninn_geometry *geometry);
+	void (*segment_destroy)(struct segment_index *index);
+	void (*segment_begin)(struct segment_index *index, const struct row_index *row,
+			      uint32_t ahead, uint64_t serial);
+	uint32_t (*first)(const struct segment_index *index, const struct key_hash *hash);
+	bool (*next)(const struct segment_index *index, const struct key_hash *hash,
+		     uint32_t *place, uint32_t *page);
+	void (*note)(struct segment_index *index, const struct key_hash *hash, uint32_t place);
+	bool (*note_page)(struct segment_index *index, const struct key_hash *hash, uint32_t page);
+	bool (*find)(const struct segment_index *index, const struct key_hash *hash,
+		     uint32_t *place, uint32_t *page);
+	bool (*may_place)(const struct muninn_geometry *geometry, const struct key_hash *hash,
+			  uint64_t serial, uint32_t page);
+	bool (*spreads)(const struct muninn_geometry *geometry);
+	uint64_t (*segment_bytes)(const struct segment_index *index);
+	uint64_t (*segment_memory)(const struct segment_index *index);
+
+	/* A row: its growing group. */
+	void (*begin)(struct row_index *row, uint32_t group);
+	int (*attach)(struct row_index *row);
+	uint64_t (*sum)(const struct row_index *row);
+	bool (*is_full)(const struct row_index *row);
+	int (*write)(struct row_index *row, const struct segment_index *index,
+		     const struct sealed_segment *segment);
+	void (*commit)(struct row_index *row);
+	void (*take_out)(struct row_index *row, uint32_t member);
+	const uint8_t *(*nvram)(const struct row_index *row, uint64_t *bytes);
+
+	/* A row: its complete groups. */
+	int (*make_image)(const struct row_index *row, struct index_image *image);
+	int (*replace)(struct row_index *row, uint32_t first, uint32_t last,
+		       const struct index_image *by);
+	uint64_t (*image_kept)(const struct index *index, uint64_t length);
+	int (*check_image)(const struct row_index *row, const struct index_image *image,
+			   struct error_text *error);
+	int (*refresh)(struct row_index *row);
+	/*
+	 * For each live member of complete group `n` how much of it is, per mille. NULL: the index
+	 * does not tell.
+	 */
+	void (*estimate)(const struct row_index *row, uint32_t n,
+			 uint32_t live_permille[GROUP_SEGMENTS]);
+
+	/*
+	 * A row: all its groups. Complete ones have numbers from 0, the oldest first; the growing
+	 * one is behind them.
+	 */
+	uint32_t (*groups)(const struct row_index *row);
+	void (*read_group)(const struct row_index *row, uint32_t n, struct index_group *group);
+	void (*read_segment)(const struct row_index *row, uint32_t n, uint32_t member,
+			     struct sealed_segment *segment);
+
+	/* Search. */
+	void (*search_begin)(struct index_search *search, const struct row_index *row,
+			     const struct key_hash *hash, uint64_t bound);
+	bool (*search_segment)(struct index_search *search, uint64_t after, uint32_t *segment);
+	bool (*search_page)(struct index_search *search, uint32_t *page);
+	int (*search_narrow)(struct index_search *search,
+			     int (*probe)(void *context, uint32_t page), void *context);
+};
+
+extern const struct index_type bloom_index;
+
+/* What each index's own structures begin with. */
+struct index {
+	const struct index_type *type;
+	const struct muninn_geometry *geometry;
+};
+
+struct row_index {
+	const struct index_type *type;
+	struct index *index; /* of all rows */
+	uint32_t number;
+};
+
+struct segment_index {
+	const struct index_type *type;
+	const struct muninn_geometry *geometry;
+};
+
+#endif
