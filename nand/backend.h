@@ -39,6 +39,9 @@ struct nand_backend_async {
 	int (*fetch)(struct nand *nand, uint64_t offset, uint8_t *to, uint64_t bytes);
 };
 
+/* As many as a block has by default. */
+#define NAND_RUN_PAGES 64
+
 struct nand_backend {
 	const char *name;
 
@@ -50,6 +53,14 @@ struct nand_backend {
 
 	/* `data` is page_bytes long, `spare` spare_bytes, reserved part included. */
 	int (*write)(struct nand *nand, uint64_t page, const void *data, const void *spare);
+
+	/*
+	 * The same for up to NAND_RUN_PAGES pages of a block, each behind the one before. `pages`
+	 * say which, and their data; `spares` has spare_bytes for each. *done: pages that are
+	 * whole. NULL: page by page is as fast.
+	 */
+	int (*write_run)(struct nand *nand, const struct nand_page_io *pages, uint8_t *spares,
+			 uint32_t count, uint32_t *done);
 
 	/* As write; `data` may be NULL: not wanted. */
 	int (*read)(struct nand *nand, uint64_t page, void *data, void *spare);

@@ -219,21 +219,6 @@ int nand_read_at_hand(struct nand *nand, struct nand_stage *stage, enum nand_cau
 	return result;
 }
 
-static int program_page(struct nand *nand, const struct nand_page_io *io)
-{
-	uint8_t spare[NAND_SPARE_BYTES_MAX];
-	struct nand_page_way way;
-	int result = nand_page_program_begin(nand, io, &way);
-
-	if (result < 0)
-		return result;
-	nand_page_seal(nand, io, &way, spare);
-	result = nand->backend->write(nand, io->page, io->data, spare);
-	if (result == 0)
-		nand_page_program_finish(nand, &way);
-	return result;
-}
-
 void nand_count_programmed(struct nand *nand, enum nand_cause cause, uint64_t pages)
 {
 	struct nand_cause_counters *counters = &nand->by_cause[cause];
@@ -243,28 +228,6 @@ void nand_count_programmed(struct nand *nand, enum nand_cause cause, uint64_t pa
 		set_dirty(nand);
 	count_io(&counters->pages_programmed, &counters->bytes_programmed, pages,
 		 pages * page_bytes);
-}
-
-int nand_program_each(struct nand *nand, struct nand_timed *timed, enum nand_cause cause,
-		      const struct nand_page_io *pages, size_t count, size_t *done)
-{
-	uint64_t page_bytes = nand->geometry.page_bytes + nand->geometry.spare_bytes;
-	int result = 0;
-
-	*done = 0;
-	if (nand->read_only)
-		return -EROFS;
-	for (; *done < count; ++*done) {
-		result = program_page(nand, &pages[*done]);
-		/* What the flash finds it could not program has taken its time, too. */
-		if (result == 0 || result == -EIO)
-			nand_timed_page(nand, timed, NAND_PROGRAM,
-					block_of(nand, pages[*done].page), page_bytes);
-		if (result < 0)
-			break;
-	}
-	nand_count_programmed(nand, cause, *done);
-	return result;
 }
 
 int nand_program(struct nand *nand, enum nand_cause cause, const struct nand_page_io *pages,

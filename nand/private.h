@@ -70,8 +70,8 @@ struct nand {
 	struct nand_mapping pages;    /* the mmap back end's */
 	_Atomic uint64_t *
 		prepared; /* of an image's blocks, a bit each: has its space on the host for sure */
-	_Atomic uint16_t *on_the_way; /* pages of each block being programmed by queues; NULL: no
-					 queue has any */
+	_Atomic uint16_t *on_the_way; /* pages of each block that have set out to be programmed and
+					 not arrived; NULL: it is one at a time */
 	struct nand_mapping table;    /* block words, stored little-endian */
 	struct nand_mapping nvram;    /* NVRAM header, then the region */
 	uint64_t nvram_bytes;
@@ -80,9 +80,8 @@ struct nand {
 	char *path;   /* for messages */
 	int image_fd; /* -1: in memory */
 	int nvram_fd;
-	int copied_fd;  /* the image whose private copy this is (salvage.c), locked; -1: it is none
-			 */
-	bool in_memory; /* the mmap back end's: no page waits for a drive */
+	int copied_fd; /* the image whose private copy this is (salvage.c), locked; -1: it is none
+			*/
 	bool read_only;
 	uint32_t blocks_damaged; /* see nand_mend_blocks */
 	bool keep_space;         /* an erased block's space on the host stays its own */

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "nand/space.h"
 #include "nand/timing.h"
 #include "tests/nand/fixture.h"
 
@@ -105,7 +106,7 @@ static void test_an_image_is_at_hand_as_far_as_the_host_has_it_in_its_cache(void
 	nand = open_image_ok(directory);
 	fill_page(nand, 5, 1, expected, spare);
 	/* A host that keeps it all the same, such as one that has the file in memory, has it. */
-	if (nand->in_memory || is_cached(nand, 5))
+	if (nand_space_is_memory(nand->image_fd) || is_cached(nand, 5))
 		assert_int_equal(read_at_hand(nand, 5), 0);
 	else
 		assert_int_equal(read_at_hand(nand, 5), -EINPROGRESS);
