@@ -150,7 +150,7 @@ enum nand_io_kind {
 
 /* What an erase does with the block's space on the host's file system. */
 enum nand_space_kind {
-	NAND_SPACE_DEFAULT,    /* mmap gives it back, file keeps it */
+	NAND_SPACE_DEFAULT,    /* kept: who programs a block again soon gains nothing */
 	NAND_SPACE_GIVEN_BACK, /* the image takes what is on it; costs a few hundred microseconds an
 				 erase */
 	NAND_SPACE_KEPT,       /* programs are faster, the image never shrinks */

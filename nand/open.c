@@ -402,9 +402,7 @@ int nand_open_with(const char *path, const struct nand_options *options, struct 
 	if (!options)
 		options = &defaults;
 	handle->read_only = options->read_only;
-	handle->keep_space =
-		options->space == NAND_SPACE_KEPT ||
-		(options->space == NAND_SPACE_DEFAULT && options->backend == NAND_BACKEND_FILE);
+	handle->keep_space = options->space != NAND_SPACE_GIVEN_BACK;
 	result = open_files(handle, options, error);
 	if (result < 0) {
 		nand_free(handle);

@@ -85,6 +85,7 @@ struct nand {
 	bool read_only;
 	uint32_t blocks_damaged; /* see nand_mend_blocks */
 	bool keep_space;         /* an erased block's space on the host stays its own */
+	uint64_t space_ahead;    /* bytes for which it is taken at once, where it is kept */
 	enum nand_violation_policy violation_policy;
 
 	pthread_mutex_t sync_lock; /* one image sync at a time; guards sync_failed */

@@ -21,8 +21,8 @@
 #include "nand/space.h"
 
 /*
- * Images that keep the space of erased blocks get it for so many bytes at a time: few calls, since
- * each waits for what is under way.
+ * Images on a drive that keep the space of erased blocks get it for so many bytes at a time: few
+ * calls, since each waits for what is under way. Memory would have to be filled with zeroes.
  */
 #define SPACE_AHEAD_BYTES (UINT64_C(64) << 20)
 
@@ -234,10 +234,10 @@ static bool has_plenty(const struct nand *nand, uint64_t bytes)
 /* Where space is kept, many blocks at once, so that they lie together. */
 static void reserve_ahead(struct nand *nand, uint32_t block)
 {
-	uint64_t ahead = max_u64(SPACE_AHEAD_BYTES / nand->layout.block_stride, 1);
+	uint64_t ahead = nand->space_ahead / nand->layout.block_stride;
 	uint32_t count = (uint32_t)min_u64(ahead, nand->geometry.blocks - block);
 
-	if (nand->keep_space && has_plenty(nand, (uint64_t)count * nand->layout.block_stride) &&
+	if (count > 1 && has_plenty(nand, (uint64_t)count * nand->layout.block_stride) &&
 	    reserve_blocks(nand, block, count) == 0)
 		set_bits(nand->prepared, block, count);
 }
@@ -276,6 +276,8 @@ int nand_space_open(struct nand *nand, struct error_text *error)
 	if (!nand->prepared)
 		return error_set(error, -ENOMEM, "cannot open %s: %s", nand->path,
 				 strerror(ENOMEM));
+	if (nand->keep_space && !nand_space_is_memory(nand->image_fd))
+		nand->space_ahead = SPACE_AHEAD_BYTES;
 	open_ballast(nand);
 	return 0;
 }

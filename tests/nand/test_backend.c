@@ -199,13 +199,12 @@ static blkcnt_t allocated(const struct test_directory *directory)
 	return status.st_blocks;
 }
 
-static void test_the_space_of_erased_blocks_is_kept_if_wanted(void **state)
+static void keep_space(const struct test_directory *directory, enum test_device device)
 {
-	struct test_directory *directory = *state;
 	blkcnt_t full;
 	struct nand *nand;
 
-	test_device = TEST_DEVICE_FILE_THREADS;
+	test_device = device;
 	nand = create_image(directory);
 	for (uint64_t page = 0; page < 128; page++)
 		assert_int_equal(program_filled(nand, page, 1), 0);
@@ -222,6 +221,16 @@ static void test_the_space_of_erased_blocks_is_kept_if_wanted(void **state)
 	for (uint64_t page = 0; page < 128; page++)
 		assert_int_equal(read_filled(nand, page, 2), 0);
 	assert_int_equal(nand_close(nand), 0);
+}
+
+static void test_erased_blocks_keep_their_space(void **state)
+{
+	const struct test_directory *directory = *state;
+
+	keep_space(directory, TEST_DEVICE_FILE_THREADS);
+	assert_int_equal(unlink(directory->image), 0);
+	assert_int_equal(unlink(directory->nvram), 0);
+	keep_space(directory, TEST_DEVICE_MMAP);
 }
 
 /* ---- kill -9 with many requests under way ---- */
@@ -321,7 +330,7 @@ int main(void)
 		IN_DIRECTORY(test_without_io_uring_threads_do_its_work_and_a_demand_is_refused),
 		IN_DIRECTORY(test_a_transfer_that_was_cut_short_is_gone_on_with),
 		IN_DIRECTORY(test_a_page_that_the_host_lost_is_an_error),
-		IN_DIRECTORY(test_the_space_of_erased_blocks_is_kept_if_wanted),
+		IN_DIRECTORY(test_erased_blocks_keep_their_space),
 	};
 	const struct CMUnitTest everywhere[] = {
 		IN_DIRECTORY(test_killed_with_requests_under_way_every_page_is_whole_or_absent),
