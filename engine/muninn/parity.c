@@ -32,7 +32,7 @@ static int code_create(struct parity_code *code, uint32_t data, uint32_t more)
 {
 	uint8_t matrix[PARITY_LOSSES_MAX * PARITY_GROUP_PAGES_MAX];
 
-	*code = (struct parity_code){ .data = data, .more = more };
+	*code = (struct parity_code){ .data = data, .more = more, .used = data };
 	code->tables = malloc((size_t)data * more * TABLE_BYTES);
 	if (!code->tables)
 		return -ENOMEM;
@@ -46,7 +46,16 @@ static int code_create(struct parity_code *code, uint32_t data, uint32_t more)
 static void code_make(const struct parity_code *code, uint32_t bytes, uint8_t **data,
 		      uint8_t **more)
 {
-	ec_encode_data((int)bytes, (int)code->data, (int)code->more, code->tables, data, more);
+	if (code->used == code->data) {
+		ec_encode_data((int)bytes, (int)code->data, (int)code->more, code->tables, data,
+			       more);
+		return;
+	}
+	/* Of fewer symbols the tables of each parity are still one behind the other. */
+	for (uint32_t row = 0; row < code->more; row++)
+		ec_encode_data((int)bytes, (int)code->used, 1,
+			       code->tables + (size_t)row * code->data * TABLE_BYTES, data,
+			       &more[row]);
 }
 
 /* Which symbols are lost: `count` of the data, and of the parities those that are NULL. */
@@ -241,4 +250,81 @@ int parity_restore(const struct parity *parity, const struct nand_page_io *group
 			     scratch + cut_bytes(&parity->shape));
 	}
 	return 0;
+}
+
+/* ---- a run ---- */
+
+uint32_t parity_run_more(const struct parity_shape *shape, uint32_t pages)
+{
+	return (uint32_t)divide_up(pages, shape->group_pages) * shape->losses;
+}
+
+/* A group of a run: the code for as many pages as it has, and where these and its parities are. */
+struct run_group {
+	struct parity_code code;
+	uint32_t first, more_first; /* pages of the run, counted with its parities */
+	uint8_t *data[PARITY_GROUP_PAGES_MAX];
+	uint8_t *more[PARITY_LOSSES_MAX];
+};
+
+/* Group `number`. False: the run has not so many. */
+static bool run_group(const struct parity *parity, uint8_t *bytes, uint32_t pages, uint32_t number,
+		      struct run_group *group)
+{
+	const struct parity_shape *shape = &parity->shape;
+
+	if (!shape->losses || number * shape->group_pages >= pages)
+		return false;
+	group->code = parity->pages;
+	group->first = number * shape->group_pages;
+	group->more_first = pages + number * shape->losses;
+	group->code.used = (uint32_t)min_u64(pages - group->first, shape->group_pages);
+	for (uint32_t n = 0; n < group->code.used; n++)
+		group->data[n] = bytes + (uint64_t)(group->first + n) * shape->page_bytes;
+	for (uint32_t n = 0; n < shape->losses; n++)
+		group->more[n] = bytes + (uint64_t)(group->more_first + n) * shape->page_bytes;
+	return true;
+}
+
+void parity_run_encode(const struct parity *parity, uint8_t *bytes, uint32_t pages)
+{
+	struct run_group group;
+
+	for (uint32_t n = 0; run_group(parity, bytes, pages, n, &group); n++)
+		code_make(&group.code, parity->shape.page_bytes, group.data, group.more);
+}
+
+static int restore_run_group(const struct parity *parity, struct run_group *group, const bool *lost,
+			     uint8_t *scratch)
+{
+	uint32_t numbers[PARITY_GROUP_PAGES_MAX];
+	struct losses losses = { .lost = numbers };
+	uint32_t parities = 0;
+
+	for (uint32_t n = 0; n < group->code.used; n++)
+		if (lost[group->first + n])
+			numbers[losses.count++] = n;
+	for (uint32_t n = 0; n < group->code.more; n++) {
+		if (lost[group->more_first + n])
+			group->more[n] = NULL;
+		parities += group->more[n] != NULL;
+	}
+	if (losses.count > parities)
+		return -EBADMSG;
+	code_restore(&group->code, parity->shape.page_bytes, group->data, group->more, &losses,
+		     scratch);
+	return 0;
+}
+
+int parity_run_restore(const struct parity *parity, uint8_t *bytes, uint32_t pages,
+		       const bool *lost, uint8_t *scratch)
+{
+	struct run_group group;
+	int result = 0;
+
+	for (uint32_t n = 0; !result && run_group(parity, bytes, pages, n, &group); n++)
+		result = restore_run_group(parity, &group, lost, scratch);
+	for (uint32_t n = 0; !parity->shape.losses && n < pages; n++)
+		result = lost[n] ? -EBADMSG : result;
+	return result;
 }

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Reed-Solomon parity over the pages of a segment, which gives back pages that the flash has lost.
+ * Reed-Solomon parity over pages, which gives back those that the flash has lost.
  *
  * A group is up to 128 consecutive pages of a segment. Parity of them takes no page: it is in the
  * spare areas of the same pages, a share in each. The shares have parity of their own, so that they
- * may be lost together with their pages. Bytes: docs/format.md.
+ * may be lost together with their pages.
+ *
+ * A run is what is written as a whole and not as a segment: the image of a group of the index, a
+ * root. Its parity is in pages behind it. Bytes: docs/format.md.
  *
  * Pure functions of memory; which pages are lost is the caller's to know.
  */
 #ifndef MUNINN_ENGINE_MUNINN_PARITY_H
 #define MUNINN_ENGINE_MUNINN_PARITY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,6 +39,7 @@ struct parity_shape parity_shape(uint32_t page_bytes, uint32_t head_bytes, uint3
 /* A systematic code: `data` symbols, and `more` ones that are made of them. */
 struct parity_code {
 	uint32_t data, more;
+	uint32_t used;   /* of the data symbols: the others are zeros */
 	uint8_t *tables; /* of its multiplications, as libisal takes them */
 };
 
@@ -60,5 +65,20 @@ void parity_encode(const struct parity *parity, const struct nand_page_io *group
  */
 int parity_restore(const struct parity *parity, const struct nand_page_io *group,
 		   const uint32_t *lost, uint32_t count, uint8_t *scratch);
+
+/* ---- runs: in groups of up to as many pages as those of segments ---- */
+
+/* Pages of parity of a run of `pages`; those of its first group come first. */
+uint32_t parity_run_more(const struct parity_shape *shape, uint32_t pages);
+
+/* Makes them, in `bytes` behind the pages. */
+void parity_run_encode(const struct parity *parity, uint8_t *bytes, uint32_t pages);
+
+/*
+ * Makes those of the run's pages again that are lost; `lost` also tells of the pages of parity.
+ * -EBADMSG: of some group more are lost than there are parities. `scratch` as for a group.
+ */
+int parity_run_restore(const struct parity *parity, uint8_t *bytes, uint32_t pages,
+		       const bool *lost, uint8_t *scratch);
 
 #endif

@@ -246,6 +246,135 @@ static void test_more_losses_than_parities_are_refused_and_nothing_is_touched(vo
 	group_free(&group);
 }
 
+/* ---- runs ---- */
+
+static void test_a_run_s_parity_has_the_documented_bytes(void **state)
+{
+	/* 3 pages of 12 bytes, of which two may be lost: as a group of 8 with zeros behind them. */
+	const struct parity_shape shape = parity_shape(12, 2, 8, 2);
+	static const uint8_t documented[2][12] = { { [11] = 0x07 }, { [0] = 0x6f, [11] = 0x87 } };
+	uint8_t bytes[5][12] = { { 0 } };
+	struct parity parity;
+
+	(void)state;
+	assert_int_equal(parity_create(&parity, &shape), 0);
+	assert_int_equal(parity_run_more(&shape, 3), 2);
+	assert_int_equal(parity_run_more(&shape, 8), 2);
+	assert_int_equal(parity_run_more(&shape, 9), 4);
+	for (uint32_t n = 0; n < 3; n++) {
+		bytes[n][0] = (uint8_t)(n + 1);
+		bytes[n][11] = (uint8_t)(1 << n);
+	}
+	parity_run_encode(&parity, bytes[0], 3);
+	for (uint32_t n = 0; n < 2; n++)
+		for (uint32_t i = 0; i < 12; i++)
+			if (bytes[3 + n][i] != documented[n][i])
+				print_error("parity %u, byte %u is %02x\n", n, i, bytes[3 + n][i]);
+	assert_memory_equal(bytes[3], documented, sizeof(documented));
+	parity_destroy(&parity);
+}
+
+/* A run of pages with their parity, and what it was. */
+struct run {
+	struct parity parity;
+	uint32_t pages, all;
+	uint8_t *bytes, *before, *scratch;
+	bool *lost;
+};
+
+static void run_make(struct run *run, uint32_t pages, uint32_t losses)
+{
+	const struct parity_shape shape = parity_shape(512, HEAD, 16, losses);
+	uint64_t random = pages;
+
+	*run = (struct run){ .pages = pages, .all = pages + parity_run_more(&shape, pages) };
+	run->bytes = malloc((size_t)run->all * 512);
+	run->before = malloc((size_t)run->all * 512);
+	run->scratch = malloc(parity_scratch_bytes(&shape));
+	run->lost = calloc(run->all, sizeof(*run->lost));
+	assert_true(run->bytes && run->before && run->scratch && run->lost);
+	assert_int_equal(parity_create(&run->parity, &shape), 0);
+	for (uint32_t n = 0; n < pages * 512; n++)
+		run->bytes[n] = (uint8_t)hash_mix(random++);
+	parity_run_encode(&run->parity, run->bytes, pages);
+	memcpy(run->before, run->bytes, (size_t)run->all * 512);
+}
+
+static void run_free(struct run *run)
+{
+	parity_destroy(&run->parity);
+	free(run->bytes);
+	free(run->before);
+	free(run->scratch);
+	free(run->lost);
+}
+
+/* Loses these pages, and makes them again, or can't. */
+static void run_lose(struct run *run, const uint32_t *pages, uint32_t count, int result)
+{
+	for (uint32_t n = 0; n < count; n++) {
+		memset(run->bytes + (size_t)pages[n] * 512, 0xA5, 512);
+		run->lost[pages[n]] = true;
+	}
+	assert_int_equal(
+		parity_run_restore(&run->parity, run->bytes, run->pages, run->lost, run->scratch),
+		result);
+	if (!result)
+		assert_memory_equal(run->bytes, run->before, (size_t)run->pages * 512);
+	memset(run->lost, 0, run->all * sizeof(*run->lost));
+	memcpy(run->bytes, run->before, (size_t)run->all * 512);
+}
+
+static void test_each_page_of_a_run_can_be_lost_and_not_two_of_a_group(void **state)
+{
+	(void)state;
+	for (uint32_t pages = 1; pages <= 50; pages++) {
+		struct run run;
+
+		run_make(&run, pages, 1);
+		for (uint32_t lost = 0; lost < run.all; lost++)
+			run_lose(&run, &lost, 1, 0);
+		for (uint32_t first = 0; first < pages; first += 16) {
+			/* One of the group, and its parity. */
+			const uint32_t two[2] = { first, pages + first / 16 };
+
+			run_lose(&run, two, 2, -EBADMSG);
+		}
+		run_free(&run);
+	}
+}
+
+/* Also where there are fewer pages than parities. */
+static void test_any_three_pages_of_a_group_of_a_run_can_be_lost(void **state)
+{
+	uint32_t lost[3];
+
+	(void)state;
+	for (uint32_t pages = 1; pages <= 16; pages += 5) {
+		struct run run;
+
+		run_make(&run, pages, 3);
+		for (lost[0] = 0; lost[0] < run.all; lost[0]++)
+			for (lost[1] = lost[0]; lost[1] < run.all; lost[1]++)
+				for (lost[2] = lost[1]; lost[2] < run.all; lost[2]++)
+					run_lose(&run, lost, 3, 0);
+		run_free(&run);
+	}
+}
+
+static void test_a_run_without_parity_gives_nothing_back(void **state)
+{
+	const uint32_t lost = 2;
+	struct run run;
+
+	(void)state;
+	run_make(&run, 5, 0);
+	assert_int_equal(run.all, 5);
+	run_lose(&run, &lost, 0, 0);
+	run_lose(&run, &lost, 1, -EBADMSG);
+	run_free(&run);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -255,6 +384,10 @@ int main(void)
 		cmocka_unit_test(test_every_two_pages_of_a_group_can_be_lost),
 		cmocka_unit_test(test_any_pages_can_be_lost_as_many_as_there_are_parities),
 		cmocka_unit_test(test_more_losses_than_parities_are_refused_and_nothing_is_touched),
+		cmocka_unit_test(test_a_run_s_parity_has_the_documented_bytes),
+		cmocka_unit_test(test_each_page_of_a_run_can_be_lost_and_not_two_of_a_group),
+		cmocka_unit_test(test_any_three_pages_of_a_group_of_a_run_can_be_lost),
+		cmocka_unit_test(test_a_run_without_parity_gives_nothing_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
