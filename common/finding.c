@@ -28,7 +28,7 @@ static const struct finding_words words[FINDING_KINDS] = {
 			   "names the objects that need it", false },
 	[FINDING_PARITY] = { "parity",
 			     "nothing is lost, as long as few pages beside it are; the service "
-			     "moves it when it scrubs",
+			     "moves it, or writes it anew, when it scrubs",
 			     "copies what was there", false },
 	[FINDING_RECORD] = { "record", "the record is not found, or is not what was stored",
 			     "names the object that needs it", false },

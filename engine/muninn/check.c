@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "engine/muninn/directory.h"
+#include "engine/muninn/image_load.h"
 #include "engine/muninn/lookup.h"
 #include "engine/muninn/repair.h"
 #include "engine/muninn/root_find.h"
@@ -268,13 +270,60 @@ static void check_row(struct walk *walk, uint32_t number)
 		check_buffer(walk, number, &row->newer);
 }
 
-static uint64_t pages_to_read(const struct muninn_store *store)
-{
-	uint64_t segments = 0;
+/* ---- images of the index ---- */
 
+static uint32_t pages_of_image(const struct walk *walk, const uint8_t *entry)
+{
+	return run_pages(&walk->store->geometry, get_le32(entry + DIRECTORY_BYTES_AT));
+}
+
+/* Opening has read the image, or has made it again from its segments: so nothing is lost. */
+static void check_image(struct walk *walk, const uint8_t *entry)
+{
+	uint32_t row = get_le32(entry + DIRECTORY_ROW_AT);
+	uint32_t group = get_le32(entry + DIRECTORY_GROUP_AT), lost = 0;
+
+	for (uint32_t page = 0; page < pages_of_image(walk, entry); page++, walk->check->pages++) {
+		int result = image_examine_page(walk->store, NAND_CAUSE_RECOVERY, entry, page,
+						walk->data);
+
+		if (result == -EBADMSG)
+			findings_add(
+				walk->check->findings, FINDING_PARITY,
+				"flash page %llu (index, group %u of row %u) is lost, and "
+				"parity has it",
+				(unsigned long long)directory_image_page(walk->store, entry, page),
+				group, row);
+		lost += result == -EIO;
+	}
+	if (lost)
+		findings_add(walk->check->findings, FINDING_PARITY,
+			     "index, group %u of row %u: %u pages of its image are lost, more than "
+			     "parity has; it is made again from its segments",
+			     group, row, lost);
+}
+
+static void check_images(struct walk *walk)
+{
+	const uint8_t *entry;
+	uint32_t n = 0;
+
+	while ((entry = directory_next(walk->store, &n)) != NULL)
+		check_image(walk, entry);
+}
+
+static uint64_t pages_to_read(const struct walk *walk)
+{
+	const struct muninn_store *store = walk->store;
+	uint64_t segments = 0, of_images = 0;
+	const uint8_t *entry;
+	uint32_t n = 0;
+
+	while ((entry = directory_next(store, &n)) != NULL)
+		of_images += pages_of_image(walk, entry);
 	for (uint32_t segment = 0; segment < store->geometry.segments; segment++)
 		segments += store->segment_rows[segment] != NO_ROW;
-	return segments * store->geometry.segment_pages;
+	return segments * store->geometry.segment_pages + of_images;
 }
 
 int check_store(struct record_store *store_, struct record_check *check)
@@ -284,12 +333,14 @@ int check_store(struct record_store *store_, struct record_check *check)
 		.store = store,
 		.check = check,
 		.visibility = store_visibility(store, RECORD_NEWEST),
-		.pages_total = pages_to_read(store),
 		.data = malloc(store->geometry.page_bytes),
 		.spare = malloc(nand_geometry(store->nand)->spare_bytes),
 	};
 	int result = walk.data && walk.spare ? 0 : -ENOMEM;
 
+	walk.pages_total = pages_to_read(&walk);
+	if (!result)
+		check_images(&walk);
 	for (uint32_t number = 0; !result && number < store->geometry.rows; number++)
 		check_row(&walk, number);
 	free(walk.data);
@@ -306,5 +357,9 @@ void check_device(struct nand *nand, struct findings *findings)
 	if (root_find(nand, &found) == -ENOENT)
 		findings_add(findings, FINDING_ROOT,
 			     "the flash has no whole root, which would stand in for a lost NVRAM");
+	else if (found.pages_restored)
+		findings_add(findings, FINDING_PARITY,
+			     "%u flash pages of root %llu are lost, and parity has them",
+			     found.pages_restored, (unsigned long long)found.header.serial);
 	root_found_free(&found);
 }

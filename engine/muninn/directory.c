@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The directory in NVRAM, which says where the images of complete groups are. Loads groups; takes
- * segments and groups out.
- *
- * Images are written one behind the other, through segments that hold nothing else. Which segments
- * these are, and where the last image ends, follows from the directory and the flash itself.
+ * The directory in NVRAM, which says where the images of complete groups are. Takes segments and
+ * groups out.
  */
 #include "engine/muninn/directory.h"
 
@@ -12,12 +9,10 @@
 #include <stdlib.h>
 
 #include "common/crc32c.h"
-#include "common/log.h"
 #include "engine/muninn/merge_run.h"
 #include "engine/muninn/nvram.h"
 #include "engine/muninn/repair.h"
 #include "engine/muninn/row.h"
-#include "engine/records/waiting.h"
 
 static uint8_t *entry_at(const struct muninn_store *store, uint64_t entry)
 {
@@ -36,8 +31,7 @@ uint64_t directory_image_page(const struct muninn_store *store, const uint8_t *e
 
 uint32_t directory_entry_segments(const struct muninn_store *store, const uint8_t *entry)
 {
-	uint64_t pages =
-		divide_up(get_le32(entry + DIRECTORY_BYTES_AT), store->geometry.page_bytes);
+	uint64_t pages = run_pages(&store->geometry, get_le32(entry + DIRECTORY_BYTES_AT));
 
 	return (uint32_t)divide_up(get_le32(entry + DIRECTORY_FIRST_PAGE_AT) + pages,
 				   store->geometry.segment_pages);
@@ -63,7 +57,7 @@ static bool entry_in_use(const uint8_t *entry)
 static uint64_t sum_entry(const struct muninn_store *store, const uint8_t *entry, uint64_t live)
 {
 	uint64_t place = (uint64_t)(entry - store->nvram);
-	uint32_t rest = store->geometry.directory_entry_bytes - DIRECTORY_SEGMENTS_AT;
+	uint32_t rest = store->geometry.root_entry_bytes - DIRECTORY_SEGMENTS_AT;
 	uint64_t crc = crc32c(0, entry, DIRECTORY_LIVE_AT);
 
 	crc = crc << 32 | crc32c(0, entry + DIRECTORY_SEGMENTS_AT, rest);
@@ -153,172 +147,68 @@ void directory_drop_empty(struct muninn_store *store, uint32_t number)
 	row_index_refresh(index);
 }
 
-/* ---- loading ---- */
+/* ---- the members of a group ---- */
 
-int directory_read_page(void *context, uint32_t row, uint32_t group, const uint8_t *live,
-			uint32_t page, uint8_t *data)
+static uint32_t members_crc(const uint8_t *entry, const uint8_t *members)
 {
-	const struct muninn_store *store = context;
-	const uint8_t *entry = live - DIRECTORY_LIVE_AT;
-	uint64_t serial = (uint64_t)row << 32 | group;
-	uint8_t spare_bytes[4096];
-	struct page_spare spare;
-	struct nand_page_io io = { .page = directory_image_page(store, entry, page),
-				   .data = data,
-				   .spare = spare_bytes };
-	int result = may_wait() ? nand_read(store->nand, NAND_CAUSE_INDEX, &io, 1)
-				: nand_read_at_hand(store->nand, waiting_stage, NAND_CAUSE_INDEX,
-						    &io, 1);
-
-	if (result == -EINPROGRESS)
-		return would_wait();
-	if (!result && (!page_spare_decode(spare_bytes, store->geometry.page_bytes, &spare) ||
-			spare.kind != PAGE_KIND_GROUP || spare.serial != serial))
-		result = -EBADMSG;
-	if (result)
-		log_line(LOG_LEVEL_ERROR,
-			 "%s: index: group %u of row %u: flash page %llu can't be read (error %d)",
-			 nand_path(store->nand), group, row, (unsigned long long)io.page, -result);
-	return result == -ENODATA ? -EBADMSG : result;
+	return crc32c(crc32c(0, entry, DIRECTORY_BYTES_AT), members, DIRECTORY_MEMBERS_CRC);
 }
 
-/* The first `bytes` of an image. */
-static int read_image(struct muninn_store *store, const uint8_t *entry, uint8_t *image,
-		      uint32_t bytes, struct error_text *error)
-{
-	uint32_t page_bytes = store->geometry.page_bytes;
-	uint8_t data[MUNINN_PAGE_BYTES_MAX];
-
-	for (uint32_t page = 0; (uint64_t)page * page_bytes < bytes; page++) {
-		uint64_t offset = (uint64_t)page * page_bytes;
-		struct nand_page_io io = { .page = directory_image_page(store, entry, page),
-					   .data = data };
-		int result = nand_read(store->nand, NAND_CAUSE_RECOVERY, &io, 1);
-
-		if (result)
-			return error_set(error, result,
-					 "index: group %u of row %u: flash page %llu can't be read "
-					 "(error %d); the"
-					 " device is damaged",
-					 get_le32(entry + DIRECTORY_GROUP_AT),
-					 get_le32(entry + DIRECTORY_ROW_AT),
-					 (unsigned long long)io.page, -result);
-		memcpy(image + offset, data, min_u64(page_bytes, bytes - offset));
-	}
-	return 0;
-}
-
-/* Loads the group of one directory entry and marks the segments of its image. */
-static int load_group(struct muninn_store *store, uint8_t *entry, bool *in_use,
-		      struct error_text *error)
+void directory_put_members(const struct muninn_store *store, uint8_t *entry, const uint8_t *image,
+			   uint64_t live)
 {
 	const struct muninn_geometry *geometry = &store->geometry;
-	uint32_t number = get_le32(entry + DIRECTORY_ROW_AT);
-	struct index_image image = {
-		.length = get_le32(entry + DIRECTORY_BYTES_AT),
-		.group = get_le32(entry + DIRECTORY_GROUP_AT),
-		.live = entry + DIRECTORY_LIVE_AT,
-	};
-	int result;
+	uint8_t *to = entry + geometry->root_entry_bytes;
 
-	if (number >= geometry->rows || image.length == 0 ||
-	    image.length > geometry->image_bytes_max ||
-	    get_le32(entry + DIRECTORY_FIRST_PAGE_AT) >= geometry->segment_pages ||
-	    row_index_has(store->rows[number].index, image.group))
-		return error_set(error, -EINVAL, "the directory of the index in NVRAM is corrupt");
-	for (uint32_t n = 0; n < directory_entry_segments(store, entry); n++) {
-		uint32_t segment = get_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * n);
-
-		if (segment >= geometry->segments)
-			return error_set(
-				error, -EINVAL,
-				"the directory of the index in NVRAM names segment %u of %u",
-				segment, geometry->segments);
-		in_use[segment] = true;
-		store->images[segment]++;
-	}
-	uint32_t kept = (uint32_t)index_image_kept(store->index, image.length);
-
-	image.bytes = malloc(kept);
-	if (!image.bytes)
-		return error_set(error, -ENOMEM, "out of memory while loading the index");
-	result = read_image(store, entry, image.bytes, kept, error);
-	if (!result)
-		result = row_index_check_image(store->rows[number].index, &image, error);
-	if (result && store->mend_group)
-		result = store->mend_group(store, entry, &image);
-	if (result == 1) {
-		free(image.bytes);
-		directory_set_live(store, entry, 0);
-		return 0;
-	}
-	if (!result &&
-	    row_index_replace(store->rows[number].index, image.group, image.group, &image))
-		result = error_set(error, -ENOMEM, "out of memory while loading the index");
-	if (result)
-		free(image.bytes);
-	return result;
+	for (uint32_t member = 0; member < GROUP_SEGMENTS; member++)
+		put_le32(to + 4 * member,
+			 live >> member & 1
+				 ? get_le32(image + index_image_member_at(geometry, member))
+				 : NO_SEGMENT);
+	put_le32(to + DIRECTORY_MEMBERS_CRC, members_crc(entry, to));
 }
 
-/*
- * Images go on where an image segment has most space. Pages that a crash left there without an
- * entry are skipped.
- */
-static int find_metadata_end(struct muninn_store *store)
+bool directory_members(const struct muninn_store *store, const uint8_t *entry,
+		       uint32_t members[GROUP_SEGMENTS])
 {
-	store->metadata_segment = NO_SEGMENT;
-	store->metadata_page = store->geometry.segment_pages;
-	for (uint32_t segment = 0; segment < store->geometry.segments; segment++) {
-		uint32_t end;
-		int result = store->images[segment]
-				     ? segment_end(store->nand, store->geometry.segment_blocks,
-						   segment, &end)
-				     : 0;
+	const uint8_t *from = entry + store->geometry.root_entry_bytes;
 
-		if (result)
-			return result;
-		if (store->images[segment] && end < store->metadata_page) {
-			store->metadata_segment = segment;
-			store->metadata_page = end;
-		}
-	}
-	return 0;
+	for (uint32_t member = 0; member < GROUP_SEGMENTS; member++)
+		members[member] = get_le32(from + 4 * member);
+	return get_le32(from + DIRECTORY_MEMBERS_CRC) == members_crc(entry, from);
 }
 
-int directory_load(struct muninn_store *store, bool *in_use, struct error_text *error)
-{
-	for (uint32_t entry = 0; entry < store->geometry.directory_entries; entry++) {
-		int result = entry_in_use(entry_at(store, entry))
-				     ? load_group(store, entry_at(store, entry), in_use, error)
-				     : 0;
+/* ---- all entries ---- */
 
-		if (result)
-			return result;
+uint8_t *directory_next(const struct muninn_store *store, uint32_t *entry)
+{
+	while (*entry < store->geometry.directory_entries) {
+		uint8_t *at = entry_at(store, (*entry)++);
+
+		if (entry_in_use(at))
+			return at;
 	}
-	return find_metadata_end(store)
-		       ? error_set(error, -EIO, "the flash's block table can't be read")
-		       : 0;
+	return NULL;
 }
 
 uint32_t directory_copy(const struct muninn_store *store, uint8_t *to)
 {
+	const uint8_t *entry;
 	uint32_t count = 0;
 
-	for (uint32_t n = 0; n < store->geometry.directory_entries; n++) {
-		if (!entry_in_use(entry_at(store, n)))
-			continue;
-		memcpy(to + (uint64_t)count++ * store->geometry.directory_entry_bytes,
-		       entry_at(store, n), store->geometry.directory_entry_bytes);
-	}
+	for (uint32_t n = 0; (entry = directory_next(store, &n)) != NULL; count++)
+		memcpy(to + (uint64_t)count * store->geometry.root_entry_bytes, entry,
+		       store->geometry.root_entry_bytes);
 	return count;
 }
 
 void directory_restore(struct muninn_store *store, const uint8_t *from, uint32_t count)
 {
-	uint32_t bytes = store->geometry.directory_entry_bytes;
+	uint32_t bytes = store->geometry.root_entry_bytes;
 
 	assert(count <= store->geometry.directory_entries);
-	memcpy(entry_at(store, 0), from, (uint64_t)count * bytes);
+	for (uint32_t n = 0; n < count; n++)
+		memcpy(entry_at(store, n), from + (uint64_t)n * bytes, bytes);
 	for (uint32_t n = count; n < store->geometry.directory_entries; n++)
 		nvram_store64(entry_at(store, n) + DIRECTORY_LIVE_AT, 0);
 	sum_set(store_sum(store, SUM_DIRECTORY), directory_sum(store));

@@ -19,15 +19,18 @@ uint64_t directory_image_page(const struct muninn_store *store, const uint8_t *e
  */
 void directory_refer_to_segments(struct muninn_store *store, const uint8_t *entry, int by);
 
-/*
- * Loads all complete groups, marks the segments that their images occupy, and finds where the next
- * image goes. -EINVAL, -EBADMSG with a sentence.
- */
-int directory_load(struct muninn_store *store, bool *in_use, struct error_text *error);
+/* The next entry in use; *entry begins with 0. NULL: there are no more. */
+uint8_t *directory_next(const struct muninn_store *store, uint32_t *entry);
 
-/* An index_page_reader with the store as its context. */
-int directory_read_page(void *context, uint32_t row, uint32_t group, const uint8_t *live,
-			uint32_t page, uint8_t *data);
+/*
+ * Notes those segments of a group that are `live`, as the beginning of its image says, in an entry
+ * with row and number. directory_members gives them back, NO_SEGMENT for the others. False: nobody
+ * has noted them, or they are damaged.
+ */
+void directory_put_members(const struct muninn_store *store, uint8_t *entry, const uint8_t *image,
+			   uint64_t live);
+bool directory_members(const struct muninn_store *store, const uint8_t *entry,
+		       uint32_t members[GROUP_SEGMENTS]);
 
 /* Takes a segment out of a row's index, so that nothing is looked for in it any more. */
 void directory_take_out(struct muninn_store *store, uint32_t row,

@@ -22,7 +22,7 @@
 #include "engine/records/records.h"
 #include "nand/nand.h"
 
-#define MUNINN_FORMAT_VERSION 8
+#define MUNINN_FORMAT_VERSION 9
 
 /* Sealed segments of a row that its index puts together: a bit each of a 64-bit word. */
 #define GROUP_SEGMENTS 64
@@ -136,7 +136,8 @@ struct page_spare {
 	union {
 		uint8_t large_header[RECORD_HEADER_BYTES];
 		struct {
-			uint32_t part, parts; /* of a root: which of how many pages */
+			uint32_t part;  /* of a root: which page; those of parity come last */
+			uint32_t parts; /* how many there are without parity */
 		};
 	};
 };
@@ -304,6 +305,16 @@ enum {
 		12,             /* 4: page within the first segment; later segments start at 0 */
 	DIRECTORY_LIVE_AT = 16, /* 8: a bit for each segment that has not been merged */
 	DIRECTORY_SEGMENTS_AT = 24, /* 4 each */
+};
+
+/*
+ * Behind that, in NVRAM only: the segments of the group, 4 each, and the CRC-32C of the row, the
+ * number of the group and these. It never changes, and is outside the sum. With it the image can be
+ * made again when nothing of it is left.
+ */
+enum {
+	DIRECTORY_MEMBERS_CRC = 4 * GROUP_SEGMENTS, /* 4 */
+	DIRECTORY_MEMBERS_BYTES = DIRECTORY_MEMBERS_CRC + 16,
 };
 
 /*

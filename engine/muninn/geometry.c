@@ -99,14 +99,15 @@ static void size_roots(struct muninn_geometry *geometry)
 {
 	uint64_t segment_bytes = (uint64_t)geometry->segment_pages * geometry->page_bytes;
 	uint64_t aborted = min_u64(MUNINN_ABORTED_MAX * ABORTED_RANGE_BYTES, segment_bytes / 2);
+	uint32_t pages;
 
 	geometry->root_bytes_max =
 		(uint32_t)(ROOT_HEADER_BYTES + ROOT_STATIC_BYTES + aborted +
-			   (uint64_t)geometry->directory_entries * geometry->directory_entry_bytes +
+			   (uint64_t)geometry->directory_entries * geometry->root_entry_bytes +
 			   (uint64_t)geometry->rows * (ROOT_ROW_BYTES + 4 * GROUP_SEGMENTS));
-	geometry->root_segments =
-		(uint32_t)max_u64(2 * divide_up(geometry->root_bytes_max, segment_bytes),
-				  geometry->segments / SEGMENTS_PER_ROOT_SEGMENT);
+	pages = run_pages(geometry, geometry->root_bytes_max);
+	geometry->root_segments = (uint32_t)max_u64(2 * divide_up(pages, geometry->segment_pages),
+						    geometry->segments / SEGMENTS_PER_ROOT_SEGMENT);
 	geometry->root_kills_max = (geometry->page_bytes - ROOT_HEADER_BYTES) / ROOT_KILL_BYTES;
 }
 
@@ -157,11 +158,13 @@ static void size_rooms(struct muninn_geometry *geometry)
 static void derive_sizes(struct muninn_geometry *geometry)
 {
 	geometry->image_bytes_max = index_image_bytes_max(geometry);
-	uint32_t image_pages = (uint32_t)divide_up(geometry->image_bytes_max, geometry->page_bytes);
+	uint32_t image_pages = run_pages(geometry, geometry->image_bytes_max);
+
 	geometry->image_segments_max =
 		(uint32_t)divide_up(image_pages, geometry->segment_pages) + 1;
-	geometry->directory_entry_bytes =
+	geometry->root_entry_bytes =
 		(uint32_t)align_up(DIRECTORY_SEGMENTS_AT + 4 * geometry->image_segments_max, 16);
+	geometry->directory_entry_bytes = geometry->root_entry_bytes + DIRECTORY_MEMBERS_BYTES;
 	geometry->directory_entries =
 		geometry->segments / index_sparse(geometry) + geometry->rows + 1;
 	size_roots(geometry);

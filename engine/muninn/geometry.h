@@ -40,7 +40,8 @@ struct muninn_geometry {
 	uint32_t room_kept[RECORD_ROOMS]; /* free segments that puts of each room leave */
 	uint64_t image_bytes_max;         /* of a group's image */
 	uint32_t image_segments_max;      /* segments that an image may touch */
-	uint32_t directory_entry_bytes;
+	uint32_t root_entry_bytes;        /* of a directory entry, as much as a root repeats */
+	uint32_t directory_entry_bytes;   /* all of it, with the members of the group */
 	uint32_t directory_entries;
 	uint32_t buffers; /* that there is NVRAM for: one a row, and those for full rows */
 	/* NVRAM places. */
@@ -68,6 +69,19 @@ static inline uint64_t segment_records_max(const struct muninn_geometry *geometr
 static inline uint64_t segment_page(const struct muninn_geometry *geometry, uint32_t segment)
 {
 	return (uint64_t)segment * geometry->segment_pages;
+}
+
+/* Pages of what is written to flash as a run of `bytes`: its own, and its parity. */
+static inline uint32_t run_pages_own(const struct muninn_geometry *geometry, uint64_t bytes)
+{
+	return (uint32_t)divide_up(bytes, geometry->page_bytes);
+}
+
+static inline uint32_t run_pages(const struct muninn_geometry *geometry, uint64_t bytes)
+{
+	uint32_t own = run_pages_own(geometry, bytes);
+
+	return own + parity_run_more(&geometry->parity, own);
 }
 
 /* The row of RECORD_CLASS_HISTORY. */

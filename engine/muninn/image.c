@@ -44,9 +44,31 @@ static int allocate_image(struct muninn_store *store, uint32_t bytes, uint8_t *e
 	return 0;
 }
 
-static uint32_t image_pages(const struct muninn_store *store, const struct index_image *image)
+/* Puts parity behind an image, up to the end of pages. */
+static int add_parity(struct muninn_store *store, struct index_image *image)
 {
-	return (uint32_t)divide_up(image->length, store->geometry.page_bytes);
+	const struct muninn_geometry *geometry = &store->geometry;
+	uint64_t page_bytes = geometry->page_bytes;
+	uint32_t own = run_pages_own(geometry, image->length);
+	uint8_t *bytes = realloc(image->bytes, run_pages(geometry, image->length) * page_bytes);
+
+	if (!bytes) {
+		free(image->bytes);
+		image->bytes = NULL;
+		return -ENOMEM;
+	}
+	image->bytes = bytes;
+	memset(bytes + image->length, 0, own * page_bytes - image->length);
+	parity_run_encode(&store->parity, bytes, own);
+	return 0;
+}
+
+/* In memory nobody needs it. */
+static void drop_parity(struct index_image *image)
+{
+	uint8_t *bytes = realloc(image->bytes, image->length);
+
+	image->bytes = bytes ? bytes : image->bytes;
 }
 
 static int program_image_page(struct muninn_store *store, const struct image_writing *writing)
@@ -54,20 +76,21 @@ static int program_image_page(struct muninn_store *store, const struct image_wri
 	const struct muninn_geometry *geometry = &store->geometry;
 	const struct index_image *image = &writing->image;
 	uint64_t offset = (uint64_t)writing->pages * geometry->page_bytes;
-	uint8_t data[MUNINN_PAGE_BYTES_MAX], spare_bytes[4096] = { 0 };
+	uint8_t spare_bytes[4096] = { 0 };
 	struct page_spare spare = {
 		.kind = PAGE_KIND_GROUP,
-		.used = (uint32_t)min_u64(geometry->page_bytes, image->length - offset),
+		.used = geometry->page_bytes,
 		.serial = (uint64_t)writing->row << 32 | image->group,
 	};
 	struct nand_page_io io = {
 		.page = directory_image_page(store, writing->entry, writing->pages),
-		.data = data,
+		.data = image->bytes + offset,
 		.spare = spare_bytes,
 	};
 
-	memset(data, 0, geometry->page_bytes);
-	memcpy(data, image->bytes + offset, spare.used);
+	/* Of a page of parity all. */
+	if (offset < image->length)
+		spare.used = (uint32_t)min_u64(spare.used, image->length - offset);
 	page_spare_encode(&spare, spare_bytes);
 	int result = nand_program(store->nand, NAND_CAUSE_INDEX, &io, 1);
 
@@ -126,7 +149,9 @@ int image_make(struct muninn_store *store)
 {
 	struct image_writing *writing = &store->image_writing;
 
-	return row_index_make_image(store->rows[writing->row].index, &writing->image);
+	int result = row_index_make_image(store->rows[writing->row].index, &writing->image);
+
+	return result ? result : add_parity(store, &writing->image);
 }
 
 int image_place(struct muninn_store *store, int result)
@@ -156,7 +181,7 @@ static int sync_image(struct muninn_store *store, const uint8_t *entry)
 int image_run(struct muninn_store *store, uint32_t *pages, bool *complete)
 {
 	struct image_writing *writing = &store->image_writing;
-	uint32_t wanted = image_pages(store, &writing->image);
+	uint32_t wanted = run_pages(&store->geometry, writing->image.length);
 	int result = 0;
 
 	for (; !result && writing->pages < wanted && *pages; --*pages) {
@@ -220,12 +245,19 @@ void image_sync_group(struct muninn_store *store, uint32_t number)
 		      nand_nvram_sync(store->nand, (uint64_t)(group - store->nvram), NVRAM_PAGE));
 }
 
-void image_list(struct muninn_store *store)
+/* `live`: which of the group's segments are there. */
+static void list(struct muninn_store *store, uint64_t live)
 {
 	struct image_writing *writing = &store->image_writing;
 
 	put_le32(writing->entry + DIRECTORY_ROW_AT, writing->row);
 	put_le32(writing->entry + DIRECTORY_GROUP_AT, writing->image.group);
+	directory_put_members(store, writing->entry, writing->image.bytes, live);
+}
+
+void image_list(struct muninn_store *store)
+{
+	list(store, row_index_live(store->rows[store->image_writing.row].index));
 }
 
 bool image_count(struct muninn_store *store)
@@ -253,8 +285,11 @@ void image_skip(struct muninn_store *store, uint32_t number)
 int image_replace(struct muninn_store *store)
 {
 	struct image_writing *writing = &store->image_writing;
-	int result = row_index_replace(store->rows[writing->row].index, writing->image.group,
-				       writing->image.group, &writing->image);
+	int result;
+
+	drop_parity(&writing->image);
+	result = row_index_replace(store->rows[writing->row].index, writing->image.group,
+				   writing->image.group, &writing->image);
 
 	if (result) {
 		directory_set_live(store, writing->entry, 0);
@@ -264,5 +299,72 @@ int image_replace(struct muninn_store *store)
 	}
 	image_skip(store, writing->row);
 	*writing = (struct image_writing){ 0 };
+	return 0;
+}
+
+/* ---- writing one anew ---- */
+
+static int begin_again(struct muninn_store *store, uint32_t number, uint32_t group)
+{
+	uint8_t *entry = directory_free_entry(store);
+	struct index_image image;
+	int result = entry ? row_index_copy_image(store->rows[number].index, group, &image)
+			   : -ENOSPC;
+
+	if (!result)
+		result = add_parity(store, &image);
+	if (result)
+		return result;
+	store->image_writing =
+		(struct image_writing){ .image = image, .entry = entry, .row = number };
+	return place_image(store);
+}
+
+static int run_to_end(struct muninn_store *store)
+{
+	uint32_t all = UINT32_MAX;
+	bool complete = false;
+	int result = 0;
+
+	while (!result && !complete) {
+		result = image_run(store, &all, &complete);
+		if (result)
+			result = image_failed(store, result);
+	}
+	return result;
+}
+
+/* Two entries are of the group for a moment: image_load.c ends one of them after a crash. */
+int image_renew(struct muninn_store *store, uint32_t number, uint32_t group)
+{
+	struct image_writing *writing = &store->image_writing;
+	struct row_index *index = store->rows[number].index;
+	uint8_t *old;
+	int result;
+
+	assert(!writing->entry);
+	result = begin_again(store, number, group);
+	if (!result)
+		result = run_to_end(store);
+	if (result)
+		return result;
+	old = writing->image.live - DIRECTORY_LIVE_AT;
+	list(store, get_le64(writing->image.live));
+	image_sync_entry(store);
+	directory_set_live(store, writing->entry, get_le64(writing->image.live));
+	image_sync_entry(store);
+	writing->image.live = writing->entry + DIRECTORY_LIVE_AT;
+	drop_parity(&writing->image);
+	/* It takes the place of one, so that can't fail. */
+	result = row_index_replace(index, group, group, &writing->image);
+	assert(!result);
+	row_index_refresh(index);
+	directory_set_live(store, old, 0);
+	writing->entry = old;
+	image_sync_entry(store);
+	directory_refer_to_segments(store, old, -1);
+	*writing = (struct image_writing){ 0 };
+	log_line(LOG_LEVEL_INFO, "%s: index: the image of group %u of row %u is written anew",
+		 nand_path(store->nand), group, number);
 	return 0;
 }

@@ -43,6 +43,12 @@ bool image_count(struct muninn_store *store);
 /* -ENOMEM: nothing is under way any more. */
 int image_replace(struct muninn_store *store);
 
+/*
+ * Writes the image of a complete group anew, at another place, and ends the one before: all in
+ * turn, while none is under way. -EBADMSG: there is no whole one. -ENOSPC, -EIO, -ENOMEM.
+ */
+int image_renew(struct muninn_store *store, uint32_t row, uint32_t group);
+
 /* Begins a row's next group, where the last one has no segments left. */
 void image_skip(struct muninn_store *store, uint32_t row);
 

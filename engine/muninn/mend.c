@@ -16,25 +16,10 @@
 #include "engine/muninn/row.h"
 #include "engine/muninn/sums.h"
 
-/* With more everything counts as lost. */
-#define LOST_MAX 4096
 /* Pages of a segment that have a key which may be on any other one, too: less than it takes. */
 #define SPREAD_FROM 4
 
 /* ---- what is lost ---- */
-
-void lost_note(struct lost *lost, uint32_t row, uint32_t page, uint64_t serial)
-{
-	if (lost->all)
-		return;
-	if (!lost->places)
-		lost->places = calloc(LOST_MAX, sizeof(*lost->places));
-	if (!lost->places || lost->count == LOST_MAX)
-		lost->all = true;
-	else
-		lost->places[lost->count++] =
-			(struct lost_place){ .row = row, .page = page, .serial = serial };
-}
 
 /*
  * Whether the key may have been put to a page that is none of its hash functions': on devices whose

@@ -21,11 +21,6 @@ void mend_empty(struct buffer *buffer);
 
 /* ---- what is lost ---- */
 
-#define LOST_ALL_PAGES UINT32_MAX
-
-/* Records of a row, in a page (or all pages) of its segment with a serial, may be lost. */
-void lost_note(struct lost *lost, uint32_t row, uint32_t page, uint64_t serial);
-
 /* Whether a record of the key may be lost. record_store_operations.is_uncertain */
 enum record_certainty lost_has(struct record_store *store, const struct record_key *key);
 

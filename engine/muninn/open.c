@@ -14,6 +14,7 @@
 #include "engine/muninn/directory.h"
 #include "engine/muninn/flush.h"
 #include "engine/muninn/header.h"
+#include "engine/muninn/image_load.h"
 #include "engine/muninn/mend.h"
 #include "engine/muninn/nvram.h"
 #include "engine/muninn/operations.h"
@@ -97,7 +98,8 @@ static int format(struct nand *nand, const struct record_options *records, const
 		outage_note_boot(store);
 		if (!result)
 			result = flush_all(store);
-		if (!result)
+		/* Two, so that one is found by itself if a page is lost: see root_find.c. */
+		for (int n = 0; !result && n < 2; n++)
 			result = roots_write(store);
 		if (result)
 			error_set(error, result,
@@ -121,7 +123,7 @@ static int step_header(struct muninn_store *store, struct error_text *error)
 
 static int step_index(struct muninn_store *store, struct error_text *error)
 {
-	return index_prepare(store->index, store->options, directory_read_page, store, error);
+	return index_prepare(store->index, store->options, image_read_page, store, error);
 }
 
 static int step_outage(struct muninn_store *store, struct error_text *error)
@@ -222,7 +224,7 @@ static int step_complete_groups(struct muninn_store *store, struct error_text *e
 
 	if (!in_use)
 		return error_set(error, -ENOMEM, "out of memory");
-	result = directory_load(store, in_use, error);
+	result = image_load_all(store, in_use, error);
 	for (uint32_t number = 0; !result && number < geometry->rows; number++) {
 		struct row_index *index = store->rows[number].index;
 
@@ -355,7 +357,6 @@ static int open_once(struct nand *nand, const struct record_options *records,
 	store->records = records;
 	store->options = options; /* placement is fixed at format */
 	store->salvaged = lost;
-	store->mend_group = lost ? rebuild_group : NULL;
 	for (size_t i = 0; i < sizeof(open_steps) / sizeof(open_steps[0]); i++) {
 		uint64_t step_begin = clock_microseconds();
 		int result = open_steps[i].run(store, error);

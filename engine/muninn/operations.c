@@ -13,9 +13,11 @@
 #include "engine/muninn/memory.h"
 #include "engine/muninn/mend.h"
 #include "engine/muninn/merge.h"
+#include "engine/muninn/merge_run.h"
 #include "engine/muninn/nvram.h"
 #include "engine/muninn/outage.h"
 #include "engine/muninn/place.h"
+#include "engine/muninn/renew.h"
 #include "engine/muninn/repair.h"
 #include "engine/muninn/roots.h"
 #include "engine/muninn/row.h"
@@ -270,13 +272,23 @@ static uint32_t muninn_merge_calls_max(struct record_store *base)
 	return choose_calls_max(store_of(base));
 }
 
+/* What lost pages and is written anew comes first. 1: none has, or a merge goes on. */
+static int renew_before(struct muninn_store *store, const struct record_merge *merge)
+{
+	return merge->choice == RECORD_MERGE_MENDED && store->merge_run->stage == MERGE_IDLE
+		       ? renew_next(store)
+		       : 1;
+}
+
 static int muninn_merge(struct record_store *base, const struct record_keep *keep,
 			struct record_merge *merge)
 {
 	struct muninn_store *store = store_of(base);
 
 	assert(store->sequence == 0);
-	return merge_segments(store, keep, merge);
+	int result = renew_before(store, merge);
+
+	return result == 1 ? merge_segments(store, keep, merge) : result;
 }
 
 static int muninn_merge_step(struct record_store *base, const struct record_keep *keep,
@@ -285,7 +297,9 @@ static int muninn_merge_step(struct record_store *base, const struct record_keep
 	struct muninn_store *store = store_of(base);
 
 	assert(store->sequence == 0);
-	return merge_piece(store, keep, merge);
+	int result = renew_before(store, merge);
+
+	return result == 1 ? merge_piece(store, keep, merge) : result;
 }
 
 static void muninn_merge_run(struct record_store *base)

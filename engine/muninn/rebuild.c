@@ -18,7 +18,7 @@
 #include "engine/muninn/mend.h"
 #include "engine/muninn/nvram.h"
 #include "engine/muninn/outage.h"
-#include "engine/muninn/repair.h"
+#include "engine/muninn/regroup.h"
 #include "engine/muninn/root_find.h"
 #include "engine/muninn/roots.h"
 #include "engine/muninn/row.h"
@@ -39,11 +39,8 @@ struct rebuild {
 	const uint8_t **rows; /* their entries in the root */
 	struct sealed *since; /* by row and serial */
 	uint32_t since_count;
-	uint64_t serial_most;     /* highest of any segment */
-	uint64_t sequence_most;   /* highest sequence number of any sealed segment ... */
-	bool sequence_unfinished; /* ... and whether its command was under way when that was sealed
-				   */
-	uint64_t pages_damaged, segments_left_out;
+	uint64_t serial_most;   /* highest of any segment */
+	struct regroup regroup; /* of the growing groups */
 	/* Only of a device that is salvaged: */
 	struct lost *lost;
 	bool keeps_state; /* the state words and the aborted numbers are those that NVRAM has */
@@ -103,7 +100,7 @@ static int step_state(struct rebuild *rebuild, struct error_text *error)
 
 	(void)error;
 	rebuild->serial_most = newest_header(rebuild)->next_serial;
-	rebuild->sequence_most = newest_header(rebuild)->committed;
+	rebuild->regroup.sequence_most = newest_header(rebuild)->committed;
 	if (rebuild->keeps_state)
 		return 0;
 	nvram_store64(store->nvram + NVRAM_MAGIC_AT, 0);
@@ -120,7 +117,7 @@ static int step_state(struct rebuild *rebuild, struct error_text *error)
 static int step_directory(struct rebuild *rebuild, struct error_text *error)
 {
 	struct muninn_store *store = rebuild->store;
-	uint32_t bytes = store->geometry.directory_entry_bytes, left = 0;
+	uint32_t bytes = store->geometry.root_entry_bytes, left = 0;
 	uint8_t *entries = rebuild->found.bytes + ROOT_HEADER_BYTES + ROOT_STATIC_BYTES +
 			   rebuild->found.header.aborted_count * ABORTED_RANGE_BYTES;
 	const uint8_t *row = entries + (uint64_t)rebuild->found.header.count * bytes;
@@ -148,26 +145,6 @@ static int step_directory(struct rebuild *rebuild, struct error_text *error)
 
 /* ---- what was sealed since ---- */
 
-/* What a page of records says of its segment. */
-static bool read_page(struct rebuild *rebuild, uint64_t number, uint8_t *data,
-		      struct page_spare *spare)
-{
-	struct muninn_store *store = rebuild->store;
-	struct nand_page_io io = { .page = number, .data = data, .spare = store->spare };
-
-	return repair_read(store, NAND_CAUSE_RECOVERY, &io) == 0 &&
-	       page_spare_decode(store->spare, store->geometry.page_bytes, spare) &&
-	       spare->kind == PAGE_KIND_RECORDS && spare->row < store->geometry.rows;
-}
-
-/* Of a segment whose first page is damaged the next one is asked. */
-static bool ask_segment(struct rebuild *rebuild, uint32_t segment, struct page_spare *spare)
-{
-	uint64_t first = segment_page(&rebuild->store->geometry, segment);
-
-	return read_page(rebuild, first, NULL, spare) || read_page(rebuild, first + 1, NULL, spare);
-}
-
 static int by_row_and_serial(const void *a, const void *b)
 {
 	const struct sealed *first = a, *second = b;
@@ -192,7 +169,7 @@ static void leave_out_torn(struct rebuild *rebuild)
 		uint64_t last = segment_page(geometry, sealed->segment + 1) - 1;
 		struct page_spare spare;
 
-		if (!newest || read_page(rebuild, last, NULL, &spare))
+		if (!newest || regroup_read_page(rebuild->store, last, NULL, &spare))
 			rebuild->since[left++] = *sealed;
 	}
 	rebuild->since_count = left;
@@ -212,7 +189,8 @@ static int step_sealed_since(struct rebuild *rebuild, struct error_text *error)
 
 		/* Not whole: it was being programmed. */
 		if (segment_end(rebuild->store->nand, geometry->segment_blocks, segment, &end) ||
-		    end < geometry->segment_pages || !ask_segment(rebuild, segment, &spare))
+		    end < geometry->segment_pages ||
+		    !regroup_ask_segment(rebuild->store, segment, &spare))
 			continue;
 		rebuild->serial_most = max_u64(rebuild->serial_most, spare.serial);
 		if (spare.serial < get_le64(rebuild->rows[spare.row] + ROOT_ROW_SERIAL_AT) ||
@@ -231,93 +209,6 @@ static int step_sealed_since(struct rebuild *rebuild, struct error_text *error)
 
 /* ---- growing groups ---- */
 
-/*
- * Builds the index of a segment in `buffer` and gathers the facts. False: it is not the row's, or
- * older than wanted.
- */
-static bool index_segment(struct rebuild *rebuild, uint32_t row, uint32_t segment,
-			  struct buffer *buffer, struct sealed_segment *facts)
-{
-	const struct muninn_geometry *geometry = &rebuild->store->geometry;
-	uint8_t data[MUNINN_PAGE_BYTES_MAX];
-	struct page_spare spare = { 0 }, said = { 0 };
-
-	if (segment >= geometry->segments || !ask_segment(rebuild, segment, &said) ||
-	    said.row != row)
-		return false;
-	*facts = sealed_segment_begin(segment, said.serial);
-	buffer_index_begin(buffer, rebuild->store->rows[row].index, said.serial);
-	for (uint32_t page = 0; page < geometry->segment_pages; page++) {
-		uint64_t number = segment_page(geometry, segment) + page;
-		bool read = read_page(rebuild, number, data, &spare);
-		struct page_view view = {
-			.serial = spare.serial,
-			.data = data,
-			.used = spare.used,
-			.large_header = spare.large ? spare.large_header : NULL,
-		};
-
-		if (!read || spare.serial != said.serial ||
-		    buffer_index_page(buffer, page, &view) != view.used) {
-			rebuild->pages_damaged++;
-			if (rebuild->lost)
-				lost_note(rebuild->lost, row, page, said.serial);
-			log_line(LOG_LEVEL_ERROR,
-				 "%s: flash page %llu is damaged; its records are lost",
-				 nand_path(rebuild->store->nand), (unsigned long long)number);
-			continue;
-		}
-		sealed_segment_add(facts, &view);
-	}
-	if (facts->records && facts->last_sequence >= rebuild->sequence_most) {
-		/*
-		 * Whether the last command was committed is known when something later is on flash.
-		 */
-		rebuild->sequence_unfinished = facts->last_sequence > rebuild->sequence_most
-						       ? said.unfinished
-						       : rebuild->sequence_unfinished ||
-								 said.unfinished;
-		rebuild->sequence_most = facts->last_sequence;
-	}
-	return true;
-}
-
-static void leave_out(struct rebuild *rebuild, uint32_t row)
-{
-	rebuild->segments_left_out++;
-	if (rebuild->lost)
-		lost_note(rebuild->lost, row, LOST_ALL_PAGES, 0);
-}
-
-/* Adds a segment, one without records where `live` is false. -ENOMEM. */
-static int add_segment(struct rebuild *rebuild, uint32_t row, uint32_t number, bool live)
-{
-	struct muninn_store *store = rebuild->store;
-	struct row_index *index = store->rows[row].index;
-	/* Any buffer's memory will do: they are begun afterwards. */
-	struct buffer *buffer = &store->free_buffers[0];
-	struct sealed_segment facts = sealed_segment_begin(0, 0);
-	int result;
-
-	buffer_index_begin(buffer, index, facts.serial);
-	if (live && !index_segment(rebuild, row, number, buffer, &facts)) {
-		log_line(LOG_LEVEL_ERROR,
-			 "%s: segment %u is not what the root says of row %u; its records are lost",
-			 nand_path(rebuild->store->nand), number, row);
-		leave_out(rebuild, row);
-		live = false;
-	}
-	facts.group = row_index_growing(index);
-	facts.member = row_index_members(index);
-	result = row_index_write(index, buffer->index, &facts);
-	if (result)
-		return result;
-	row_index_commit(index);
-	if (!live)
-		row_index_take_out(index, &facts);
-	return 0;
-}
-
 static int rebuild_row(struct rebuild *rebuild, uint32_t number, uint32_t *since)
 {
 	struct row_index *index = rebuild->store->rows[number].index;
@@ -332,16 +223,18 @@ static int rebuild_row(struct rebuild *rebuild, uint32_t number, uint32_t *since
 		uint32_t segment = get_le32(entry + ROOT_ROW_BYTES + 4 * member);
 
 		if (row_index_is_full(index))
-			leave_out(rebuild, number);
+			regroup_leave_out(&rebuild->regroup, number);
 		else
-			result = add_segment(rebuild, number, segment, live >> member & 1);
+			result = regroup_add_segment(&rebuild->regroup, index, number, segment,
+						     live >> member & 1);
 	}
 	for (; *since < rebuild->since_count && rebuild->since[*since].row == number; ++*since) {
 		/* A root is written with every complete group; here that failed. */
 		if (row_index_is_full(index))
-			leave_out(rebuild, number);
+			regroup_leave_out(&rebuild->regroup, number);
 		else if (!result)
-			result = add_segment(rebuild, number, rebuild->since[*since].segment, true);
+			result = regroup_add_segment(&rebuild->regroup, index, number,
+						     rebuild->since[*since].segment, true);
 	}
 	return result;
 }
@@ -354,99 +247,6 @@ static int step_growing_groups(struct rebuild *rebuild, struct error_text *error
 	for (uint32_t number = 0; !result && number < rebuild->store->geometry.rows; number++)
 		result = rebuild_row(rebuild, number, &since);
 	return result ? error_set(error, result, "out of memory") : 0;
-}
-
-/* ---- a complete group whose image is damaged ---- */
-
-/* The group that a row grows, put aside while another one is made in its place. */
-struct aside {
-	uint8_t *bytes, *at, *pair;
-	uint64_t length;
-	uint8_t pair_bytes[SUM_PAIR_BYTES];
-};
-
-static int put_aside(struct muninn_store *store, uint32_t row, struct aside *aside)
-{
-	const struct muninn_geometry *geometry = &store->geometry;
-
-	aside->at = store->nvram + geometry->groups_at + row * geometry->group_bytes;
-	aside->pair = store->nvram + row_sum_pair_at(geometry, row);
-	aside->length = geometry->group_bytes;
-	aside->bytes = malloc(aside->length);
-	if (!aside->bytes)
-		return -ENOMEM;
-	memcpy(aside->bytes, aside->at, aside->length);
-	memcpy(aside->pair_bytes, aside->pair, SUM_PAIR_BYTES);
-	return 0;
-}
-
-static int put_back(struct aside *aside, struct row_index *index)
-{
-	memcpy(aside->at, aside->bytes, aside->length);
-	memcpy(aside->pair, aside->pair_bytes, SUM_PAIR_BYTES);
-	free(aside->bytes);
-	return row_index_attach(index);
-}
-
-/* The segments of a group, as far as its image can be read: how many of the live ones. */
-static uint32_t find_members(struct muninn_store *store, const uint8_t *entry,
-			     uint32_t members[GROUP_SEGMENTS])
-{
-	uint32_t page_bytes = store->geometry.page_bytes, found = 0;
-	uint8_t data[MUNINN_PAGE_BYTES_MAX];
-
-	for (uint32_t member = 0; member < GROUP_SEGMENTS; member++) {
-		uint32_t at = index_image_member_at(&store->geometry, member);
-		struct nand_page_io io = {
-			.page = directory_image_page(store, entry, at / page_bytes),
-			.data = data,
-		};
-
-		members[member] = NO_SEGMENT;
-		if (!(get_le64(entry + DIRECTORY_LIVE_AT) >> member & 1) ||
-		    nand_read(store->nand, NAND_CAUSE_RECOVERY, &io, 1))
-			continue;
-		members[member] = get_le32(data + at % page_bytes);
-		found++;
-	}
-	return found;
-}
-
-int rebuild_group(struct muninn_store *store, const uint8_t *entry, struct index_image *image)
-{
-	uint32_t row = get_le32(entry + DIRECTORY_ROW_AT), members[GROUP_SEGMENTS];
-	struct rebuild rebuild = { .store = store, .lost = store->salvaged };
-	struct row_index *index = store->rows[row].index;
-	struct aside aside;
-	uint8_t *live = image->live;
-	int result;
-
-	findings_add(store->records->salvage, FINDING_INDEX,
-		     "group %u of row %u in the index on flash is damaged", image->group, row);
-	if (!find_members(store, entry, members)) {
-		lost_note(store->salvaged, row, LOST_ALL_PAGES, 0);
-		return 1;
-	}
-	result = put_aside(store, row, &aside);
-	if (result)
-		return result;
-	free(image->bytes);
-	image->bytes = NULL;
-	row_index_begin(index, image->group);
-	for (uint32_t member = 0; !result && member < GROUP_SEGMENTS; member++) {
-		bool is_live = get_le64(live) >> member & 1;
-		bool is_found = members[member] != NO_SEGMENT && !row_index_is_full(index);
-
-		if (is_live && !is_found)
-			leave_out(&rebuild, row);
-		if (!row_index_is_full(index))
-			result = add_segment(&rebuild, row, members[member], is_live && is_found);
-	}
-	put_le64(live, row_index_live(index));
-	if (!result)
-		result = row_index_make_image(index, image);
-	image->live = live;
-	return put_back(&aside, index) ? -EINVAL : result;
 }
 
 /* ---- buffers, where the rest of the NVRAM is used ---- */
@@ -506,8 +306,9 @@ static bool was_closed(const struct muninn_store *store)
 static int step_sequence(struct rebuild *rebuild, struct error_text *error)
 {
 	struct muninn_store *store = rebuild->store;
-	uint64_t most = rebuild->sequence_most, end;
-	bool unfinished = rebuild->sequence_unfinished && most > newest_header(rebuild)->committed;
+	uint64_t most = rebuild->regroup.sequence_most, end;
+	bool unfinished = rebuild->regroup.sequence_unfinished &&
+			  most > newest_header(rebuild)->committed;
 
 	if (rebuild->keeps_state) {
 		store->committed = state_read(store, STATE_COMMITTED_AT);
@@ -588,13 +389,13 @@ static void say_what_is_lost(const struct rebuild *rebuild)
 		nand_path(rebuild->store->nand), (unsigned long long)rebuild->found.header.serial,
 		rebuild->since_count, (unsigned long long)rebuild->store->committed,
 		(unsigned long long)counters.by_cause[NAND_CAUSE_RECOVERY].pages_read);
-	if (rebuild->pages_damaged || rebuild->segments_left_out)
+	if (rebuild->regroup.pages_damaged || rebuild->regroup.segments_left_out)
 		log_line(LOG_LEVEL_ERROR,
 			 "%s: recovered without NVRAM: %llu damaged pages and %llu "
 			 "segments are lost, too",
 			 nand_path(rebuild->store->nand),
-			 (unsigned long long)rebuild->pages_damaged,
-			 (unsigned long long)rebuild->segments_left_out);
+			 (unsigned long long)rebuild->regroup.pages_damaged,
+			 (unsigned long long)rebuild->regroup.segments_left_out);
 }
 
 /* Whether its numbers are what they were, as their sums say. */
@@ -630,6 +431,7 @@ int rebuild_nvram(struct nand *nand, const struct record_options *records,
 						   : "out of memory");
 	}
 	rebuild.store->geometry = rebuild.found.geometry;
+	rebuild.regroup = (struct regroup){ .store = rebuild.store, .lost = lost };
 	result = store_allocate(rebuild.store, error);
 	rebuild.rows = calloc(rebuild.found.geometry.rows, sizeof(*rebuild.rows));
 	rebuild.since = calloc(rebuild.found.geometry.segments, sizeof(*rebuild.since));

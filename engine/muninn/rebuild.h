@@ -18,12 +18,4 @@ int rebuild_nvram(struct nand *nand, const struct record_options *records,
 		  const struct muninn_options *options, struct lost *lost,
 		  struct error_text *error);
 
-/*
- * As mend_group of a store: makes the image of a complete group again from the pages of its
- * segments. What can't be found is taken out of the live word in NVRAM.
- */
-struct muninn_store;
-struct index_image;
-int rebuild_group(struct muninn_store *store, const uint8_t *entry, struct index_image *image);
-
 #endif

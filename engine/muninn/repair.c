@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Makes lost pages again from the others of their group, and knows the segments that lost any. */
+/*
+ * Makes lost pages again from the others of their group, and knows what lost any: segments, images
+ * of the index, the root.
+ */
 #include "engine/muninn/repair.h"
 
 #include <malloc.h>
@@ -18,6 +21,9 @@ struct repair {
 	uint8_t *data, *spares, *scratch;
 	uint32_t waiting[WAITING_MAX]; /* segments to be moved, in the order in which they came */
 	uint32_t waiting_count;
+	uint64_t images[WAITING_MAX]; /* to be written anew: row << 32 | group, in that order */
+	uint32_t image_count;
+	bool root;     /* another one is to be written */
 	uint8_t *lost; /* a segment: has a page that is lost for good; read without the lock */
 	uint64_t pages_repaired, pages_lost;
 };
@@ -30,7 +36,8 @@ static int create_group(struct repair *repair, struct muninn_store *store)
 	uint32_t usable = nand_spare_usable(nand_geometry(store->nand));
 
 	repair->ios = calloc(shape->group_pages, sizeof(*repair->ios));
-	repair->data = malloc((size_t)shape->group_pages * shape->page_bytes);
+	/* Of a run the pages of parity, too. */
+	repair->data = malloc((size_t)(shape->group_pages + shape->losses) * shape->page_bytes);
 	repair->spares = malloc((size_t)shape->group_pages * usable);
 	repair->scratch = malloc(parity_scratch_bytes(shape));
 	if (!repair->ios || !repair->data || !repair->spares || !repair->scratch)
@@ -143,7 +150,8 @@ bool repair_next(struct muninn_store *store, uint32_t *segment)
 uint32_t repair_waiting(struct muninn_store *store)
 {
 	pthread_mutex_lock(&store->repair->lock);
-	uint32_t count = store->repair->waiting_count;
+	uint32_t count =
+		store->repair->waiting_count + store->repair->image_count + store->repair->root;
 
 	pthread_mutex_unlock(&store->repair->lock);
 	return count;
@@ -189,6 +197,97 @@ void repair_count(struct muninn_store *store, uint64_t *repaired, uint64_t *lost
 	*repaired = store->repair->pages_repaired;
 	*lost = store->repair->pages_lost;
 	pthread_mutex_unlock(&store->repair->lock);
+}
+
+/* ---- images and roots that lost pages ---- */
+
+static uint32_t find_image(const struct repair *repair, uint64_t image)
+{
+	uint32_t n = 0;
+
+	while (n < repair->image_count && repair->images[n] != image)
+		n++;
+	return n;
+}
+
+void repair_note_image(struct muninn_store *store, uint32_t row, uint32_t group, uint64_t page)
+{
+	struct repair *repair = store->repair;
+	uint64_t image = (uint64_t)row << 32 | group;
+
+	pthread_mutex_lock(&repair->lock);
+	bool is_new = repair->image_count < WAITING_MAX &&
+		      find_image(repair, image) == repair->image_count;
+
+	if (is_new)
+		repair->images[repair->image_count++] = image;
+	pthread_mutex_unlock(&repair->lock);
+	if (is_new)
+		log_line(LOG_LEVEL_WARNING,
+			 "%s: index: flash page %llu was lost, of group %u of row %u; its image is "
+			 "to be written anew",
+			 nand_path(store->nand), (unsigned long long)page, group, row);
+}
+
+bool repair_next_image(struct muninn_store *store, uint32_t *row, uint32_t *group)
+{
+	struct repair *repair = store->repair;
+
+	pthread_mutex_lock(&repair->lock);
+	bool found = repair->image_count != 0;
+
+	*row = (uint32_t)(repair->images[0] >> 32);
+	*group = (uint32_t)repair->images[0];
+	pthread_mutex_unlock(&repair->lock);
+	return found;
+}
+
+void repair_end_image(struct muninn_store *store, uint32_t row, uint32_t group)
+{
+	struct repair *repair = store->repair;
+
+	pthread_mutex_lock(&repair->lock);
+	uint32_t n = find_image(repair, (uint64_t)row << 32 | group);
+
+	if (n < repair->image_count) {
+		repair->image_count--;
+		memmove(&repair->images[n], &repair->images[n + 1],
+			(repair->image_count - n) * sizeof(repair->images[0]));
+	}
+	pthread_mutex_unlock(&repair->lock);
+}
+
+static bool set_root(struct muninn_store *store, bool root)
+{
+	pthread_mutex_lock(&store->repair->lock);
+	bool before = store->repair->root;
+
+	store->repair->root = root;
+	pthread_mutex_unlock(&store->repair->lock);
+	return before;
+}
+
+void repair_note_root(struct muninn_store *store, uint64_t page)
+{
+	if (!set_root(store, true))
+		log_line(LOG_LEVEL_WARNING,
+			 "%s: flash page %llu was lost, of the root of the device; it is to be "
+			 "written anew",
+			 nand_path(store->nand), (unsigned long long)page);
+}
+
+bool repair_next_root(struct muninn_store *store)
+{
+	pthread_mutex_lock(&store->repair->lock);
+	bool root = store->repair->root;
+
+	pthread_mutex_unlock(&store->repair->lock);
+	return root;
+}
+
+void repair_end_root(struct muninn_store *store)
+{
+	set_root(store, false);
 }
 
 /* ---- a group; under the lock ---- */
@@ -294,4 +393,47 @@ int repair_read(struct muninn_store *store, enum nand_cause cause, const struct 
 	int result = nand_read(store->nand, cause, io, 1);
 
 	return repair_is_for(result) ? repair_page(store, cause, io) : result;
+}
+
+/* ---- a page of a run ---- */
+
+/* Reads all pages of its group but that one, with their parities; then makes it again. */
+static int make_run_page(struct muninn_store *store, uint32_t pages, uint32_t page,
+			 repair_reader *read, void *context, uint8_t *data)
+{
+	const struct parity_shape *shape = &store->geometry.parity;
+	struct repair *repair = store->repair;
+	bool lost[PARITY_GROUP_PAGES_MAX + PARITY_LOSSES_MAX];
+	uint32_t group = page < pages ? page / shape->group_pages : (page - pages) / shape->losses;
+	uint32_t first, count, more;
+
+	first = group * shape->group_pages;
+	count = (uint32_t)min_u64(pages - first, shape->group_pages);
+	more = pages + group * shape->losses;
+	for (uint32_t n = 0; n < count + shape->losses; n++) {
+		uint32_t number = n < count ? first + n : more + (n - count);
+
+		lost[n] = number == page ||
+			  read(context, number, repair->data + (size_t)n * shape->page_bytes) != 0;
+	}
+	if (parity_run_restore(&store->parity, repair->data, count, lost, repair->scratch))
+		return -EBADMSG;
+	if (page < pages)
+		memcpy(data, repair->data + (size_t)(page - first) * shape->page_bytes,
+		       shape->page_bytes);
+	return 0;
+}
+
+int repair_run_page(struct muninn_store *store, uint32_t pages, uint32_t page, repair_reader *read,
+		    void *context, uint8_t *data)
+{
+	int result = -EBADMSG;
+
+	pthread_mutex_lock(&store->repair->lock);
+	if (store->geometry.parity.losses)
+		result = make_run_page(store, pages, page, read, context, data);
+	store->repair->pages_repaired += result == 0;
+	store->repair->pages_lost += result != 0;
+	pthread_mutex_unlock(&store->repair->lock);
+	return result;
 }

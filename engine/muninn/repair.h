@@ -26,6 +26,15 @@ int repair_read(struct muninn_store *store, enum nand_cause cause, const struct 
 /* The same of a page that can't be read: makes it again. */
 int repair_page(struct muninn_store *store, enum nand_cause cause, const struct nand_page_io *io);
 
+/*
+ * Makes page `page` of a run again: the image of a group, say. The run has `pages` of its own, and
+ * its parity behind them. `read` reads any of these by number: 0, or it is lost. -EBADMSG.
+ */
+typedef int repair_reader(void *context, uint32_t page, uint8_t *data);
+
+int repair_run_page(struct muninn_store *store, uint32_t pages, uint32_t page, repair_reader *read,
+		    void *context, uint8_t *data);
+
 /* How a read has ended: sealed segments are programmed whole, so what is not there was lost. */
 static inline bool repair_is_for(int result)
 {
@@ -37,8 +46,23 @@ static inline bool repair_is_for(int result)
  * until it is freed, or was given up because it has pages that are lost for good.
  */
 bool repair_next(struct muninn_store *store, uint32_t *segment);
+
+/* All that waits to be moved, or to be written anew. */
 uint32_t repair_waiting(struct muninn_store *store);
 void repair_give_up(struct muninn_store *store, uint32_t segment);
+
+/*
+ * A flash page of the image of a complete group was lost: the image is to be written anew, and is
+ * the next one until that is done, or given up.
+ */
+void repair_note_image(struct muninn_store *store, uint32_t row, uint32_t group, uint64_t page);
+bool repair_next_image(struct muninn_store *store, uint32_t *row, uint32_t *group);
+void repair_end_image(struct muninn_store *store, uint32_t row, uint32_t group);
+
+/* A page of the last root was lost, or of its list of kills: another one is to be written. */
+void repair_note_root(struct muninn_store *store, uint64_t page);
+bool repair_next_root(struct muninn_store *store);
+void repair_end_root(struct muninn_store *store);
 
 /*
  * Nothing else can be reclaimed: those that were given up may be tried again, because what was lost

@@ -31,6 +31,8 @@ struct search {
 	struct found_root *found;
 	struct cursor *cursors;
 	uint8_t *spare_bytes;
+	struct parity parity; /* of the device that was found */
+	uint8_t *scratch;
 };
 
 /* `data` may be NULL. False: it can't be read, or is no page of a root. */
@@ -58,13 +60,13 @@ static bool read_geometry(struct search *search, uint64_t page)
 	return read_page(search, page, data, &spare) && spare.part == 0 &&
 	       get_le64(data) == ROOT_MAGIC &&
 	       header_read(data + ROOT_HEADER_BYTES, search->nand, geometry, &why) == 0 &&
-	       page % geometry->segment_pages == 0 &&
 	       page / geometry->segment_pages < geometry->root_segments;
 }
 
 /*
- * Segments are a power of two of blocks: the beginnings of the first few are known without their
- * size.
+ * Where the first page of all is lost, a later root in the same segment tells, or the first page of
+ * another one: segments are a power of two of blocks, so the beginnings of the first few are known
+ * without their size. A new device has two roots in its first segment.
  */
 static bool find_geometry(struct search *search)
 {
@@ -73,10 +75,13 @@ static bool find_geometry(struct search *search)
 
 	if (nand->page_bytes > MUNINN_PAGE_BYTES_MAX)
 		return false;
+	pages = min_u64(pages, MUNINN_SEGMENT_PAGES_MAX + 1);
 	if (read_geometry(search, 0))
 		return true;
-	for (uint64_t page = nand->pages_per_block;
-	     page < pages && page <= MUNINN_SEGMENT_PAGES_MAX; page *= 2)
+	for (uint64_t page = nand->pages_per_block; page < pages; page *= 2)
+		if (read_geometry(search, page))
+			return true;
+	for (uint64_t page = 1; page < pages; page++)
 		if (read_geometry(search, page))
 			return true;
 	return false;
@@ -117,36 +122,59 @@ static struct cursor *newest(struct search *search)
 	return best;
 }
 
-/* Reads all pages with the serial that is wanted, and passes them. NULL: some are missing. */
+/*
+ * Makes missing pages again, as far as that is needed. Those of parity may be missing because the
+ * power failed before they were written.
+ */
+static bool restore(struct search *search, uint8_t *bytes, uint32_t parts, uint32_t all,
+		    const bool *missing)
+{
+	uint32_t own = 0, more = 0;
+
+	for (uint32_t part = 0; part < all; part++) {
+		own += part < parts && missing[part];
+		more += part >= parts && missing[part];
+	}
+	if (own && parity_run_restore(&search->parity, bytes, parts, missing, search->scratch))
+		return false;
+	search->found->pages_missing += own + more;
+	search->found->pages_restored += own;
+	return true;
+}
+
+/* Reads all pages with the serial that is wanted, and passes them. NULL: too many are missing. */
 static uint8_t *gather(struct search *search, const struct page_spare *wanted)
 {
 	const struct muninn_geometry *geometry = &search->found->geometry;
 	uint64_t serial = wanted->serial;
-	uint32_t parts = wanted->parts, missing = parts;
-	bool fits = parts > 0 && parts <= divide_up(geometry->root_bytes_max, geometry->page_bytes);
-	uint8_t *bytes = fits ? calloc(parts, geometry->page_bytes) : NULL;
-	bool *got = fits ? calloc(parts, sizeof(*got)) : NULL;
+	uint32_t parts = wanted->parts;
+	bool fits = parts > 0 && parts <= run_pages_own(geometry, geometry->root_bytes_max);
+	uint32_t all = fits ? parts + parity_run_more(&geometry->parity, parts) : 0;
+	uint8_t *bytes = fits ? calloc(all, geometry->page_bytes) : NULL;
+	bool *missing = fits ? malloc(all * sizeof(*missing)) : NULL;
 
+	if (missing)
+		memset(missing, true, all * sizeof(*missing));
 	for (uint32_t n = 0; n < geometry->root_segments; n++) {
 		struct cursor *cursor = &search->cursors[n];
 
 		for (; look(search, cursor) && cursor->spare.serial == serial; pass(cursor)) {
 			uint32_t part = cursor->spare.part;
 
-			if (!bytes || !got || part >= parts || got[part] ||
+			if (!bytes || !missing || part >= all || !missing[part] ||
 			    !read_page(search, last_page(search, cursor),
 				       bytes + (uint64_t)part * geometry->page_bytes,
 				       &cursor->spare))
 				continue;
-			got[part] = true;
-			missing--;
+			missing[part] = false;
 		}
 	}
-	free(got);
-	if (missing == 0)
-		return bytes;
-	free(bytes);
-	return NULL;
+	if (bytes && (!missing || !restore(search, bytes, parts, all, missing))) {
+		free(bytes);
+		bytes = NULL;
+	}
+	free(missing);
+	return bytes;
 }
 
 /* Whether a root's parts lie within it. */
@@ -159,7 +187,7 @@ static bool root_is_sound(const struct muninn_geometry *geometry, const uint8_t 
 	    header->count > geometry->directory_entries)
 		return false;
 	at += header->aborted_count * ABORTED_RANGE_BYTES +
-	      (uint64_t)header->count * geometry->directory_entry_bytes;
+	      (uint64_t)header->count * geometry->root_entry_bytes;
 	for (uint32_t row = 0; row < geometry->rows; row++) {
 		if (at + ROOT_ROW_BYTES > header->bytes)
 			return false;
@@ -247,11 +275,18 @@ int root_find(struct nand *nand, struct found_root *found)
 		search.cursors = calloc(found->geometry.root_segments, sizeof(*search.cursors));
 		result = search.cursors ? 0 : -ENOMEM;
 	}
+	if (!result) {
+		search.scratch = malloc(parity_scratch_bytes(&found->geometry.parity));
+		result = parity_create(&search.parity, &found->geometry.parity);
+		result = search.scratch ? result : -ENOMEM;
+	}
 	for (uint32_t n = 0; !result && n < found->geometry.root_segments; n++)
 		if (segment_end(nand, found->geometry.segment_blocks, n, &search.cursors[n].end))
 			search.cursors[n].end = 0;
 	if (!result)
 		result = find_newest(&search);
+	parity_destroy(&search.parity);
+	free(search.scratch);
 	free(search.cursors);
 	free(search.spare_bytes);
 	return result;

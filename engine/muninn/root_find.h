@@ -16,6 +16,8 @@ struct found_root {
 	uint64_t serial_most; /* highest of any page of the ring */
 	uint32_t segment;     /* of the ring, that the newest page is in */
 	uint64_t pages_read;
+	uint32_t pages_missing;  /* of both, and of their parity ... */
+	uint32_t pages_restored; /* ... those that parity has given back */
 };
 
 /* -ENOENT: none. -ENOMEM. The result is ended by root_found_free, also after an error. */

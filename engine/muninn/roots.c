@@ -19,6 +19,7 @@
 #include "engine/muninn/aborted.h"
 #include "engine/muninn/directory.h"
 #include "engine/muninn/nvram.h"
+#include "engine/muninn/root_find.h"
 #include "engine/muninn/sealing.h"
 #include "engine/muninn/void.h"
 
@@ -66,13 +67,15 @@ static int program_part(struct muninn_store *store, const uint8_t *bytes, uint32
 	uint8_t data[MUNINN_PAGE_BYTES_MAX] = { 0 }, spare_bytes[4096] = { 0 };
 	struct page_spare spare = {
 		.kind = PAGE_KIND_ROOT,
-		.used = (uint32_t)min_u64(length - offset, geometry->page_bytes),
+		.used = geometry->page_bytes,
 		.serial = get_le64(bytes + 24),
 	};
 	struct nand_page_io io = { .page = page, .data = data, .spare = spare_bytes };
 
 	spare.part = part;
-	spare.parts = (uint32_t)divide_up(length, geometry->page_bytes);
+	spare.parts = run_pages_own(geometry, length);
+	if (part < spare.parts)
+		spare.used = (uint32_t)min_u64(length - offset, geometry->page_bytes);
 	memcpy(data, bytes + offset, spare.used);
 	page_spare_encode(&spare, spare_bytes);
 	return nand_program(store->nand, NAND_CAUSE_METADATA, &io, 1);
@@ -103,7 +106,7 @@ static int begin_append(struct muninn_store *store, const uint8_t *bytes, bool w
 	int result = segment_end(store->nand, geometry->segment_blocks, ring_segment(store), &end);
 
 	*writing = (struct root_writing){
-		.pages = (uint32_t)divide_up(get_le32(bytes + 12), geometry->page_bytes),
+		.pages = run_pages(geometry, get_le32(bytes + 12)),
 		.serial = get_le64(bytes + 24),
 	};
 	/*
@@ -176,6 +179,17 @@ static struct root_header state_header(const struct muninn_store *store, uint64_
 	};
 }
 
+/* What is complete but for its CRC gets that, and parity behind it. */
+static void seal_run(const struct muninn_store *store, uint8_t *bytes, uint32_t length)
+{
+	const struct muninn_geometry *geometry = &store->geometry;
+	uint32_t pages = run_pages_own(geometry, length);
+
+	root_seal(bytes, length);
+	memset(bytes + length, 0, (size_t)pages * geometry->page_bytes - length);
+	parity_run_encode(&store->parity, bytes, pages);
+}
+
 static uint8_t *put_row(const struct row *row, uint8_t *to)
 {
 	uint32_t members = row_index_members(row->index);
@@ -201,7 +215,7 @@ static bool root_fits(const struct muninn_store *store)
 	uint64_t bytes = ROOT_HEADER_BYTES + ROOT_STATIC_BYTES;
 
 	bytes += state_read(store, STATE_ABORTED_COUNT_AT) * ABORTED_RANGE_BYTES;
-	bytes += (uint64_t)geometry->directory_entries * geometry->directory_entry_bytes;
+	bytes += (uint64_t)geometry->directory_entries * geometry->root_entry_bytes;
 	bytes += (uint64_t)geometry->rows * (ROOT_ROW_BYTES + 4 * GROUP_SEGMENTS);
 	return bytes <= geometry->root_bytes_max;
 }
@@ -229,13 +243,13 @@ static int make_root(struct muninn_store *store, uint64_t serial)
 	memcpy(at, store->nvram + NVRAM_ABORTED_AT, header.aborted_count * ABORTED_RANGE_BYTES);
 	at += header.aborted_count * ABORTED_RANGE_BYTES;
 	header.count = directory_copy(store, at);
-	at += (uint64_t)header.count * geometry->directory_entry_bytes;
+	at += (uint64_t)header.count * geometry->root_entry_bytes;
 	for (uint32_t number = 0; number < geometry->rows; number++)
 		at = put_row(&store->rows[number], at);
 	header.bytes = (uint32_t)(at - store->root);
 	assert(header.bytes <= geometry->root_bytes_max);
 	root_header_encode(&header, store->root);
-	root_seal(store->root, header.bytes);
+	seal_run(store, store->root, header.bytes);
 	return 0;
 }
 
@@ -357,7 +371,7 @@ int roots_write_kills(struct muninn_store *store, const struct root_kill *kills,
 	header.count = store->kill_count;
 	header.bytes = ROOT_HEADER_BYTES + ROOT_KILL_BYTES * store->kill_count;
 	root_header_encode(&header, store->kills);
-	root_seal(store->kills, header.bytes);
+	seal_run(store, store->kills, header.bytes);
 	/* Merging syncs NVRAM before and after: no need to wait for that here. */
 	state_write(store, STATE_ROOT_SERIAL_AT, serial + 1);
 	result = begin_append(store, store->kills, false, &writing);
@@ -378,6 +392,16 @@ void roots_format(struct muninn_store *store, uint64_t serial)
 			      segment, &erasures);
 	state_write(store, STATE_ROOT_SERIAL_AT, serial);
 	nvram_store64(store->nvram + STATE_ROOT_SEGMENT_AT, 0);
+}
+
+bool roots_last_is_whole(const struct muninn_store *store)
+{
+	struct found_root found;
+	bool whole = root_find(store->nand, &found) == 0 && !found.pages_missing;
+	uint64_t serial = found.kills ? found.kills_header.serial : found.header.serial;
+
+	root_found_free(&found);
+	return whole && serial + 1 == state_read(store, STATE_ROOT_SERIAL_AT);
 }
 
 /* The serial of the last page of a root or list in a segment of the ring; 0: there is none. */

@@ -51,4 +51,10 @@ void roots_format(struct muninn_store *store, uint64_t serial);
  */
 int roots_check(struct muninn_store *store, struct error_text *error);
 
+/*
+ * Whether no page is lost of the last root, or of the list of kills that goes with it. While no
+ * root is under way.
+ */
+bool roots_last_is_whole(const struct muninn_store *store);
+
 #endif

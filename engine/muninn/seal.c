@@ -445,8 +445,7 @@ static int drive(struct muninn_store *store, uint32_t number, enum seal_stage un
 	return result;
 }
 
-/* Images lie one behind the other: ends the one that is under way. */
-static void end_other_image(struct muninn_store *store)
+void seal_end_image(struct muninn_store *store)
 {
 	uint32_t all = UINT32_MAX;
 
@@ -461,7 +460,7 @@ static int begin_or_go_on(struct muninn_store *store, uint32_t number, uint32_t 
 
 	if (sealing->stage == SEAL_NONE) {
 		if (row_index_is_full(store->rows[number].index))
-			end_other_image(store);
+			seal_end_image(store);
 		result = begin(store, number);
 		if (result)
 			sealing->stage = SEAL_NONE;

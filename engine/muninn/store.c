@@ -59,8 +59,8 @@ int store_allocate(struct muninn_store *store, struct error_text *error)
 	store->images = calloc(geometry->segments, sizeof(*store->images));
 	store->segment_rows = malloc(geometry->segments * sizeof(*store->segment_rows));
 	store->spare = calloc(1, nand_spare_usable(nand_geometry(store->nand)));
-	store->root = calloc(1, geometry->root_bytes_max);
-	store->kills = calloc(1, geometry->page_bytes);
+	store->root = calloc(run_pages(geometry, geometry->root_bytes_max), geometry->page_bytes);
+	store->kills = calloc(run_pages(geometry, 1), geometry->page_bytes);
 	if (merge_run_create(store) || !store->rows || !store->index || !store->free_buffers ||
 	    !store->touched || !store->images || !store->segment_rows || !store->spare ||
 	    parity_create(&store->parity, &geometry->parity) || repair_create(store) ||
@@ -105,6 +105,22 @@ void muninn_formatted_options(const struct record_store *store_, struct record_o
 	options->rows = store->geometry.hashed_rows;
 	options->segment_pages = store->geometry.segment_pages;
 	options->record_bytes = store->geometry.record_bytes;
+}
+
+/* With more everything counts as lost. */
+enum { LOST_MAX = 4096 };
+
+void lost_note(struct lost *lost, uint32_t row, uint32_t page, uint64_t serial)
+{
+	if (lost->all)
+		return;
+	if (!lost->places)
+		lost->places = calloc(LOST_MAX, sizeof(*lost->places));
+	if (!lost->places || lost->count == LOST_MAX)
+		lost->all = true;
+	else
+		lost->places[lost->count++] =
+			(struct lost_place){ .row = row, .page = page, .serial = serial };
 }
 
 struct visibility store_visibility(const struct muninn_store *store, uint64_t bound)

@@ -126,6 +126,11 @@ struct lost {
 	bool all; /* anywhere */
 };
 
+#define LOST_ALL_PAGES UINT32_MAX
+
+/* Records of a row, in a page (or all pages) of its segment with a serial, may be lost. */
+void lost_note(struct lost *lost, uint32_t row, uint32_t page, uint64_t serial);
+
 struct muninn_store {
 	struct record_store base;
 	struct nand *nand;
@@ -168,23 +173,17 @@ struct muninn_store {
 	uint8_t boot_id[NVRAM_BOOT_BYTES];
 	bool host_failed;     /* since the store was last open, and that had no clean end */
 	uint64_t fallen_from; /* then: the highest sequence number that there was */
-	uint8_t *root;        /* space for a root */
+	uint8_t *root;        /* space for a root and its parity */
 	struct root_writing root_writing;
-	uint8_t *kills;         /* a list of kills, as it is written; a page */
+	uint8_t *kills;         /* a list of kills, as it is written, with its parity */
 	uint32_t kill_count;    /* in it: since the last root */
 	uint64_t root_serial;   /* of the last root that was written since open; 0: none */
 	bool root_outdated;     /* segments have been sealed since, or numbers aborted */
 	int root_error_logged;  /* the last one; 0 when one has been written */
 	uint16_t *segment_rows; /* for each segment the row that it is sealed in, or NO_ROW */
 	struct merge_walk merge_walk;
-	/*
-	 * While a damaged device is opened: makes the image of a complete group again, or says that
-	 * nothing is left of it: 1.
-	 */
-	int (*mend_group)(struct muninn_store *store, const uint8_t *entry,
-			  struct index_image *image);
-	struct lost *salvaged;       /* then: where what is lost is noted */
-	struct lost lost;            /* nothing, unless the device is salvaged */
+	struct lost *salvaged; /* while a damaged device is opened: what is lost is noted there */
+	struct lost lost;      /* nothing, unless the device is salvaged */
 	struct merge_run *merge_run; /* memory for one; passed along while it goes on */
 };
 

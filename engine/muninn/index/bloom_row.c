@@ -260,7 +260,7 @@ static struct table make_complete(const struct row_index *row, const struct inde
 
 	assert(attached && table_index(&table) == image->group);
 	table.live_word = image->live;
-	head = cache ? realloc(table.image, table_bits_offset()) : NULL;
+	head = cache && !image->stays ? realloc(table.image, table_bits_offset()) : NULL;
 	if (head) {
 		table.image = head;
 		table.source = table_cache_source(cache);
@@ -293,6 +293,29 @@ static int replace(struct row_index *base, uint32_t first, uint32_t last,
 	if (by)
 		row->complete[from] = make_complete(base, by);
 	return 0;
+}
+
+static int copy_image(const struct row_index *base, uint32_t n, struct index_image *image)
+{
+	const struct table *table = &bloom_row_in(base)->complete[n];
+	uint8_t *bytes = malloc(table->image_bytes);
+	int result = bytes ? table_read_bytes(table, 0, bytes, (uint32_t)table->image_bytes)
+			   : -ENOMEM;
+
+	*image = (struct index_image){
+		.bytes = bytes,
+		.length = table->image_bytes,
+		.group = table_index(table),
+		.live = table->live_word,
+	};
+	if (result)
+		free(bytes);
+	return result;
+}
+
+static bool is_in_memory(const struct row_index *base, uint32_t n)
+{
+	return !bloom_row_in(base)->complete[n].source;
 }
 
 static int refresh(struct row_index *base)
@@ -454,6 +477,8 @@ const struct index_type bloom_index = {
 	.image_kept = image_kept,
 	.check_image = check_image,
 	.refresh = refresh,
+	.copy_image = copy_image,
+	.is_in_memory = is_in_memory,
 	.estimate = estimate,
 
 	.groups = groups,

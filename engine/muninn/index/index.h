@@ -207,6 +207,7 @@ struct index_image {
 	uint8_t *bytes; /* on the heap */
 	uint64_t length;
 	uint32_t group;
+	bool stays;    /* all of it in memory, because flash does not have it */
 	uint8_t *live; /* a word in NVRAM with a bit for each segment that is there, changed by one
 			  store each; 0 in the image */
 };
@@ -226,6 +227,15 @@ int row_index_make_image(const struct row_index *row, struct index_image *image)
  */
 int row_index_replace(struct row_index *row, uint32_t first, uint32_t last,
 		      const struct index_image *by);
+
+/*
+ * The image of a complete group, on the heap, as it is written to flash, with its live word.
+ * -ENOMEM, and the errors of reading.
+ */
+int row_index_copy_image(const struct row_index *row, uint32_t group, struct index_image *image);
+
+/* Whether all of a complete group's image is in memory. */
+bool row_index_is_in_memory(const struct row_index *row, uint32_t group);
 
 /* Where an image says, in 4 bytes, which segment a member of the group is. */
 uint32_t index_image_member_at(const struct muninn_geometry *geometry, uint32_t member);

@@ -76,6 +76,9 @@ struct index_type {
 	int (*check_image)(const struct row_index *row, const struct index_image *image,
 			   struct error_text *error);
 	int (*refresh)(struct row_index *row);
+	/* Of complete group `n`. */
+	int (*copy_image)(const struct row_index *row, uint32_t n, struct index_image *image);
+	bool (*is_in_memory)(const struct row_index *row, uint32_t n);
 	/*
 	 * For each live member of complete group `n` how much of it is, per mille. NULL: the index
 	 * does not tell.

@@ -81,6 +81,18 @@ bool row_index_newest(const struct row_index *row, uint32_t *group)
 	return true;
 }
 
+int row_index_copy_image(const struct row_index *row, uint32_t group, struct index_image *image)
+{
+	assert(row_index_has(row, group));
+	return row->type->copy_image(row, groups_below(row, group), image);
+}
+
+bool row_index_is_in_memory(const struct row_index *row, uint32_t group)
+{
+	assert(row_index_has(row, group));
+	return row->type->is_in_memory(row, groups_below(row, group));
+}
+
 uint8_t *row_index_empty_group(const struct row_index *row, uint32_t *group)
 {
 	for (uint32_t n = 0; n < row->type->groups(row); n++) {

@@ -12,6 +12,7 @@
 #include <math.h>
 
 #include "common/crc32c.h"
+#include "engine/muninn/directory.h"
 #include "engine/muninn/header.h"
 #include "engine/muninn/index/bloom.h"
 #include "engine/muninn/store.h"
@@ -198,12 +199,12 @@ static void test_a_list_of_kills_has_the_documented_bytes(void **state)
 		.segment = 0x01020304, .row = 0x0506, .member = 63, .group = 7, .serial = 0x99
 	};
 	const uint8_t documented[ROOT_HEADER_BYTES + ROOT_KILL_BYTES] = {
-		'M',  'U',  'N', 'K', 'I',  'L',  'L',  '1',  8,    0, 0, 0, 112, 0, 0,  0,
+		'M',  'U',  'N', 'K', 'I',  'L',  'L',  '1',  9,    0, 0, 0, 112, 0, 0,  0,
 		1,    0,    0,   0,   0,    0,    0,    0,    0x12, 0, 0, 0, 0,   0, 0,  0,
 		0x11, 0,    0,   0,   0,    0,    0,    0,    0,    0, 2, 0, 0,   0, 0,  0,
 		0xff, 0xff, 1,   0,   0,    0,    0,    0,    7,    0, 0, 0, 1,   0, 0,  0,
 		2,    0,    0,   0,   0,    0,    0,    0,    0,    0, 1, 0, 0,   0, 0,  0,
-		0,    0,    0,   0,   0x16, 0x66, 0x9f, 0x21, 4,    3, 2, 1, 6,   5, 63, 0,
+		0,    0,    0,   0,   0x01, 0xe5, 0x44, 0x66, 4,    3, 2, 1, 6,   5, 63, 0,
 		7,    0,    0,   0,   0,    0,    0,    0,    0x99, 0, 0, 0, 0,   0, 0,  0,
 	};
 	uint8_t bytes[sizeof(documented)];
@@ -263,11 +264,11 @@ static void test_the_static_header_has_the_documented_bytes(void **state)
 	};
 	const uint8_t uuid[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
 	const uint8_t documented[NVRAM_HEADER_CRC_AT + 4] = {
-		'M', 'U', 'N', 'I', 'N', 'N', '1', 0,   8,  0,  0,    0,  0x80, 0,    0,    0,    0,
+		'M', 'U', 'N', 'I', 'N', 'N', '1', 0,   9,  0,  0,    0,  0x80, 0,    0,    0,    0,
 		1,   0,   0,   0,   4,   0,   0,   100, 0,  0,  0,    0,  0x10, 0,    0,    64,   0,
 		0,   0,   0,   0,   4,   0,   1,   0,   1,  0,  0xf4, 1,  0,    0,    0xf2, 3,    0,
 		0,   8,   7,   1,   1,   0,   0,   0,   0,  0,  0,    0,  0,    0,    1,    2,    3,
-		4,   5,   6,   7,   8,   9,   10,  11,  12, 13, 14,   15, 0xe9, 0xb5, 0x6f, 0x15,
+		4,   5,   6,   7,   8,   9,   10,  11,  12, 13, 14,   15, 0x7f, 0x07, 0xbc, 0x2c,
 	};
 	uint8_t bytes[sizeof(documented)];
 	struct muninn_options options = { 0 };
@@ -285,6 +286,35 @@ static void test_the_static_header_has_the_documented_bytes(void **state)
 	assert_int_equal(options.bloom.paged_filters, 7);
 	assert_true(options.bloom.even_filters);
 	assert_int_equal(options.bloom.hot_rows, BLOOM_HOT_ROWS_SPREAD);
+}
+
+static void test_a_group_s_members_have_the_documented_bytes(void **state)
+{
+	const uint8_t documented[] = { 0x02, 0x01, 0, 0, 0x03, 0x01, 0, 0 };
+	uint8_t entry[32 + DIRECTORY_MEMBERS_BYTES] = { 0 };
+	uint8_t image[TABLE_HEADER_BYTES + GROUP_SEGMENTS * COLUMN_BYTES] = { 0 };
+	const struct muninn_store store = { .geometry = { .root_entry_bytes = 32,
+							  .index = INDEX_BLOOM } };
+	uint32_t members[GROUP_SEGMENTS];
+
+	(void)state;
+	put_le32(entry + DIRECTORY_ROW_AT, 5);
+	put_le32(entry + DIRECTORY_GROUP_AT, 7);
+	for (uint32_t n = 0; n < GROUP_SEGMENTS; n++)
+		put_le32(image + index_image_member_at(&store.geometry, n), 0x0102 + n);
+	directory_put_members(&store, entry, image, UINT64_MAX);
+	assert_memory_equal(entry + 32, documented, sizeof(documented));
+	assert_int_equal(get_le32(entry + 32 + DIRECTORY_MEMBERS_CRC), 0x5d4339ae);
+	assert_true(directory_members(&store, entry, members));
+	for (uint32_t n = 0; n < GROUP_SEGMENTS; n++)
+		assert_int_equal(members[n], 0x0102 + n);
+	for (uint32_t bit = 0; bit < 8 * (32 + DIRECTORY_MEMBERS_CRC + 4); bit += 37) {
+		bool matters = bit / 8 < DIRECTORY_BYTES_AT || bit / 8 >= 32;
+
+		entry[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		assert_int_equal(directory_members(&store, entry, members), !matters);
+		entry[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
 }
 
 /* Measured against equation 1 - (1 - (1 - 1/m)^(kn))^k of each filter. */
@@ -473,8 +503,8 @@ static void test_opening_damaged_nvram_says_what_is_wrong(void **state)
 		{ NVRAM_UUID_AT, 1, -EINVAL, "checksum" },
 		{ NVRAM_DIRECTORY_AT + DIRECTORY_ROW_AT, 2, -EINVAL, "the table directory" },
 		{ NVRAM_DIRECTORY_AT + DIRECTORY_SEGMENTS_AT + 3, 0x80, -EINVAL,
-		  "(memory).nvram: bytes 40960 to 49151, which hold the table directory, "
-		  "contradict byte 49264" },
+		  "(memory).nvram: bytes 40960 to 81919, which hold the table directory, "
+		  "contradict byte 82032" },
 		{ STATE_SEALED_AT + 5, 1, -EINVAL, "the state words" },
 		{ NVRAM_MEMO_AT + 3, 4, -EINVAL, "the memo" },
 		{ NVRAM_ABORTED_AT, 1, -EINVAL, "aborted sequence numbers" },
@@ -503,10 +533,10 @@ static void test_opening_damaged_nvram_says_what_is_wrong(void **state)
 	/* Later and earlier versions of the format, with a right checksum. */
 	put_le32(nvram + NVRAM_VERSION_AT, MUNINN_FORMAT_VERSION + 1);
 	put_le32(nvram + NVRAM_HEADER_CRC_AT, crc32c(0, nvram, NVRAM_HEADER_CRC_AT));
-	expect_open(nand, -EINVAL, "format 9, this program knows 8");
-	put_le32(nvram + NVRAM_VERSION_AT, 7);
+	expect_open(nand, -EINVAL, "format 10, this program knows 9");
+	put_le32(nvram + NVRAM_VERSION_AT, 8);
 	put_le32(nvram + NVRAM_HEADER_CRC_AT, crc32c(0, nvram, NVRAM_HEADER_CRC_AT));
-	expect_open(nand, -EINVAL, "format 7, this program knows 8");
+	expect_open(nand, -EINVAL, "format 8, this program knows 9");
 	/* An index that is not built in. */
 	put_le32(nvram + NVRAM_VERSION_AT, MUNINN_FORMAT_VERSION);
 	put_le16(nvram + NVRAM_INDEX_AT, 9);
@@ -592,6 +622,7 @@ int main(void)
 		cmocka_unit_test(test_a_page_of_a_root_has_the_documented_spare_area),
 		cmocka_unit_test(test_a_list_of_kills_has_the_documented_bytes),
 		cmocka_unit_test(test_the_static_header_has_the_documented_bytes),
+		cmocka_unit_test(test_a_group_s_members_have_the_documented_bytes),
 		cmocka_unit_test(test_filters_have_the_false_positive_rate_that_they_are_made_for),
 		cmocka_unit_test(test_filters_take_the_memory_of_equal_rates_and_waste_fewer_reads),
 		cmocka_unit_test(test_sums_and_slots_have_the_documented_bytes),

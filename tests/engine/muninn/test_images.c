@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Lost pages of the images of the index: parity gives them back, or the image is made again from
+ * the segments of its group; either way all is found, and the image is written anew.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+#include <errno.h>
+
+#include "common/log.h"
+#include "engine/muninn/directory.h"
+#include "engine/muninn/repair.h"
+#include "engine/muninn/row.h"
+#include "nand/power.h"
+#include "tests/engine/flush_now.h"
+#include "tests/engine/lost_page.h"
+#include "tests/engine/muninn/losses.h"
+
+enum { GROUP = 16, CACHE_BYTES = 65536 };
+
+/* As the model's, with room for parity in the spare areas. */
+static const struct nand_geometry nand = {
+	.page_bytes = 512,
+	.spare_bytes = 256,
+	.pages_per_block = 8,
+	.blocks = 1200,
+	.channels = 1,
+	.dies_per_channel = 1,
+};
+
+/* Images are of 20 pages and more, so of two groups. */
+static const struct engine_options options = {
+	.muninn = { .rows = 2, .segment_pages = GROUP, .record_bytes = 128, .parity = 1 },
+};
+
+static uint32_t groups_made_again;
+
+static void count_lines(enum log_level level, const char *line)
+{
+	(void)level;
+	groups_made_again += strstr(line, "is made again from its") != NULL;
+}
+
+static struct muninn_store *inside(const struct model *model)
+{
+	return (struct muninn_store *)(void *)model->store;
+}
+
+/* A device with complete groups in its rows. */
+static struct model *make(const struct engine_options *own, uint64_t seed)
+{
+	struct model *model = calloc(1, sizeof(*model));
+
+	assert_non_null(model);
+	log_configure(count_lines, LOG_LEVEL_WARNING);
+	groups_made_again = 0;
+	print_message("seed %llu\n", (unsigned long long)seed);
+	model->random = seed;
+	model_open(model, &nand, own);
+	for (uint32_t n = 0; directory_used(inside(model)) < 3; n++)
+		assert_true(model_transaction(model, n % 20, n % 300 == 299));
+	for (uint32_t n = 0; n < 100; n++)
+		assert_true(model_transaction(model, n % 20, false));
+	return model;
+}
+
+static void end(struct model *model)
+{
+	model_close(model);
+	log_configure(NULL, LOG_LEVEL_INFO);
+}
+
+static uint32_t image_pages(const struct model *model, const uint8_t *entry)
+{
+	return run_pages(&inside(model)->geometry, get_le32(entry + DIRECTORY_BYTES_AT));
+}
+
+/* Loses page `page` of each image that has it; again: they are back. Returns how many. */
+static uint32_t lose_of_all(struct model *model, uint32_t page)
+{
+	uint32_t lost = 0, n = 0;
+	const uint8_t *entry;
+
+	while ((entry = directory_next(inside(model), &n)) != NULL)
+		if (page < image_pages(model, entry)) {
+			lose_page(model->nand, directory_image_page(inside(model), entry, page));
+			lost++;
+		}
+	return lost;
+}
+
+static void lose_all_pages(struct model *model)
+{
+	for (uint32_t page = 0; lose_of_all(model, page); page++)
+		;
+}
+
+static const struct record_keep keep_nothing = { .bounds = NULL };
+
+static int mend_once(struct model *model)
+{
+	struct record_merge merge = { .segments_wanted = 1, .choice = RECORD_MERGE_MENDED };
+
+	return model->store->operations->merge(model->store, &keep_nothing, &merge);
+}
+
+static uint32_t mend_all(struct model *model)
+{
+	uint32_t count = 0;
+
+	for (; model->store->operations->damaged(model->store); count++)
+		assert_int_equal(mend_once(model), 0);
+	return count;
+}
+
+/* Nothing is lost any more, on flash neither. */
+static void expect_whole(struct model *model)
+{
+	struct record_scrub scrub = scrub_all(model);
+
+	assert_int_equal(scrub.repaired, 0);
+	assert_int_equal(scrub.lost, 0);
+	assert_int_equal(model->store->operations->damaged(model->store), 0);
+}
+
+/* ---- what parity gives back ---- */
+
+static void test_each_page_of_all_images_can_be_lost_and_parity_has_it(void **state)
+{
+	struct model *model = make(&options, 1);
+	uint32_t pages = 0;
+
+	(void)state;
+	while (lose_of_all(model, pages)) {
+		model_crash(model);
+		model_check_all(model);
+		lose_of_all(model, pages++);
+	}
+	assert_true(pages > 2 * GROUP / 2);
+	assert_int_equal(groups_made_again, 0);
+	end(model);
+}
+
+static void test_one_page_of_every_group_of_images_is_lost_and_they_are_written_anew(void **state)
+{
+	struct model *model = make(&options, 2);
+	uint32_t entries = directory_used(inside(model));
+
+	(void)state;
+	lose_of_every_image(model);
+	assert_true(scrub_all(model).repaired >= entries);
+	assert_int_equal(mend_all(model), entries);
+	expect_whole(model);
+	model_check_all(model);
+	model_crash(model);
+	model_check_all(model);
+	expect_whole(model);
+	assert_int_equal(groups_made_again, 0);
+	end(model);
+}
+
+static void test_images_that_lost_pages_are_noted_when_the_device_is_opened(void **state)
+{
+	struct model *model = make(&options, 3);
+	uint32_t entries = directory_used(inside(model));
+
+	(void)state;
+	lose_of_all(model, 1);
+	model_crash(model);
+	assert_int_equal(model->store->operations->damaged(model->store), entries);
+	assert_int_equal(mend_all(model), entries);
+	expect_whole(model);
+	end(model);
+}
+
+static void test_images_on_flash_are_read_with_parity_too(void **state)
+{
+	struct engine_options cached = options;
+	struct model *model;
+
+	(void)state;
+	cached.muninn.bloom.table_cache_bytes = CACHE_BYTES;
+	model = make(&cached, 4);
+	model_crash(model);
+	lose_of_every_image(model);
+	model_check_all(model);
+	scrub_all(model);
+	assert_true(mend_all(model) > 0);
+	expect_whole(model);
+	model_check_all(model);
+	assert_int_equal(groups_made_again, 0);
+	end(model);
+}
+
+/* ---- nothing is left of an image ---- */
+
+static void check_made_again(const struct engine_options *own, uint64_t seed)
+{
+	struct model *model = make(own, seed);
+	uint32_t entries = directory_used(inside(model));
+
+	lose_all_pages(model);
+	model_crash(model);
+	assert_int_equal(groups_made_again, entries);
+	model_check_all(model);
+	assert_int_equal(mend_all(model), entries);
+	expect_whole(model);
+	model_crash(model);
+	assert_int_equal(groups_made_again, entries);
+	model_check_all(model);
+	for (uint32_t number = 10; number < MODEL_KEYS; number++)
+		model_check_versions(model, number, RECORD_NEWEST);
+	end(model);
+}
+
+static void test_all_images_are_lost_and_made_again_from_their_segments(void **state)
+{
+	struct engine_options own = options;
+
+	(void)state;
+	check_made_again(&own, 5);
+	own.muninn.bloom.table_cache_bytes = CACHE_BYTES;
+	check_made_again(&own, 6);
+	own.muninn.parity = MUNINN_PARITY_NONE;
+	check_made_again(&own, 7);
+	own.muninn.bloom.table_cache_bytes = 0;
+	own.muninn.bloom.hot_rows = BLOOM_HOT_ROWS_SPREAD;
+	check_made_again(&own, 8);
+}
+
+static void take_out_every_third_segment(struct model *model)
+{
+	struct muninn_store *store = inside(model);
+
+	for (uint32_t row = 0; row < store->geometry.rows; row++) {
+		struct index_walk walk = { 0 };
+		struct sealed_segment segment;
+
+		while (row_index_next(store->rows[row].index, &walk, &segment))
+			if (segment.member % 3 == 0 &&
+			    row_index_live_word(store->rows[row].index, &segment))
+				directory_take_out(store, row, &segment);
+	}
+}
+
+/* Which segments a group still has is as it was, and so is what is found in them. */
+static void test_an_image_is_made_again_of_those_segments_that_are_left(void **state)
+{
+	struct model *model = make(&options, 9);
+	struct record_statistics before = { 0 }, after = { 0 };
+
+	(void)state;
+	take_out_every_third_segment(model);
+	model->store->operations->statistics(model->store, &before);
+	lose_all_pages(model);
+	model_crash(model);
+	model->store->operations->statistics(model->store, &after);
+	assert_int_equal(after.segments_sealed, before.segments_sealed);
+	assert_int_equal(after.sealed_records, before.sealed_records);
+	mend_all(model);
+	expect_whole(model);
+	model_crash(model);
+	model->store->operations->statistics(model->store, &after);
+	assert_int_equal(after.sealed_records, before.sealed_records);
+	end(model);
+}
+
+/* The image is in memory in part only, and too much of the rest is lost. */
+static void test_what_is_lost_of_images_on_flash_fails_until_the_device_is_opened_again(
+	void **state)
+{
+	struct engine_options cached = options;
+	uint32_t failed = 0;
+	struct model *model;
+
+	(void)state;
+	cached.muninn.bloom.table_cache_bytes = CACHE_BYTES;
+	model = make(&cached, 10);
+	model_crash(model);
+	lose_all_pages(model);
+	for (uint32_t number = 0; number < MODEL_KEYS; number++) {
+		const struct record_key key = model_key(number);
+		uint8_t value[MODEL_VALUE_MAX];
+		struct record_info info;
+		int result = model->store->operations->get(model->store, &key, RECORD_NEWEST, value,
+							   sizeof(value), &info);
+
+		assert_true(result == 0 || result == -ENOENT || result == -EBADMSG);
+		failed += result == -EBADMSG;
+	}
+	assert_true(failed > 0);
+	assert_true(scrub_all(model).lost > 0);
+	model_crash(model);
+	model_check_all(model);
+	mend_all(model);
+	expect_whole(model);
+	model_check_all(model);
+	end(model);
+}
+
+/* ---- what can't be made again ---- */
+
+static void expect_refused(struct model *model, const char *words)
+{
+	struct error_text error = { "" };
+
+	model->store->operations->close(model->store, false);
+	assert_int_equal(engine_open_records(model->nand, &model->options, &model->store, &error),
+			 -EBADMSG);
+	if (!strstr(error.text, words))
+		fail_msg("message is: %s", error.text);
+}
+
+/* And nothing is changed by that: with pages of the segment back, all is there. */
+static void test_an_image_and_pages_of_its_segments_are_lost_and_that_is_refused(void **state)
+{
+	struct model *model = make(&options, 11);
+	uint32_t n = 0, members[GROUP_SEGMENTS];
+	const uint8_t *entry = directory_next(inside(model), &n);
+	struct error_text error = { "" };
+	uint64_t first;
+
+	(void)state;
+	assert_true(directory_members(inside(model), entry, members));
+	first = segment_page(&inside(model)->geometry,
+			     members[__builtin_ctzll(get_le64(entry + DIRECTORY_LIVE_AT))]);
+	lose_all_pages(model);
+	lose_page(model->nand, first + 3);
+	lose_page(model->nand, first + 9);
+	expect_refused(model, "can't be made again: 2 pages");
+	model->options.records.recover_without_nvram = true;
+	assert_int_equal(engine_open_records(model->nand, &model->options, &model->store, &error),
+			 -EBADMSG);
+	lose_page(model->nand, first + 3);
+	if (engine_open_records(model->nand, &model->options, &model->store, &error))
+		fail_msg("%s", error.text);
+	model->store->operations->set_hidden(model->store, &model->hidden);
+	model_check_all(model);
+	end(model);
+}
+
+/* ---- NVRAM is lost, too ---- */
+
+static void test_nvram_is_lost_and_a_page_of_every_group_of_images_too(void **state)
+{
+	struct model *model = make(&options, 12);
+	struct record_statistics before = { 0 }, after = { 0 };
+	struct error_text error = { "" };
+	uint64_t bytes;
+	uint8_t *nvram = nand_nvram(model->nand, &bytes);
+	uint32_t entries = directory_used(inside(model)), known = 0, members[GROUP_SEGMENTS];
+	const uint8_t *entry;
+
+	(void)state;
+	model->store->operations->statistics(model->store, &before);
+	lose_of_every_image(model);
+	model->store->operations->close(model->store, true);
+	memset(nvram, 0, bytes);
+	model->options.records.recover_without_nvram = true;
+	if (engine_open_records(model->nand, &model->options, &model->store, &error))
+		fail_msg("%s", error.text);
+	model->store->operations->statistics(model->store, &after);
+	assert_int_equal(after.sealed_records, before.sealed_records);
+	/* The directory knows again which segments each group has. */
+	for (uint32_t n = 0; (entry = directory_next(inside(model), &n)) != NULL;)
+		known += directory_members(inside(model), entry, members);
+	assert_int_equal(known, entries);
+	mend_all(model);
+	scrub_all(model);
+	mend_all(model);
+	expect_whole(model);
+	end(model);
+}
+
+/* ---- crashes ---- */
+
+static const uint8_t first_boot[16] = { 1 }, second_boot[16] = { 2 };
+
+/* Writes images anew until the power fails at operation `after`. False: it did not. */
+static bool mend_and_cut(struct model *model, uint64_t after, enum nand_cut_nvram nvram)
+{
+	const struct nand_power_cut cut = { .after = after,
+					    .page = (enum nand_cut_page)(after % NAND_CUT_PAGES),
+					    .nvram = nvram,
+					    .seed = after };
+	struct nand_power_status status;
+	struct error_text error;
+	int result = 0;
+
+	assert_int_equal(flush_now(model->store), 0);
+	assert_int_equal(nand_arm_power_cut(model->nand, &cut, &error), 0);
+	while (!result && model->store->operations->damaged(model->store))
+		result = mend_once(model);
+	nand_power_status(model->nand, &status);
+	if (!status.off) {
+		nand_disarm_power_cut(model->nand);
+		return false;
+	}
+	assert_int_equal(nand_power_on(model->nand), 0);
+	return true;
+}
+
+/* Returns how many cuts there were. */
+static uint32_t cut_at_every_operation(enum nand_cut_nvram nvram)
+{
+	struct engine_options booted = options;
+	struct model *model;
+	uint32_t cuts = 0;
+
+	booted.records.boot_id = first_boot;
+	model = make(&booted, 13 + nvram);
+	for (bool cut = true; cut; cuts += cut) {
+		uint32_t entries = directory_used(inside(model));
+
+		scrub_all(model);
+		mend_all(model);
+		lose_of_all(model, 2);
+		scrub_all(model);
+		cut = mend_and_cut(model, cuts, nvram);
+		if (cut && nvram != NAND_CUT_NVRAM_KEPT)
+			model->options.records.boot_id = cuts % 2 ? first_boot : second_boot;
+		model_crash(model);
+		model_check_all(model);
+		assert_int_equal(directory_used(inside(model)), entries);
+	}
+	mend_all(model);
+	model_crash(model);
+	expect_whole(model);
+	end(model);
+	return cuts;
+}
+
+static void test_the_power_fails_while_images_are_written_anew(void **state)
+{
+	static const enum nand_cut_nvram kinds[] = { NAND_CUT_NVRAM_KEPT, NAND_CUT_NVRAM_FLUSHED,
+						     NAND_CUT_NVRAM_MIXED };
+
+	(void)state;
+	for (size_t n = 0; n < sizeof(kinds) / sizeof(kinds[0]); n++) {
+		uint32_t cuts = cut_at_every_operation(kinds[n]);
+
+		print_message("%u cuts\n", cuts);
+		assert_true(cuts > 40);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_each_page_of_all_images_can_be_lost_and_parity_has_it),
+		cmocka_unit_test(
+			test_one_page_of_every_group_of_images_is_lost_and_they_are_written_anew),
+		cmocka_unit_test(test_images_that_lost_pages_are_noted_when_the_device_is_opened),
+		cmocka_unit_test(test_images_on_flash_are_read_with_parity_too),
+		cmocka_unit_test(test_all_images_are_lost_and_made_again_from_their_segments),
+		cmocka_unit_test(test_an_image_is_made_again_of_those_segments_that_are_left),
+		cmocka_unit_test(
+			test_what_is_lost_of_images_on_flash_fails_until_the_device_is_opened_again),
+		cmocka_unit_test(
+			test_an_image_and_pages_of_its_segments_are_lost_and_that_is_refused),
+		cmocka_unit_test(test_nvram_is_lost_and_a_page_of_every_group_of_images_too),
+		cmocka_unit_test(test_the_power_fails_while_images_are_written_anew),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
