@@ -11,20 +11,23 @@
 #include "common/log.h"
 #include "engine/muninn/page.h"
 
-/* With more of them the scrubber finds the others again. */
-enum { WAITING_MAX = 64 };
+/* What is known of a segment. */
+enum {
+	SEGMENT_WAITS = 1, /* to be moved */
+	SEGMENT_LOST = 2,  /* has a page that is lost for good; read without the lock */
+};
 
 struct repair {
 	pthread_mutex_t lock; /* of all the rest */
 	/* A group of pages. NULL: there is no parity. */
 	struct nand_page_io *ios;
 	uint8_t *data, *spares, *scratch;
-	uint32_t waiting[WAITING_MAX]; /* segments to be moved, in the order in which they came */
-	uint32_t waiting_count;
-	uint64_t images[WAITING_MAX]; /* to be written anew: row << 32 | group, in that order */
+	uint8_t *segments; /* marks of each */
+	uint32_t waiting;  /* segments that do */
+	uint32_t next;     /* the first one of these, or one before it */
+	uint64_t *images;  /* to be written anew: row << 32 | group, in that order */
 	uint32_t image_count;
-	bool root;     /* another one is to be written */
-	uint8_t *lost; /* a segment: has a page that is lost for good; read without the lock */
+	bool root; /* another one is to be written */
 	uint64_t pages_repaired, pages_lost;
 };
 
@@ -57,8 +60,9 @@ int repair_create(struct muninn_store *store)
 	if (!repair)
 		return -ENOMEM;
 	pthread_mutex_init(&repair->lock, NULL);
-	repair->lost = calloc(store->geometry.segments, sizeof(*repair->lost));
-	if (!repair->lost)
+	repair->segments = calloc(store->geometry.segments, sizeof(*repair->segments));
+	repair->images = calloc(store->geometry.directory_entries, sizeof(*repair->images));
+	if (!repair->segments || !repair->images)
 		return -ENOMEM;
 	return store->geometry.parity.losses ? create_group(repair, store) : 0;
 }
@@ -74,7 +78,8 @@ void repair_destroy(struct muninn_store *store)
 	free(repair->data);
 	free(repair->spares);
 	free(repair->scratch);
-	free(repair->lost);
+	free(repair->segments);
+	free(repair->images);
 	free(repair);
 }
 
@@ -84,17 +89,24 @@ uint64_t repair_memory(const struct muninn_store *store)
 
 	return malloc_usable_size(store->repair) + malloc_usable_size(repair->ios) +
 	       malloc_usable_size(repair->data) + malloc_usable_size(repair->spares) +
-	       malloc_usable_size(repair->scratch) + malloc_usable_size(repair->lost);
+	       malloc_usable_size(repair->scratch) + malloc_usable_size(repair->segments) +
+	       malloc_usable_size(repair->images);
 }
 
 /* ---- segments that lost pages; under the lock ---- */
 
-static bool is_waiting(const struct repair *repair, uint32_t segment)
+static bool is(const struct repair *repair, uint32_t segment, uint8_t mark)
 {
-	for (uint32_t n = 0; n < repair->waiting_count; n++)
-		if (repair->waiting[n] == segment)
-			return true;
-	return false;
+	return __atomic_load_n(&repair->segments[segment], __ATOMIC_RELAXED) & mark;
+}
+
+static void set(struct repair *repair, uint32_t segment, uint8_t mark, bool value)
+{
+	uint8_t marks = (uint8_t)((repair->segments[segment] & ~mark) | (value ? mark : 0));
+
+	repair->waiting -= repair->segments[segment] & SEGMENT_WAITS;
+	repair->waiting += marks & SEGMENT_WAITS;
+	__atomic_store_n(&repair->segments[segment], marks, __ATOMIC_RELAXED);
 }
 
 static void note_repaired(struct muninn_store *store, uint64_t page)
@@ -103,36 +115,19 @@ static void note_repaired(struct muninn_store *store, uint64_t page)
 	uint32_t segment = (uint32_t)(page / store->geometry.segment_pages);
 
 	repair->pages_repaired++;
-	if (is_waiting(repair, segment) || repair->waiting_count == WAITING_MAX ||
-	    repair->lost[segment])
+	if (is(repair, segment, SEGMENT_WAITS | SEGMENT_LOST))
 		return;
-	repair->waiting[repair->waiting_count++] = segment;
+	set(repair, segment, SEGMENT_WAITS, true);
 	log_line(LOG_LEVEL_WARNING,
 		 "%s: flash page %llu was lost and is made again from parity; what is in segment "
 		 "%u is to be moved",
 		 nand_path(store->nand), (unsigned long long)page, segment);
 }
 
-static void set_lost(struct repair *repair, uint32_t segment, bool lost)
-{
-	__atomic_store_n(&repair->lost[segment], lost, __ATOMIC_RELAXED);
-}
-
 static void note_lost(struct muninn_store *store, uint64_t page)
 {
 	store->repair->pages_lost++;
-	set_lost(store->repair, (uint32_t)(page / store->geometry.segment_pages), true);
-}
-
-static void stop_waiting(struct repair *repair, uint32_t segment)
-{
-	for (uint32_t n = 0; n < repair->waiting_count; n++)
-		if (repair->waiting[n] == segment) {
-			repair->waiting_count--;
-			memmove(&repair->waiting[n], &repair->waiting[n + 1],
-				(repair->waiting_count - n) * sizeof(repair->waiting[0]));
-			return;
-		}
+	set(store->repair, (uint32_t)(page / store->geometry.segment_pages), SEGMENT_LOST, true);
 }
 
 bool repair_next(struct muninn_store *store, uint32_t *segment)
@@ -140,18 +135,21 @@ bool repair_next(struct muninn_store *store, uint32_t *segment)
 	struct repair *repair = store->repair;
 
 	pthread_mutex_lock(&repair->lock);
-	bool found = repair->waiting_count != 0;
+	bool found = repair->waiting != 0;
 
-	*segment = repair->waiting[0];
+	while (found && !is(repair, repair->next, SEGMENT_WAITS))
+		repair->next = (repair->next + 1) % store->geometry.segments;
+	*segment = repair->next;
 	pthread_mutex_unlock(&repair->lock);
 	return found;
 }
 
 uint32_t repair_waiting(struct muninn_store *store)
 {
+	const struct repair *repair = store->repair;
+
 	pthread_mutex_lock(&store->repair->lock);
-	uint32_t count =
-		store->repair->waiting_count + store->repair->image_count + store->repair->root;
+	uint32_t count = repair->waiting + repair->image_count + repair->root;
 
 	pthread_mutex_unlock(&store->repair->lock);
 	return count;
@@ -160,8 +158,8 @@ uint32_t repair_waiting(struct muninn_store *store)
 void repair_give_up(struct muninn_store *store, uint32_t segment)
 {
 	pthread_mutex_lock(&store->repair->lock);
-	stop_waiting(store->repair, segment);
-	set_lost(store->repair, segment, true);
+	set(store->repair, segment, SEGMENT_WAITS, false);
+	set(store->repair, segment, SEGMENT_LOST, true);
 	pthread_mutex_unlock(&store->repair->lock);
 }
 
@@ -171,8 +169,8 @@ bool repair_try_again(struct muninn_store *store)
 
 	pthread_mutex_lock(&store->repair->lock);
 	for (uint32_t segment = 0; segment < store->geometry.segments; segment++) {
-		any |= store->repair->lost[segment] != 0;
-		set_lost(store->repair, segment, false);
+		any |= is(store->repair, segment, SEGMENT_LOST);
+		set(store->repair, segment, SEGMENT_LOST, false);
 	}
 	pthread_mutex_unlock(&store->repair->lock);
 	return any;
@@ -181,14 +179,13 @@ bool repair_try_again(struct muninn_store *store)
 void repair_forget(struct muninn_store *store, uint32_t segment)
 {
 	pthread_mutex_lock(&store->repair->lock);
-	stop_waiting(store->repair, segment);
-	set_lost(store->repair, segment, false);
+	set(store->repair, segment, SEGMENT_WAITS | SEGMENT_LOST, false);
 	pthread_mutex_unlock(&store->repair->lock);
 }
 
 bool repair_is_lost(const struct muninn_store *store, uint32_t segment)
 {
-	return __atomic_load_n(&store->repair->lost[segment], __ATOMIC_RELAXED);
+	return is(store->repair, segment, SEGMENT_LOST);
 }
 
 void repair_count(struct muninn_store *store, uint64_t *repaired, uint64_t *lost)
@@ -216,7 +213,8 @@ void repair_note_image(struct muninn_store *store, uint32_t row, uint32_t group,
 	uint64_t image = (uint64_t)row << 32 | group;
 
 	pthread_mutex_lock(&repair->lock);
-	bool is_new = repair->image_count < WAITING_MAX &&
+	/* There are as many as entries of the directory, or those of ended ones are still noted. */
+	bool is_new = repair->image_count < store->geometry.directory_entries &&
 		      find_image(repair, image) == repair->image_count;
 
 	if (is_new)

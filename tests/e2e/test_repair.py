@@ -5,7 +5,7 @@ import json
 import struct
 import unittest
 
-from harness import E2ETest, noise
+from harness import SMALL_ROWS, E2ETest, noise
 
 PAGE = 4096
 GROUP = 128  # pages that share parity
@@ -38,9 +38,18 @@ class Image:
     def holds_records(self, page):
         return self.read(page)[1][0] == 1
 
-    def groups(self):
-        """The first pages of groups that have been programmed."""
-        return [first for first in range(0, self.pages, GROUP) if self.holds_records(first)]
+    def groups(self, pages=GROUP):
+        """The first pages of groups of so many that have been programmed."""
+        return [first for first in range(0, self.pages, pages) if self.holds_records(first)]
+
+    def runs(self, kind):
+        """Pages of images of the index (kind 2) or of roots (3), by serial."""
+        runs = {}
+        for page in range(self.pages):
+            spare = self.read(page)[1]
+            if spare[0] == kind:
+                runs.setdefault(struct.unpack_from("<Q", spare, 8)[0], []).append(page)
+        return runs
 
     def lose(self, page):
         self.file.seek(self.place(page))
@@ -128,6 +137,60 @@ class Repair(E2ETest):
             self.assertTrue(read == content[at : at + PAGE])
             if address not in lost:
                 self.assertTrue(self.ctl("get", self.url, address, binary=True) == content)
+
+
+class Index(E2ETest):
+    """The index and roots: segments of 64 pages, so that a few megabytes make complete groups."""
+
+    SEGMENT_PAGES = 64
+
+    def setUp(self):
+        self.device = self.daemon(config=SMALL_ROWS).start()
+        self.url = self.device.url()
+        self.contents = {address: noise(2 * BYTES, n) for n, address in enumerate(OBJECTS)}
+        self.ctl("mkpart", self.url, "0x10000")
+        for address, content in self.contents.items():
+            self.ctl("put", self.url, address, stdin=content)
+        self.device.stop()
+        self.image = Image(self.device.image())
+        self.addCleanup(self.image.close)
+        self.images = self.image.runs(2)
+        self.assertGreater(len(self.images), 1)
+
+    def check_contents(self):
+        for address, content in self.contents.items():
+            self.assertTrue(self.ctl("get", self.url, address, binary=True) == content)
+
+    def repair(self):
+        """Has all repaired, and then finds nothing more, also when it is opened again."""
+        found = json.loads(self.ctl("--json", "check", self.url, "--repair"))
+        self.assertEqual((found["damaged"], found["repair"]["lost"]), ([], 0))
+        self.check_contents()
+        self.device.stop()
+        self.device.start()
+        found = json.loads(self.ctl("--json", "check", self.url, "--repair"))
+        self.assertEqual((found["damaged"], found["repair"]["lost"]), ([], 0))
+        self.assertEqual(found["repair"]["repaired"], 0)
+        self.check_contents()
+
+    def test_a_page_of_every_group_of_images_and_roots_is_lost_and_all_data_is_read(self):
+        for number, first in enumerate(self.image.groups(self.SEGMENT_PAGES)):
+            self.image.lose(first + number * 37 % self.SEGMENT_PAGES)
+        for number, pages in enumerate(self.images.values()):
+            self.image.lose(pages[number * 7 % len(pages)])
+        roots = self.image.runs(3)
+        self.image.lose(roots[max(roots)][0])
+        self.device.start()
+        self.check_contents()
+        self.repair()
+
+    def test_all_images_are_lost_and_made_again_when_the_device_is_opened(self):
+        for pages in self.images.values():
+            for page in pages:
+                self.image.lose(page)
+        self.device.start()
+        self.check_contents()
+        self.repair()
 
 
 if __name__ == "__main__":
