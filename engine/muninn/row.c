@@ -219,6 +219,23 @@ static bool adopt_buffer(struct row *row, const struct buffer *buffer)
 }
 
 /*
+ * A third buffer of a row, after a failure of the host: the one that began first has been sealed
+ * since, and promised nothing. So neither that it was, nor that another row may have it, need have
+ * reached the host's storage; that it was the row's has. Returns that one.
+ */
+static struct buffer pass_over_oldest(struct row *row, const struct buffer *third)
+{
+	struct buffer oldest = row->buffer;
+
+	if (buffer_stored_serial(third) < buffer_stored_serial(&oldest))
+		return *third;
+	row->buffer = row->newer;
+	row->newer = (struct buffer){ 0 };
+	adopt_buffer(row, third);
+	return oldest;
+}
+
+/*
  * A row's buffer that was sealed when the store ended: its segment counts, but that need not have
  * reached the host's storage. It must before the buffer is given away.
  */
@@ -258,13 +275,17 @@ static int distribute_buffers(struct muninn_store *store, struct error_text *err
 
 		if (used && adopt_buffer(&store->rows[number], &buffer))
 			continue;
-		if (used) {
+		if (used && store->host_failed) {
+			buffer = pass_over_oldest(&store->rows[number], &buffer);
+			buffer_take_back(&buffer);
+		} else if (used) {
 			keep_in_list(store, n, count);
 			return error_set(error, -EINVAL,
 					 "row %u has three buffers in NVRAM; the NVRAM is corrupt",
 					 number);
 		}
-		if (number < store->geometry.rows && take_back_sealed(store, &buffer, error)) {
+		if (!used && number < store->geometry.rows &&
+		    take_back_sealed(store, &buffer, error)) {
 			keep_in_list(store, n, count);
 			return -EIO;
 		}

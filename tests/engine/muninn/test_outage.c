@@ -19,6 +19,7 @@
 #include "nand/nand.h"
 #include "nand/power.h"
 #include "tests/engine/flush_now.h"
+#include "tests/engine/sealers.h"
 #include "tests/engine/small_flash.h"
 
 enum {
@@ -38,12 +39,12 @@ struct host {
 	struct engine_options options;
 };
 
-static void start_host(struct host *host)
+static void start_host_with_rows(struct host *host, uint32_t rows)
 {
 	struct error_text error = { "" };
 	uint64_t bytes;
 
-	*host = (struct host){ .options = { .muninn.rows = 1,
+	*host = (struct host){ .options = { .muninn.rows = rows,
 					    .muninn.segment_pages = 8,
 					    .muninn.record_bytes = 256 } };
 	host->options.records.boot_id = host->boot;
@@ -51,6 +52,11 @@ static void start_host(struct host *host)
 	    nand_open_memory(&geometry, bytes, &host->nand, &error) ||
 	    engine_format(host->nand, &host->options, &error))
 		fail_msg("%s", error.text);
+}
+
+static void start_host(struct host *host)
+{
+	start_host_with_rows(host, 1);
 }
 
 static struct record_store *open_store(struct host *host)
@@ -448,6 +454,63 @@ static void test_what_was_sealed_when_the_store_crashed_is_there_when_the_host_f
 	log_configure(NULL, LOG_LEVEL_WARNING);
 }
 
+/* ---- buffers that nothing was promised of ---- */
+
+enum { TWO_ROWS = 2, IN_MANY_BUFFERS = 200 };
+
+/* Full buffers are sealed beside them, so that another row may take what one has given back. */
+static void run_beside_sealers(struct record_store *store, uint64_t count, uint64_t seed)
+{
+	struct sealers sealers = { .random = seed };
+
+	for (uint64_t n = 0; n < count; n++) {
+		run_transactions(store, n, 1);
+		sealers_act(&sealers, store, false);
+	}
+}
+
+static void check_nothing_is_there(struct record_store *store)
+{
+	for (uint64_t number = 0; number < KEYS; number++) {
+		struct record_key key = { .partition = 1, .identifier = 0x10000 + number };
+		struct record_info info;
+
+		assert_int_equal(store->operations->get(store, &key, RECORD_NEWEST, NULL, 0, &info),
+				 -ENOENT);
+	}
+}
+
+/*
+ * A flush found a row's buffer empty, so it need not be stable that it is sealed. When the host
+ * fails, this one may still be there as the row's, beside the two that followed.
+ */
+static void test_a_row_may_have_three_buffers_when_the_host_has_failed(void **state)
+{
+	(void)state;
+	log_configure(discard_line, LOG_LEVEL_ERROR);
+	for (uint64_t seed = 1; seed <= 16 * MIXTURES; seed++) {
+		struct record_store *store;
+		struct host host;
+
+		start_host_with_rows(&host, TWO_ROWS);
+		store = open_store(&host);
+		assert_int_equal(flush_now(store), 0);
+		arm(&host, OPERATIONS_MAX / 2, seed);
+		run_beside_sealers(store, IN_MANY_BUFFERS / 2 + seed % 32, seed);
+		fail_host(&host, store);
+		store = open_store(&host);
+		check_nothing_is_there(store);
+		run_beside_sealers(store, IN_MANY_BUFFERS, seed);
+		/* Now it is no failure of the host. */
+		store->operations->close(store, false);
+		store = open_store(&host);
+		check_keys(store, KEYS, IN_MANY_BUFFERS);
+		assert_int_equal(store->operations->close(store, true), 0);
+		nand_close(host.nand);
+	}
+	log_configure(NULL, LOG_LEVEL_WARNING);
+}
+
 /* ---- pages that were compacted ---- */
 
 /* So few that they stay in one buffer, and so many puts that pages are compacted all the time. */
@@ -535,6 +598,7 @@ int main(void)
 			test_a_flush_that_fails_promises_nothing_by_the_number_of_the_one_before),
 		cmocka_unit_test(
 			test_what_was_sealed_when_the_store_crashed_is_there_when_the_host_fails_then),
+		cmocka_unit_test(test_a_row_may_have_three_buffers_when_the_host_has_failed),
 		cmocka_unit_test(test_what_a_compacted_page_has_left_does_not_come_back),
 	};
 
