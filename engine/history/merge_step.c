@@ -11,25 +11,32 @@
 /* Bounds that a record is looked for at, before those that are the same are taken together. */
 #define BOUNDS_MAX 64
 
-/* What was looked up last. Records of one object, and of one partition, tend to lie together. */
+/* Owners that are remembered, one of each index that has the same rest. A power of two. */
+#define OWNERS_KNOWN 16
+
+/* Who has an index, there or gone. */
+struct known_owner {
+	bool known, failed;
+	uint16_t index;
+	struct source source;
+	uint64_t horizon; /* of the owner by itself */
+	/* What was kept between two numbers, when somebody asked last. */
+	struct {
+		bool known, of_owner;
+		uint64_t from, bound;
+	} kept;
+};
+
+/*
+ * What was looked up last. Records of one object tend to lie together; those of partitions are
+ * mixed, by the hashes of their keys.
+ */
 struct keep_context {
 	struct engine *engine;
 	struct partition *root; /* pinned */
 	uint64_t device_horizon;
 	bool failed; /* to learn about the device: everything is kept */
-	/* Who has the index, there or gone. */
-	struct {
-		bool known, failed;
-		uint16_t index;
-		struct source source;
-		uint64_t horizon; /* of the owner by itself */
-	} owner;
-	/* What was kept between two numbers. */
-	struct {
-		bool known, of_owner;
-		uint16_t index;
-		uint64_t from, bound;
-	} kept;
+	struct known_owner owners[OWNERS_KNOWN], *owner; /* the one that was asked for last */
 	struct {
 		bool known, exists;
 		uint16_t index;
@@ -55,17 +62,17 @@ static void context_begin(struct keep_context *context, struct engine *engine)
 						  &context->device_horizon) != 0;
 }
 
-static void forget_owner(struct keep_context *context)
+static void forget_owner(struct engine *engine, struct known_owner *owner)
 {
-	if (context->owner.known && context->owner.source.partition)
-		source_close(context->engine, &context->owner.source);
-	context->owner.known = false;
-	context->kept.known = false;
+	if (owner->known && owner->source.partition)
+		source_close(engine, &owner->source);
+	owner->known = owner->kept.known = false;
 }
 
 static void context_end(struct keep_context *context)
 {
-	forget_owner(context);
+	for (int at = 0; at < OWNERS_KNOWN; at++)
+		forget_owner(context->engine, &context->owners[at]);
 	if (context->root)
 		partition_release(context->engine, context->root);
 	onode_free(context->object.onode);
@@ -111,38 +118,41 @@ static int open_owner(struct engine *engine, uint16_t index, struct source *sour
 }
 
 /* A removed partition may come back, so its own history says what is kept. */
-static int find_owner(struct keep_context *context, uint16_t index)
+static int find_owner(struct keep_context *context, struct known_owner *owner)
 {
 	struct engine *engine = context->engine;
-	struct source *source = &context->owner.source;
-	int result = open_owner(engine, index, source);
+	struct source *source = &owner->source;
+	int result = open_owner(engine, owner->index, source);
 
 	/* The root's moments are the device's. */
-	context->owner.horizon = RECORD_NEWEST;
+	owner->horizon = RECORD_NEWEST;
 	if (result)
 		source->partition = NULL;
-	else if (index != RECORD_ROOT_INDEX)
+	else if (owner->index != RECORD_ROOT_INDEX)
 		result = history_horizon(engine, source->partition->history, context->root->history,
-					 &context->owner.horizon);
+					 &owner->horizon);
 	return result;
 }
 
 /* False: that can't be read. */
 static bool learn_owner(struct keep_context *context, uint16_t index)
 {
-	if (context->owner.known && context->owner.index == index)
-		return !context->owner.failed;
-	forget_owner(context);
-	context->owner.known = true;
-	context->owner.index = index;
-	context->owner.failed = find_owner(context, index) != 0;
-	return !context->owner.failed;
+	struct known_owner *owner = &context->owners[index % OWNERS_KNOWN];
+
+	context->owner = owner;
+	if (owner->known && owner->index == index)
+		return !owner->failed;
+	forget_owner(context->engine, owner);
+	owner->known = true;
+	owner->index = index;
+	owner->failed = find_owner(context, owner) != 0;
+	return !owner->failed;
 }
 
 /* Whether a record is of its index's owner. Nothing shows those of earlier owners any more. */
 static bool is_of_owner(const struct keep_context *context, uint64_t sequence)
 {
-	const struct partition *owner = context->owner.source.partition;
+	const struct partition *owner = context->owner->source.partition;
 
 	return owner->index == RECORD_ROOT_INDEX ||
 	       (owner->created_sequence && sequence >= owner->created_sequence);
@@ -166,7 +176,7 @@ static uint64_t next_of_device(const struct keep_context *context, uint64_t sequ
 	uint64_t bound = max_u64(sequence, context->device_horizon);
 
 	return is_of_owner(context, sequence)
-		       ? left_out_pass(context->owner.source.partition->history, bound)
+		       ? left_out_pass(context->owner->source.partition->history, bound)
 		       : bound;
 }
 
@@ -175,7 +185,7 @@ static int lower_by_interval(const struct keep_context *context, uint64_t sequen
 			     uint64_t *lowest)
 {
 	const struct history *device = context->root->history;
-	const struct partition *owner = context->owner.source.partition;
+	const struct partition *owner = context->owner->source.partition;
 	int result;
 
 	if (!is_of_owner(context, sequence))
@@ -198,34 +208,33 @@ static int lowest_kept(struct keep_context *context, uint64_t sequence, uint64_t
 	*lowest = min_u64(next_of_device(context, sequence), max_u64(sequence, horizon));
 	result = lower(&set, sequence, lowest);
 	if (!result && is_of_owner(context, sequence)) {
-		set = history_versions(engine, context->owner.source.partition);
+		set = history_versions(engine, context->owner->source.partition);
 		result = lower(&set, sequence, lowest);
-		set = history_clones(engine, context->owner.source.partition);
-		if (!result && context->owner.index != RECORD_ROOT_INDEX)
+		set = history_clones(engine, context->owner->source.partition);
+		if (!result && context->owner->index != RECORD_ROOT_INDEX)
 			result = lower(&set, sequence, lowest);
 	}
 	return result ? result : lower_by_interval(context, sequence, lowest);
 }
 
 /* The same, remembered. */
-static int lowest_bound(struct keep_context *context, uint16_t index, uint64_t sequence,
-			uint64_t horizon, uint64_t *lowest)
+static int lowest_bound(struct keep_context *context, uint64_t sequence, uint64_t horizon,
+			uint64_t *lowest)
 {
+	struct known_owner *owner = context->owner;
 	bool of_owner = is_of_owner(context, sequence);
 	int result;
 
-	if (context->kept.known && context->kept.index == index &&
-	    context->kept.of_owner == of_owner && sequence >= context->kept.from &&
-	    sequence <= context->kept.bound) {
-		*lowest = context->kept.bound;
+	if (owner->kept.known && owner->kept.of_owner == of_owner && sequence >= owner->kept.from &&
+	    sequence <= owner->kept.bound) {
+		*lowest = owner->kept.bound;
 		return 0;
 	}
 	result = lowest_kept(context, sequence, horizon, lowest);
-	context->kept.known = !result;
-	context->kept.index = index;
-	context->kept.of_owner = of_owner;
-	context->kept.from = sequence;
-	context->kept.bound = *lowest;
+	owner->kept.known = !result;
+	owner->kept.of_owner = of_owner;
+	owner->kept.from = sequence;
+	owner->kept.bound = *lowest;
 	return result;
 }
 
@@ -295,14 +304,14 @@ static int collect_bounds(struct keep_context *context, const struct record_key 
 	int result;
 
 	if (is_of_owner(context, sequence))
-		horizon = context->owner.horizon;
+		horizon = context->owner->horizon;
 	if (sequence > horizon ||
 	    (sequence > context->device_horizon && next_of_device(context, sequence) == sequence)) {
 		/* A moment of its own, or, as far as records are absorbed, the end of its slot. */
 		bounds[(*count)++] = info->flags & RECORD_ABSORB ? slot_end(sequence) : sequence;
 		return 0;
 	}
-	result = lowest_bound(context, key->partition, sequence, horizon, &bounds[0]);
+	result = lowest_bound(context, sequence, horizon, &bounds[0]);
 	if (result)
 		return result;
 	*count = 1;
@@ -406,7 +415,7 @@ static bool is_reached(void *context, const struct cache_entry *entry)
 static bool is_reached_now(struct keep_context *context, const struct record_key *key,
 			   uint64_t sequence)
 {
-	const struct source *owner = &context->owner.source;
+	const struct source *owner = &context->owner->source;
 	struct reached reached = { .piece = key->piece, .sequence = sequence };
 
 	return !owner->is_gone && sequence >= owner->partition->origin.since &&
@@ -460,7 +469,7 @@ static bool keeps_lone_tombstone(void *context_, const struct record_key *key,
 	if (context->failed || !learn_owner(context, key->partition))
 		return true;
 	return is_of_owner(context, info->sequence) &&
-	       context->owner.source.partition->history->is_clone;
+	       context->owner->source.partition->history->is_clone;
 }
 
 /* ---- merging ---- */
