@@ -45,13 +45,45 @@ static struct model_object *copy_of(const struct object_model *model,
 	return copy;
 }
 
+static void graves_release(struct model_graves *graves)
+{
+	if (!graves || --graves->users)
+		return;
+	for (uint32_t index = 0; index < MODEL_GRAVES; index++)
+		release(graves->of[index]);
+	free(graves);
+}
+
+static struct model_graves *graves_share(struct model_graves *graves)
+{
+	if (graves)
+		graves->users++;
+	return graves;
+}
+
+/* Those of a state that are to change: nobody else has them. */
+static struct model_graves *own_graves(struct model_state *state)
+{
+	struct model_graves *own;
+
+	if (state->graves && state->graves->users == 1)
+		return state->graves;
+	own = calloc(1, sizeof(*own));
+	assert(own);
+	own->users = 1;
+	for (uint32_t index = 0; state->graves && index < MODEL_GRAVES; index++)
+		own->of[index] = share(state->graves->of[index]);
+	graves_release(state->graves);
+	state->graves = own;
+	return own;
+}
+
 static void state_clear(struct model_state *state)
 {
 	release(state->self);
 	for (uint32_t index = 0; index < state->count; index++)
 		release(state->objects[index]);
-	for (uint32_t index = 0; index < MODEL_GRAVES; index++)
-		release(state->graves[index]);
+	graves_release(state->graves);
 	*state = (struct model_state){ 0 };
 }
 
@@ -61,15 +93,28 @@ static void state_keep(struct model_state *state)
 	share(state->self);
 	for (uint32_t index = 0; index < state->count; index++)
 		share(state->objects[index]);
-	for (uint32_t index = 0; index < MODEL_GRAVES; index++)
-		share(state->graves[index]);
+	graves_share(state->graves);
 }
 
+/* A place that has `old` is to have `wanted`. */
+static void exchange(struct model_object *old, struct model_object *wanted)
+{
+	if (old == wanted)
+		return;
+	share(wanted);
+	release(old);
+}
+
+/* Most of it is mostly the same already. */
 static void state_share(struct model_state *to, const struct model_state *from)
 {
-	state_clear(to);
+	exchange(to->self, from->self);
+	for (uint32_t index = 0; index < to->count || index < from->count; index++)
+		exchange(index < to->count ? to->objects[index] : NULL,
+			 index < from->count ? from->objects[index] : NULL);
+	graves_share(from->graves);
+	graves_release(to->graves);
 	*to = *from;
-	state_keep(to);
 }
 
 static void left_release(struct model_left *left)
@@ -220,16 +265,24 @@ void object_model_begin(struct object_model *model, uint64_t sequence, uint64_t 
 
 static uint32_t position_of(const struct model_state *state, uint64_t id)
 {
-	uint32_t index = 0;
+	uint32_t low = 0, high = state->count;
 
-	while (index < state->count && state->objects[index]->id < id)
-		index++;
-	return index;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (state->objects[middle]->id < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
 }
 
+/* For changing it. NULL: that ID is not remembered. */
 static struct model_object **grave_of(struct model_state *state, uint64_t id)
 {
-	return id - ENGINE_FIRST_ID < MODEL_GRAVES ? &state->graves[id - ENGINE_FIRST_ID] : NULL;
+	return id - ENGINE_FIRST_ID < MODEL_GRAVES ? &own_graves(state)->of[id - ENGINE_FIRST_ID]
+						   : NULL;
 }
 
 /* Notes that `older` was before `object`, which nobody shares. */
@@ -272,13 +325,16 @@ static void bury(struct object_model *model, struct model_state *state, struct m
 static void link_made(struct object_model *model, struct model_partition *partition,
 		      struct model_object *object, struct model_object *before)
 {
-	struct model_object **place = grave_of(&partition->now, object->id);
+	struct model_object **place;
 
 	if (object == before || object->modified_sequence != model->sequence)
 		return;
 	if (before) {
 		link_older(object, before);
-	} else if (place) {
+		return;
+	}
+	place = grave_of(&partition->now, object->id);
+	if (place) {
 		if (!*place)
 			(*place = new_grave(model, object->id))->modified_sequence = 0;
 		link_older(object, (*place)->modified_sequence == model->sequence ? (*place)->older
@@ -288,10 +344,19 @@ static void link_made(struct object_model *model, struct model_partition *partit
 	}
 }
 
+/* The object with an ID, looked for from *at on: IDs come in ascending order. NULL: none. */
+static struct model_object *find_from(const struct model_state *state, uint32_t *at, uint64_t id)
+{
+	while (*at < state->count && state->objects[*at]->id < id)
+		++*at;
+	return *at < state->count && state->objects[*at]->id == id ? state->objects[*at] : NULL;
+}
+
 /* Remembers how the objects that a transaction changed were before. */
 static void link_changes(struct object_model *model, struct model_partition *partition)
 {
 	struct model_state *now = &partition->now, *before = &partition->before;
+	uint32_t at = 0;
 
 	if (!now->self)
 		return;
@@ -301,9 +366,10 @@ static void link_changes(struct object_model *model, struct model_partition *par
 	}
 	for (uint32_t index = 0; index < now->count; index++)
 		link_made(model, partition, now->objects[index],
-			  object_model_find(before, now->objects[index]->id));
+			  find_from(before, &at, now->objects[index]->id));
+	at = 0;
 	for (uint32_t index = 0; index < before->count; index++)
-		if (!object_model_find(now, before->objects[index]->id))
+		if (!find_from(now, &at, before->objects[index]->id))
 			bury(model, now, before->objects[index]);
 }
 
@@ -436,22 +502,28 @@ void object_model_create(struct object_model *model, struct model_state *state,
 	state->count++;
 }
 
+/* One that came and went in a transaction leaves nothing but the note that it went. */
+static void leave_ghost(struct object_model *model, struct model_state *state, uint64_t id)
+{
+	struct model_object **place = grave_of(state, id), *ghost;
+
+	if (!place)
+		return;
+	ghost = new_grave(model, id);
+	if (!*place)
+		(*place = new_grave(model, id))->modified_sequence = 0;
+	link_older(ghost,
+		   (*place)->modified_sequence == model->sequence ? (*place)->older : *place);
+	release(*place);
+	*place = ghost;
+}
+
 void object_model_remove(struct object_model *model, struct model_state *state, uint64_t id)
 {
 	uint32_t index = position_of(state, id);
-	struct model_object **place = grave_of(state, id);
 
-	/* One that came and went in a transaction leaves nothing but the note that it went. */
-	if (place && state->objects[index]->created_sequence == model->sequence) {
-		struct model_object *ghost = new_grave(model, id);
-
-		if (!*place)
-			(*place = new_grave(model, id))->modified_sequence = 0;
-		link_older(ghost, (*place)->modified_sequence == model->sequence ? (*place)->older
-										 : *place);
-		release(*place);
-		*place = ghost;
-	}
+	if (state->objects[index]->created_sequence == model->sequence)
+		leave_ghost(model, state, id);
 	release(state->objects[index]);
 	state->count--;
 	memmove(&state->objects[index], &state->objects[index + 1],
@@ -741,10 +813,8 @@ void object_model_clone(struct object_model *model, struct model_partition *part
 		partition->now.objects[index]->older = NULL;
 		release(shared);
 	}
-	for (uint32_t index = 0; index < MODEL_GRAVES; index++) {
-		release(partition->now.graves[index]);
-		partition->now.graves[index] = NULL;
-	}
+	graves_release(partition->now.graves);
+	partition->now.graves = NULL;
 }
 
 void object_model_drop_version(struct model_partition *partition, uint32_t index)
@@ -763,7 +833,7 @@ struct model_object *object_model_last(const struct model_state *state, uint64_t
 {
 	struct model_object *object = object_model_find(state, id);
 
-	if (object || id - ENGINE_FIRST_ID >= MODEL_GRAVES)
+	if (object || id - ENGINE_FIRST_ID >= MODEL_GRAVES || !state->graves)
 		return object;
-	return state->graves[id - ENGINE_FIRST_ID];
+	return state->graves->of[id - ENGINE_FIRST_ID];
 }

@@ -57,6 +57,12 @@ struct model_object {
 	uint64_t created_sequence;
 };
 
+/* Removed objects, by ID from ENGINE_FIRST_ID. States share it, and copy it when one changes. */
+struct model_graves {
+	uint32_t users;
+	struct model_object *of[MODEL_GRAVES];
+};
+
 /* A partition at one moment. */
 struct model_state {
 	uint32_t version;
@@ -64,7 +70,7 @@ struct model_state {
 	struct model_object
 		*self; /* attributes and times of the partition; NULL: it does not exist */
 	struct model_object *objects[MODEL_OBJECTS]; /* by ascending ID */
-	struct model_object *graves[MODEL_GRAVES];   /* removed ones, by ID from ENGINE_FIRST_ID */
+	struct model_graves *graves;                 /* NULL: none */
 	/* No part of history: it is as now. */
 	bool particular; /* has a policy of its own */
 	struct engine_retention policy;

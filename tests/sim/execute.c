@@ -267,7 +267,7 @@ static void subscribe(struct sim_world *world, struct sim_session *session)
 	}
 	model_power_notice(&world->run);
 	assert_true(session->subscribed || world->unreadable);
-	session->to_be_told = false;
+	session->to_be_told = session->to_be_told && !session->subscribed;
 }
 
 /* ---- judging ---- */
@@ -412,9 +412,13 @@ bool sim_command_execute(struct sim_world *world, struct sim_session *session,
 	struct osd_command sent;
 
 	model_run_see(run);
-	if ((command->kind == SIM_SNAPSHOT || command->kind == SIM_ROLLBACK) &&
-	    !session->subscribed)
-		subscribe(world, session);
+	if (command->kind == SIM_SNAPSHOT || command->kind == SIM_ROLLBACK) {
+		if (!session->subscribed)
+			subscribe(world, session);
+		/* Where pages can't be read that may have failed. */
+		if (!session->subscribed)
+			wanted = SIM_REFUSED;
+	}
 	run->doing = changes ? MODEL_WRITING : MODEL_READING;
 	if (command->kind == SIM_FLUSH)
 		run->doing = MODEL_FLUSHING;

@@ -5,15 +5,16 @@
 #include "tests/sim/sim.h"
 
 /* What all of them have in common, where they do not say otherwise. */
-#define USUAL \
-	.jumps = 150, .upheavals = 600, .looks = 1500, .crashes = 200, .aborts = 12, .comebacks = 6
+#define USUAL                                                                                     \
+	.jumps = 150, .upheavals = 600, .looks = 1500, .wholes = 6, .crashes = 200, .aborts = 12, \
+	.comebacks = 6
 
 const struct sim_profile sim_profiles[] = {
 	{
 		.name = "engine",
 		.what = "calls of the engine, in memory",
 		.weights = { .reading = 33, .history = 10, .disturbed = 20, USUAL },
-		.operations = 300000,
+		.operations = 100000,
 	},
 	{
 		.name = "power",
@@ -21,7 +22,7 @@ const struct sim_profile sim_profiles[] = {
 		.flash = { .blocks = 1500, .power_fails = true },
 		.sealers = true,
 		.weights = { .reading = 20, .history = 17, .cuts = 12, .failures = 32, USUAL },
-		.operations = 20000,
+		.operations = 30000,
 	},
 	{
 		.name = "restless",
@@ -29,7 +30,7 @@ const struct sim_profile sim_profiles[] = {
 		.flash = { .blocks = 500, .power_fails = true, .restless = true },
 		.sealers = true,
 		.weights = { .reading = 25, .history = 22, .cuts = 20, .failures = 32, USUAL },
-		.operations = 20000,
+		.operations = 30000,
 	},
 	{
 		.name = "osd",
@@ -37,7 +38,7 @@ const struct sim_profile sim_profiles[] = {
 		.flash = { .blocks = 1500 },
 		.sealers = true,
 		.weights = { .reading = 2, .history = 4, .others = 90, USUAL },
-		.operations = 100000,
+		.operations = 40000,
 	},
 	{
 		.name = "osd-power",
@@ -92,10 +93,11 @@ const struct sim_profile sim_profiles[] = {
 			     .jumps = 8,
 			     .upheavals = 60,
 			     .looks = 300,
+			     .wholes = 6,
 			     .crashes = 100,
 			     .aborts = 12,
 			     .comebacks = 6 },
-		.operations = 60000,
+		.operations = 40000,
 	},
 	{ .name = NULL },
 };

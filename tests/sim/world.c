@@ -3,6 +3,7 @@
 #include "tests/sim/world.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -23,6 +24,8 @@
 
 /* A run that takes longer hangs. */
 #define CPU_SECONDS_MAX 600
+
+#define HEAP_KEEPS (1 << 30)
 
 /* There is one in a process. */
 static struct sim_world world;
@@ -158,6 +161,18 @@ static void make_memory(uint64_t seed)
 		(struct engine_options){ .onode_cache_entries = 1, .directory_cache_nodes = 1 };
 }
 
+/*
+ * Small segments are merged more often. Caches that keep much hide what is on flash, but show what
+ * they should have forgotten.
+ */
+static void draw_shape(struct engine_options *options, uint64_t seed)
+{
+	if (seed % 4)
+		options->muninn.segment_pages = 16;
+	if (seed % 3 == 0)
+		options->onode_cache_entries = options->directory_cache_nodes = 64;
+}
+
 static void make_flash(const struct model_flash *flash, uint64_t seed)
 {
 	static const uint8_t first_boot[16];
@@ -170,6 +185,7 @@ static void make_flash(const struct model_flash *flash, uint64_t seed)
 		.between = between,
 	};
 	run->options = model_flash_options;
+	draw_shape(&run->options, seed);
 	run->options.merge_manual = flash->merge_manual;
 	run->options.records.boot_id = first_boot;
 	run->policies = run->lossy = true;
@@ -328,6 +344,9 @@ static void be_child(const struct sim_plan *plan, struct sim_report *report, int
 	setrlimit(RLIMIT_CPU, &cpu);
 	setrlimit(RLIMIT_CORE, &no_core);
 	setenv("CMOCKA_TEST_ABORT", "1", 1);
+	/* The model takes and gives back much: let the heap keep it. */
+	mallopt(M_MMAP_THRESHOLD, HEAP_KEEPS);
+	mallopt(M_TRIM_THRESHOLD, HEAP_KEEPS);
 	if (plan->verbose) {
 		setvbuf(stdout, NULL, _IOLBF, 0);
 	} else {

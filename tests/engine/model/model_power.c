@@ -456,7 +456,7 @@ static void recover(struct model_run *run)
 	power->facts.known = false;
 	run->crashed = true;
 	run->unsure = run->unsure || goes_back(doing);
-	model_run_look(run);
+	model_run_look_again(run);
 }
 
 void model_power_notice(struct model_run *run)

@@ -42,6 +42,8 @@ struct model_weights {
 	uint32_t looks;     /* at everything */
 	uint32_t cuts;      /* of the power */
 	uint32_t failures;  /* of the host with it */
+	/* Of so many looks behind a crash one is at all of the past; 0: each of them. */
+	uint32_t wholes;
 	/* One writing transaction in so many. */
 	uint32_t disturbed, crashes, aborts;
 	/* Partitions go to come back as clones, one clone in so many. */
@@ -218,10 +220,12 @@ void object_check_read(struct model_run *run, struct engine_address address,
 void object_check_stat(struct model_run *run, struct engine_address address,
 		       const struct model_state *state, struct model_object *object);
 
-/* All of an object; all of everything, versions of old included. */
+/* All of an object; of everything that is there now; of all versions of old, or of one. */
 void object_check(struct model_run *run, struct engine_address address,
 		  const struct model_state *state, struct model_object *object);
-void object_check_all(struct model_run *run);
+void object_check_present(struct model_run *run);
+void object_check_versions(struct model_run *run);
+void object_check_some_version(struct model_run *run);
 
 /* A partition at a version, 0 = now. */
 void object_check_state(struct model_run *run, const struct model_partition *partition,
@@ -328,6 +332,12 @@ void operate_reading(struct model_run *run);
 
 /* Compares everything; after a crash also learns which access times are left. */
 void model_run_look(struct model_run *run);
+
+/*
+ * The same behind a crash, which comes often: everything that is there now, but of the past mostly
+ * only some. What it has passed over, the next whole look finds.
+ */
+void model_run_look_again(struct model_run *run);
 
 /* Everything that was committed until now was by the clock as it is. */
 void model_run_see(struct model_run *run);
