@@ -57,7 +57,7 @@ static enum outcome try(struct io_threads *io, struct scsi_cmd *cmd, struct nand
 
 	io->attempted = cmd;
 	io->attempt_aborted = false;
-	pthread_mutex_unlock(&io->lock);
+	io_leave(io);
 	if (io->work.attempt(io->work.context, cmd, stage))
 		outcome = ENDED;
 	else if (stage && attempts + 1 < ATTEMPTS_MAX && send(io, stage))
@@ -124,7 +124,7 @@ int io_threads_submit(struct io_threads *io, struct scsi_cmd *cmd, enum order_at
 	pthread_mutex_lock(&io->lock);
 	outcome = arrive(io, cmd, attribute);
 	io_wake_one(io);
-	pthread_mutex_unlock(&io->lock);
+	io_leave(io);
 	if (outcome == ENDED)
 		return scsi_get_result(cmd);
 	if (!io->timer_runs)
@@ -164,7 +164,7 @@ static void go_on(struct io_threads *io, struct nand_stage *stage)
 	if (outcome == FAILED)
 		order_put_back(&io->order, io_task_of(cmd));
 	io_wake_one(io);
-	pthread_mutex_unlock(&io->lock);
+	io_leave(io);
 	if (outcome == ENDED)
 		io_completed(cmd);
 }

@@ -45,7 +45,8 @@ struct io_threads {
 	pthread_mutex_t lock;
 	pthread_cond_t wanted;   /* of threads without work */
 	unsigned int unoccupied; /* under lock: threads that wait for `wanted` */
-	bool waking;             /* under lock: one has been woken, and has not looked yet */
+	bool waking;             /* under lock: one is woken, and has not looked yet */
+	bool wakes, tells;       /* under lock: io_leave wakes it, tells the main thread */
 	pthread_cond_t changed;  /* a command has ended, or is due */
 	struct order order;      /* under lock: of all commands that have not ended */
 	struct list_head due;    /* under lock: commands of the main thread whose turn has come */
@@ -118,6 +119,12 @@ void io_give_to_main(struct io_threads *io, struct scsi_cmd *cmd, struct list_he
 
 /* Under lock: there may be work for one more thread. */
 void io_wake_one(struct io_threads *io);
+
+/*
+ * Gives the lock away, and tells others of what was done under it. Not before: who is woken may be
+ * given this processor at once, and would only wait for the lock, whose owner waits for him.
+ */
+void io_leave(struct io_threads *io);
 
 /* On the main thread: a command has ended that was asynchronous. */
 void io_completed(struct scsi_cmd *cmd);

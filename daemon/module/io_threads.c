@@ -52,8 +52,7 @@ void io_give_to_main(struct io_threads *io, struct scsi_cmd *cmd, struct list_he
 
 	list_add_tail(&cmd->bs_list, list);
 	pthread_cond_broadcast(&io->changed);
-	if (first)
-		announce(io);
+	io->tells |= first;
 }
 
 /*
@@ -64,8 +63,19 @@ void io_wake_one(struct io_threads *io)
 {
 	if (!order_has_next(&io->order) || !io->unoccupied || io->waking)
 		return;
-	io->waking = true;
-	pthread_cond_signal(&io->wanted);
+	io->waking = io->wakes = true;
+}
+
+void io_leave(struct io_threads *io)
+{
+	bool tells = io->tells, wakes = io->wakes;
+
+	io->tells = io->wakes = false;
+	pthread_mutex_unlock(&io->lock);
+	if (tells)
+		announce(io);
+	if (wakes)
+		pthread_cond_signal(&io->wanted);
 }
 
 static uint64_t bit_of(const struct io_thread *thread)
@@ -89,7 +99,7 @@ static void run(struct io_thread *thread, struct order_task *task)
 	struct scsi_cmd *cmd = io_command_of(task);
 
 	thread->running = cmd;
-	pthread_mutex_unlock(&io->lock);
+	io_leave(io);
 	if (io_is_aborted(cmd))
 		io_end_aborted(cmd);
 	else
@@ -115,39 +125,49 @@ static void answer_probe(struct io_threads *io)
 	if (!io->probe || io->probing)
 		return;
 	io->probing = true;
-	pthread_mutex_unlock(&io->lock);
+	io_leave(io);
 	io->probe(io->work.context);
 	pthread_mutex_lock(&io->lock);
 	io->probing = false;
 	io->probe = NULL;
 }
 
+/* Under lock, which it gives away while there is none. NULL: the end. */
+static struct order_task *next_task(struct io_threads *io)
+{
+	struct order_task *task;
+
+	answer_probe(io);
+	while (!(task = order_take(&io->order)) && !io->stopping) {
+		if (io->tells || io->wakes) {
+			io_leave(io);
+			pthread_mutex_lock(&io->lock);
+			continue;
+		}
+		io->unoccupied++;
+		pthread_cond_wait(&io->wanted, &io->lock);
+		io->unoccupied--;
+		io->waking = false;
+		answer_probe(io);
+	}
+	return task;
+}
+
 static void *serve(void *argument)
 {
 	struct io_thread *thread = argument;
 	struct io_threads *io = thread->io;
+	struct order_task *task;
 
 	pthread_mutex_lock(&io->lock);
-	while (true) {
-		struct order_task *task;
-
-		answer_probe(io);
-		while (!(task = order_take(&io->order)) && !io->stopping) {
-			io->unoccupied++;
-			pthread_cond_wait(&io->wanted, &io->lock);
-			io->unoccupied--;
-			io->waking = false;
-			answer_probe(io);
-		}
-		if (!task)
-			break;
+	while ((task = next_task(io)) != NULL) {
 		io_wake_one(io);
 		if (task->kind == ON_MAIN_THREAD)
 			io_give_to_main(io, io_command_of(task), &io->due);
 		else
 			run(thread, task);
 	}
-	pthread_mutex_unlock(&io->lock);
+	io_leave(io);
 	return NULL;
 }
 
@@ -218,7 +238,7 @@ uint32_t io_threads_choose(struct io_threads *io, const struct task_choice *choi
 	io_wake_one(io);
 	choose_running(self, &search);
 	attempts_choose(&search);
-	pthread_mutex_unlock(&io->lock);
+	io_leave(io);
 	return search.count;
 }
 
@@ -234,7 +254,7 @@ static void perform(struct io_threads *io, struct scsi_cmd *cmd)
 	pthread_mutex_lock(&io->lock);
 	order_end(&io->order, io_task_of(cmd));
 	io_wake_one(io);
-	pthread_mutex_unlock(&io->lock);
+	io_leave(io);
 }
 
 /*
@@ -263,7 +283,7 @@ static void complete(struct io_threads *io)
 	pthread_mutex_lock(&io->lock);
 	list_splice_init(&io->due, &due);
 	list_splice_init(&io->done, &done);
-	pthread_mutex_unlock(&io->lock);
+	io_leave(io);
 	while (!list_empty(&due)) {
 		struct scsi_cmd *cmd = list_first_entry(&due, struct scsi_cmd, bs_list);
 
@@ -328,7 +348,7 @@ static void on_timer(int fd, int events, void *data)
 	order_visit(&io->order, take_out_aborted, io);
 	io_wake_one(io);
 	idle = order_is_empty(&io->order);
-	pthread_mutex_unlock(&io->lock);
+	io_leave(io);
 	io->timer_runs = false;
 	if (!idle)
 		io_set_timer(io);
@@ -342,7 +362,7 @@ static void drain(struct io_threads *io)
 	pthread_mutex_lock(&io->lock);
 	while (!order_is_empty(&io->order)) {
 		if (io->parked_count) {
-			pthread_mutex_unlock(&io->lock);
+			io_leave(io);
 			attempts_go_on(io, true);
 			pthread_mutex_lock(&io->lock);
 			continue;
@@ -351,11 +371,11 @@ static void drain(struct io_threads *io)
 			pthread_cond_wait(&io->changed, &io->lock);
 			continue;
 		}
-		pthread_mutex_unlock(&io->lock);
+		io_leave(io);
 		complete(io);
 		pthread_mutex_lock(&io->lock);
 	}
-	pthread_mutex_unlock(&io->lock);
+	io_leave(io);
 }
 
 /* There are no commands any more. */
@@ -364,7 +384,7 @@ static void end_threads(struct io_threads *io)
 	pthread_mutex_lock(&io->lock);
 	io->stopping = true;
 	pthread_cond_broadcast(&io->wanted);
-	pthread_mutex_unlock(&io->lock);
+	io_leave(io);
 	for (unsigned int i = 0; i < io->count; i++)
 		pthread_join(io->threads[i].thread, NULL);
 }
@@ -398,7 +418,7 @@ static int create_threads(struct io_threads *io, unsigned int count)
 		if (!result)
 			io->count++;
 	}
-	pthread_mutex_unlock(&io->lock);
+	io_leave(io);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return -result;
 }
@@ -473,7 +493,7 @@ int io_threads_perform(struct io_threads *threads, struct scsi_cmd *cmd,
 		set_cmd_async(cmd);
 		order_arrive(&threads->order, task, attribute, ON_MAIN_THREAD);
 	}
-	pthread_mutex_unlock(&threads->lock);
+	io_leave(threads);
 	if (!begun) {
 		if (!threads->timer_runs)
 			io_set_timer(threads);
@@ -483,7 +503,7 @@ int io_threads_perform(struct io_threads *threads, struct scsi_cmd *cmd,
 	pthread_mutex_lock(&threads->lock);
 	order_end(&threads->order, task);
 	io_wake_one(threads);
-	pthread_mutex_unlock(&threads->lock);
+	io_leave(threads);
 	return status;
 }
 
@@ -493,7 +513,7 @@ bool io_threads_are_idle(struct io_threads *threads)
 
 	pthread_mutex_lock(&threads->lock);
 	idle = order_is_empty(&threads->order);
-	pthread_mutex_unlock(&threads->lock);
+	io_leave(threads);
 	return idle;
 }
 
@@ -505,7 +525,7 @@ bool io_threads_probe(struct io_threads *threads, void (*probe)(void *context))
 	answered = !threads->probe;
 	threads->probe = probe;
 	pthread_cond_broadcast(&threads->wanted);
-	pthread_mutex_unlock(&threads->lock);
+	io_leave(threads);
 	return answered;
 }
 
