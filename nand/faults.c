@@ -194,13 +194,32 @@ void nand_faults_read_slow(struct nand *nand, uint64_t page, const struct nand_p
 
 /* ---- failures of programs and erases ---- */
 
+/* Whether the fault names this block, if it has never been used. */
+static bool is_factory_bad(const struct nand_faults *faults, uint32_t block,
+			   const struct nand_block_word *word)
+{
+	return word->next_page == 0 && word->erase_count == 0 &&
+	       unit(draw(faults->seed, NAND_FAULT_FACTORY_BAD, block, 0, 0)) < faults->factory_bad;
+}
+
+/*
+ * Who has formatted a device has looked which blocks are bad, and may have plans for any other. So
+ * a bad one shows only when it is first used, as with a test at the factory that overlooked it.
+ */
+static bool shows_factory_bad(const struct nand *nand, const struct nand_faults *faults,
+			      uint32_t block, const struct nand_block_word *word)
+{
+	return is_on(faults, NAND_FAULT_FACTORY_BAD) && nand->contents[0] &&
+	       is_factory_bad(faults, block, word);
+}
+
 bool nand_faults_program_slow(struct nand *nand, uint64_t page, const struct nand_page_way *way)
 {
 	struct faults_state *state = nand->faults;
 	const struct nand_faults *faults = &state->faults;
 	struct nand_block_word word = way->word;
 	uint64_t number = atomic_fetch_add(&state->programs, 1) + 1;
-	bool fails;
+	bool fails, factory_bad;
 
 	if (way->index == 0)
 		atomic_store_explicit(&state->hours_programmed[way->block],
@@ -210,10 +229,11 @@ bool nand_faults_program_slow(struct nand *nand, uint64_t page, const struct nan
 		(number == faults->program_fails_at ||
 		 unit(draw(faults->seed, NAND_FAULT_PROGRAM, page, word.erase_count, 0)) <
 			 faults->program_failure);
+	factory_bad = shows_factory_bad(nand, faults, way->block, &word);
 	pthread_rwlock_unlock(&state->lock);
-	if (!fails)
+	if (!fails && !factory_bad)
 		return false;
-	add(&state->program_failures, 1);
+	add(fails ? &state->program_failures : &state->factory_bad, 1);
 	word.bad = true;
 	nand_word_store(nand, way->block, &word);
 	log_line(LOG_LEVEL_WARNING,
@@ -237,7 +257,7 @@ bool nand_faults_erase_slow(struct nand *nand, uint32_t block, const struct nand
 	const struct nand_faults *faults = &state->faults;
 	struct nand_block_word word = *before;
 	uint64_t number = atomic_fetch_add(&state->erases, 1) + 1;
-	bool fails, worn_out;
+	bool fails, worn_out, factory_bad;
 
 	pthread_rwlock_rdlock(&state->lock);
 	fails = is_on(faults, NAND_FAULT_ERASE) &&
@@ -246,10 +266,11 @@ bool nand_faults_erase_slow(struct nand *nand, uint32_t block, const struct nand
 			 faults->erase_failure);
 	worn_out = is_on(faults, NAND_FAULT_ENDURANCE) &&
 		   word.erase_count + 1.0 > endurance_of(faults, block);
+	factory_bad = shows_factory_bad(nand, faults, block, &word);
 	pthread_rwlock_unlock(&state->lock);
-	if (!fails && !worn_out)
+	if (!fails && !worn_out && !factory_bad)
 		return false;
-	add(&state->erase_failures, 1);
+	add(fails || worn_out ? &state->erase_failures : &state->factory_bad, 1);
 	word.bad = true;
 	word.next_page = 0;
 	nand_word_store(nand, block, &word);
@@ -268,11 +289,8 @@ static void mark_factory_bad(struct nand *nand, struct faults_state *state,
 	for (uint32_t block = 0; block < nand->geometry.blocks; block++) {
 		struct nand_block_word word;
 
-		if (unit(draw(faults->seed, NAND_FAULT_FACTORY_BAD, block, 0, 0)) >=
-		    faults->factory_bad)
-			continue;
-		if (!nand_word_load(nand, block, &word) || word.bad || word.next_page ||
-		    word.erase_count || nand_pages_on_the_way(nand, block))
+		if (!nand_word_load(nand, block, &word) || word.bad ||
+		    !is_factory_bad(faults, block, &word) || nand_pages_on_the_way(nand, block))
 			continue;
 		nand_mark_bad(nand, block);
 		add(&state->factory_bad, 1);
@@ -355,7 +373,7 @@ int nand_set_faults(struct nand *nand, const struct nand_faults *faults, struct 
 		atomic_store(&state->erases, 0);
 		pthread_rwlock_unlock(&state->lock);
 		nand_feature_switch(nand, NAND_FEATURE_FAULTS, true);
-		if (is_on(&wanted, NAND_FAULT_FACTORY_BAD))
+		if (is_on(&wanted, NAND_FAULT_FACTORY_BAD) && !nand->contents[0])
 			mark_factory_bad(nand, state, &wanted);
 	} else {
 		result = error_set(error, -ENOMEM, "no memory for the faults of %s", nand->path);

@@ -35,8 +35,11 @@
 struct nand;
 
 enum nand_fault {
-	NAND_FAULT_FACTORY_BAD, /* blocks that nothing was ever programmed on turn bad when it is
-				   switched on */
+	/*
+	 * Blocks that were never used are bad: on a device that nobody has formatted at once, on
+	 * others when they are first programmed or erased, which fails.
+	 */
+	NAND_FAULT_FACTORY_BAD,
 	NAND_FAULT_PROGRAM,   /* a program fails: -EIO, the page is not programmed, its block is bad
 			       */
 	NAND_FAULT_ERASE,     /* an erase fails: -EIO, the pages of the block are gone, it is bad */

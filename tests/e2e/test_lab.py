@@ -52,6 +52,19 @@ class Laboratory(E2ETest):
         self.ctl("put", "--replace", self.device.url(), ADDRESS, stdin=noise(BYTES, 1))
         self.assertTrue(self.ctl("get", self.device.url(), ADDRESS, binary=True) == noise(BYTES, 1))
 
+    def test_factory_bad_blocks_of_a_running_unit_cost_nothing_that_is_stored(self):
+        self.ctl("mkpart", self.device.url(), "0x10000")
+        self.ctl("nand", "faults", self.device.image(), "factory-bad=0.1,seed=5")
+        self.device.wait_for_line("faults of the emulated flash: factory-bad=0.1")
+        for number in range(3):
+            self.ctl("put", self.device.url(), f"0x10000/{0x20000 + number}", stdin=noise(BYTES, number))
+        self.device.wait_for_line("injected fault: ")
+        self.device.restart()
+        for number in range(3):
+            stored = self.ctl("get", self.device.url(), f"0x10000/{0x20000 + number}", binary=True)
+            self.assertTrue(stored == noise(BYTES, number))
+        self.assertFalse([line for line in self.device.errors if "rule" in line])
+
     def test_a_wrong_setting_is_refused_and_changes_nothing(self):
         done = self.try_ctl("nand", "timing", self.device.image(), "fast")
         self.assertEqual(done.returncode, 2)

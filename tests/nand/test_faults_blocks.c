@@ -215,6 +215,40 @@ static void test_factory_bad_blocks_are_a_share_of_those_that_hold_nothing(void 
 	assert_int_equal(nand_close(nand), 0);
 }
 
+/* The engine of a formatted device may be about to use any block that was good so far. */
+static void test_on_a_formatted_device_a_factory_bad_block_fails_when_it_is_first_used(void **state)
+{
+	struct nand_geometry geometry = small_geometry;
+	struct nand *nand, *formatted;
+	uint64_t failed = 0;
+
+	(void)state;
+	geometry.blocks = 2000;
+	log_capture();
+	assert_int_equal(nand_open_memory(&geometry, 0, &nand, NULL), 0);
+	assert_int_equal(nand_open_memory(&geometry, 0, &formatted, NULL), 0);
+	assert_int_equal(nand_set_contents(formatted, "muninn", NULL), 0);
+	set_faults(nand, faults_of("factory-bad=0.1,seed=8"));
+	set_faults(formatted, faults_of("factory-bad=0.1,seed=8"));
+	assert_int_equal(counters_of(formatted).factory_bad, 0);
+	for (uint32_t block = 0; block < geometry.blocks; block++) {
+		int result;
+
+		assert_false(is_bad(formatted, block));
+		result = block % 2 ? nand_erase(formatted, NAND_CAUSE_USER, block)
+				   : program_filled(formatted, (uint64_t)block * 8, 1);
+		assert_int_equal(result, is_bad(nand, block) ? -EIO : 0);
+		assert_int_equal(is_bad(formatted, block), is_bad(nand, block));
+		failed += result != 0;
+		if (result == 0 && block % 2)
+			assert_int_equal(program_filled(formatted, (uint64_t)block * 8, 1), 0);
+	}
+	assert_int_equal(counters_of(formatted).factory_bad, failed);
+	assert_int_equal(counters_of(nand).factory_bad, failed);
+	assert_int_equal(nand_close(nand), 0);
+	assert_int_equal(nand_close(formatted), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -228,6 +262,8 @@ int main(void)
 		cmocka_unit_test(test_kinds_of_faults_are_independent_of_one_another),
 		cmocka_unit_test(test_blocks_wear_out_within_the_spread_of_their_endurance),
 		cmocka_unit_test(test_factory_bad_blocks_are_a_share_of_those_that_hold_nothing),
+		cmocka_unit_test(
+			test_on_a_formatted_device_a_factory_bad_block_fails_when_it_is_first_used),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
