@@ -134,10 +134,12 @@ int engine_open_records(struct nand *nand, const struct engine_options *options,
 	*store = NULL;
 	options = options ? options : &defaults;
 	result = find_kind(nand, options, &found, error);
-	if (result)
-		return result;
-	return found->type->open(nand, &options->records, own_options(found, options), store,
-				 error);
+	if (!result)
+		result = found->type->open(nand, &options->records, own_options(found, options),
+					   store, error);
+	if (!result)
+		nand_note_opening(nand);
+	return result;
 }
 
 int engine_open(struct nand *nand, const struct engine_options *options, struct engine **engine,

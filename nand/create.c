@@ -128,7 +128,10 @@ static int write_table(struct creation *creation, struct error_text *error)
  */
 static int fill_nvram(struct creation *creation, struct error_text *error)
 {
-	struct nand_nvram_header header = { .nvram_bytes = creation->superblock.nvram_bytes };
+	struct nand_nvram_header header = {
+		.nvram_bytes = creation->superblock.nvram_bytes,
+		.opening = creation->superblock.opening,
+	};
 	uint8_t bytes[NAND_HEADER_BYTES];
 	int result;
 
@@ -335,6 +338,7 @@ int nand_set_contents(struct nand *nand, const char *name, struct error_text *er
 		.state = NAND_IMAGE_COMPLETE,
 		.geometry = nand->geometry,
 		.nvram_bytes = nand->nvram_bytes,
+		.opening = nand->opening,
 	};
 	uint8_t bytes[NAND_HEADER_BYTES];
 	size_t length = strlen(name);

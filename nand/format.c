@@ -80,6 +80,38 @@ static enum nand_header_verdict header_check(const uint8_t *from, const char *ma
 	return *version == NAND_FORMAT_VERSION ? NAND_HEADER_VALID : NAND_HEADER_OTHER_VERSION;
 }
 
+/* Offsets in the opening. */
+enum { AT_OPENING_NUMBER = 0, AT_OPENING_TIME = 8, AT_OPENING_FLAGS = 16, AT_OPENING_CHECK = 20 };
+enum { OPENING_UNDER_WAY = 1 };
+
+/*
+ * The CRC-32C register after these bytes, begun at 0. Four bytes that equal the register take it
+ * back to 0, so the rest of the header is summed up as if all of them were zero.
+ */
+static uint32_t opening_check(const uint8_t *bytes)
+{
+	return ~crc32c(UINT32_MAX, bytes, AT_OPENING_CHECK);
+}
+
+void nand_opening_encode(const struct nand_opening *opening, uint8_t *to)
+{
+	put_le64(to + AT_OPENING_NUMBER, opening->number);
+	put_le64(to + AT_OPENING_TIME, opening->time_us);
+	put_le32(to + AT_OPENING_FLAGS, opening->is_under_way ? OPENING_UNDER_WAY : 0);
+	put_le32(to + AT_OPENING_CHECK, opening_check(to));
+}
+
+void nand_opening_decode(const uint8_t *from, struct nand_opening *opening)
+{
+	*opening = (struct nand_opening){
+		.number = get_le64(from + AT_OPENING_NUMBER),
+		.time_us = get_le64(from + AT_OPENING_TIME),
+		.is_under_way = get_le32(from + AT_OPENING_FLAGS) & OPENING_UNDER_WAY,
+	};
+	if (get_le32(from + AT_OPENING_CHECK) != opening_check(from))
+		*opening = (struct nand_opening){ .is_unknown = true };
+}
+
 void nand_superblock_encode(const struct nand_superblock *superblock, uint8_t *to)
 {
 	const struct nand_geometry *geometry = &superblock->geometry;
@@ -100,6 +132,7 @@ void nand_superblock_encode(const struct nand_superblock *superblock, uint8_t *t
 	put_le32(to + AT_PAGE_STRIDE, layout.page_stride);
 	put_le32(to + AT_BLOCK_STRIDE, layout.block_stride);
 	memcpy(to + AT_CONTENTS, superblock->contents, NAND_CONTENTS_BYTES);
+	nand_opening_encode(&superblock->opening, to + NAND_OPENING_AT);
 	header_seal(to);
 }
 
@@ -126,6 +159,7 @@ enum nand_header_verdict nand_superblock_decode(const uint8_t *from,
 	superblock->nvram_bytes = get_le64(from + AT_NVRAM_BYTES);
 	state = get_le32(from + AT_STATE);
 	memcpy(superblock->contents, from + AT_CONTENTS, NAND_CONTENTS_BYTES);
+	nand_opening_decode(from + NAND_OPENING_AT, &superblock->opening);
 	if (state > NAND_IMAGE_COMPLETE || superblock->nvram_bytes > NAND_NVRAM_BYTES_MAX ||
 	    superblock->contents[NAND_CONTENTS_BYTES - 1] ||
 	    nand_geometry_check(geometry, NULL) < 0)
@@ -145,6 +179,7 @@ void nand_nvram_header_encode(const struct nand_nvram_header *header, uint8_t *t
 {
 	header_begin(to, nvram_magic, header->uuid);
 	put_le64(to + AT_NVRAM_HEADER_BYTES, header->nvram_bytes);
+	nand_opening_encode(&header->opening, to + NAND_OPENING_AT);
 	header_seal(to);
 }
 
@@ -158,6 +193,7 @@ enum nand_header_verdict nand_nvram_header_decode(const uint8_t *from,
 		return verdict;
 	memcpy(header->uuid, from + AT_UUID, NAND_UUID_BYTES);
 	header->nvram_bytes = get_le64(from + AT_NVRAM_HEADER_BYTES);
+	nand_opening_decode(from + NAND_OPENING_AT, &header->opening);
 	return NAND_HEADER_VALID;
 }
 

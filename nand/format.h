@@ -67,17 +67,34 @@ enum nand_image_state {
 	NAND_IMAGE_COMPLETE,
 };
 
+/*
+ * Which opening for writing was the last one (opening.h). It is in a sector of its own of either
+ * header, and ends with bytes that leave the header's CRC as if it were zero: a write that is torn
+ * between two sectors leaves a valid header.
+ */
+#define NAND_OPENING_AT    512
+#define NAND_OPENING_BYTES 24
+
+struct nand_opening {
+	uint64_t number;   /* 0: never opened */
+	uint64_t time_us;  /* since 1970; tells openings of one number apart */
+	bool is_under_way; /* NVRAM only: the image may not have it yet */
+	bool is_unknown;   /* what is stored does not decode */
+};
+
 struct nand_superblock {
 	enum nand_image_state state;
 	uint8_t uuid[NAND_UUID_BYTES];
 	struct nand_geometry geometry;
 	uint64_t nvram_bytes;
 	char contents[NAND_CONTENTS_BYTES]; /* see nand_contents; padded with zeros */
+	struct nand_opening opening;
 };
 
 struct nand_nvram_header {
 	uint8_t uuid[NAND_UUID_BYTES]; /* of the image that it belongs to */
 	uint64_t nvram_bytes;
+	struct nand_opening opening;
 };
 
 /* What a stored header turned out to be. */
@@ -102,6 +119,10 @@ void nand_nvram_header_encode(const struct nand_nvram_header *header, uint8_t *t
 enum nand_header_verdict nand_nvram_header_decode(const uint8_t *from,
 						  struct nand_nvram_header *header,
 						  uint32_t *version);
+
+/* `to` and `from` are NAND_OPENING_BYTES long. */
+void nand_opening_encode(const struct nand_opening *opening, uint8_t *to);
+void nand_opening_decode(const uint8_t *from, struct nand_opening *opening);
 
 /*
  * A word of the block table: the whole state of a block in 64 bits, so that one aligned store

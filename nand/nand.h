@@ -123,11 +123,18 @@ int nand_create_nvram(const char *path, struct error_text *error);
 /*
  * Opens an image, for one process at a time. -EBUSY: another one has it, and `error` names it if
  * the host does. -ENOENT: no such image. -EINVAL: not an image, foreign byte order, another
- * version, truncated, corrupt, or an NVRAM file that is missing, of another image or of the wrong
- * size; `error` says which, and nothing is modified. One valid copy of the superblock is enough;
- * opening repairs the other one at the end.
+ * version, truncated, corrupt, or an NVRAM file that is missing, of another image, of another time
+ * or of the wrong size; `error` says which, and nothing is modified. One valid copy of the
+ * superblock is enough; opening repairs the other one at the end.
  */
 int nand_open(const char *path, struct nand **nand, struct error_text *error);
+
+/*
+ * Notes in both files that what is on the device changes from now on. One of them that is put back
+ * without the other is refused then; before, it is as good as what it replaces. So the engine calls
+ * this when it has found everything right. Not being able to is a warning in the log.
+ */
+void nand_note_opening(struct nand *nand);
 
 /*
  * As nand_open, but no lock is taken and nothing can be changed, for inspection tools: program and

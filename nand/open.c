@@ -14,6 +14,7 @@
 #include "common/bytes.h"
 #include "common/log.h"
 #include "nand/lab.h"
+#include "nand/opening.h"
 #include "nand/private.h"
 #include "nand/space.h"
 
@@ -170,6 +171,7 @@ void nand_take_superblock(struct nand *nand, const struct nand_superblock *super
 	nand->nvram_bytes = superblock->nvram_bytes;
 	memcpy(nand->uuid, superblock->uuid, NAND_UUID_BYTES);
 	memcpy(nand->contents, superblock->contents, NAND_CONTENTS_BYTES);
+	nand->opening = superblock->opening;
 }
 
 /* Fills geometry, layout, uuid and NVRAM size; `good` is the copy that was used. */
@@ -194,6 +196,11 @@ static int check_image(struct nand *nand, uint64_t bytes, struct superblock_pair
 				"was partly overwritten; restore it from a backup",
 				nand->path);
 	nand_take_superblock(nand, superblock);
+	/* One of them may have been noted when the process ended. */
+	for (int i = 0; i < NAND_SUPERBLOCK_COPIES; i++)
+		if (pair->copies[i].verdict == NAND_HEADER_VALID &&
+		    pair->copies[i].superblock.opening.number > nand->opening.number)
+			nand->opening = pair->copies[i].superblock.opening;
 	if (bytes < nand->layout.image_bytes)
 		return error_set(
 			error, -EINVAL,
@@ -288,7 +295,7 @@ static int check_nvram(struct nand *nand, const char *path, struct error_text *e
 			"%s has the wrong size: it has %llu bytes and must have %llu; restore it "
 			"from a backup",
 			path, (unsigned long long)bytes, (unsigned long long)expected);
-	return 0;
+	return nand_opening_check(nand->path, &nand->opening, path, &header.opening, error);
 }
 
 /* ---- the handle ---- */

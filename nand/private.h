@@ -77,8 +77,9 @@ struct nand {
 	uint64_t nvram_bytes;
 	uint8_t uuid[NAND_UUID_BYTES];
 	char contents[NAND_CONTENTS_BYTES];
-	char *path;   /* for messages */
-	int image_fd; /* -1: in memory */
+	struct nand_opening opening; /* the image's */
+	char *path;                  /* for messages */
+	int image_fd;                /* -1: in memory */
 	int nvram_fd;
 	int copied_fd; /* the image whose private copy this is (salvage.c), locked; -1: it is none
 			*/

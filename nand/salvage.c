@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/bytes.h"
+#include "nand/opening.h"
 #include "nand/page.h"
 #include "nand/private.h"
 
@@ -157,6 +158,7 @@ static int open_nvram(const struct nand *nand, struct files *files, struct error
 static void judge_nvram(const struct nand *nand, struct files *files, struct findings *findings)
 {
 	uint64_t expected = NAND_NVRAM_FILE_AT + nand->nvram_bytes;
+	struct error_text reason = { "" };
 
 	if (files->nvram_fd < 0) {
 		findings_add(findings, FINDING_NVRAM_FILE, "%s is missing, or can't be read",
@@ -174,6 +176,9 @@ static void judge_nvram(const struct nand *nand, struct files *files, struct fin
 			     files->nvram_path);
 		close(files->nvram_fd);
 		files->nvram_fd = -1;
+	} else if (nand_opening_check(nand->path, &nand->opening, files->nvram_path,
+				      &files->nvram_header.opening, &reason)) {
+		findings_add(findings, FINDING_NVRAM_FILE, "%s", reason.text);
 	}
 }
 
