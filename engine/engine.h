@@ -214,6 +214,15 @@ struct engine_address engine_object_address(const struct engine_object *object);
  */
 int engine_partition_create(struct engine_txn *txn, uint64_t requested, uint64_t *chosen);
 
+/*
+ * From now on writing into pieces that all have data, of a user object of the partition, puts these
+ * pieces and nothing else: neither times nor modified_sequence tell of it, nor does the log of the
+ * object's modifications. Versions, moments, rollbacks and differences are as exact as of others;
+ * differences take a look at each piece. For volumes, where nobody asks who changed an object when.
+ * A clone of it is so, too. -ENOTEMPTY: it has objects.
+ */
+int engine_partition_unlog(struct engine_txn *txn, uint64_t partition);
+
 /* -ENOTEMPTY when it has objects or collections, unless `contents`. */
 int engine_partition_remove(struct engine_txn *txn, uint64_t partition, bool contents);
 

@@ -209,6 +209,20 @@ static int copy_policy(struct salvaging *salvaging, struct engine_address addres
 	return salvage_failed(salvaging, address, "the policy of what is kept", result);
 }
 
+/* While it is empty: the objects of an unlogged partition become so when they are made. */
+static int copy_unlogged(struct salvaging *salvaging, struct engine_address address)
+{
+	struct partition *partition;
+	int result = partition_get(salvaging->from, address.partition, &partition);
+
+	if (result)
+		return result;
+	if (partition->is_unlogged)
+		result = engine_partition_unlog(salvaging->write, address.partition);
+	partition_release(salvaging->from, partition);
+	return result;
+}
+
 static int copy_partition(struct salvaging *salvaging, struct engine_address address)
 {
 	int result = salvage_commit(salvaging);
@@ -217,6 +231,8 @@ static int copy_partition(struct salvaging *salvaging, struct engine_address add
 		result = salvage_begin(salvaging);
 	if (!result)
 		result = engine_partition_create(salvaging->write, address.partition, NULL);
+	if (!result)
+		result = copy_unlogged(salvaging, address);
 	if (result)
 		return salvage_failed(salvaging, address, "the partition", result);
 	salvaging->salvage->partitions++;

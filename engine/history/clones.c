@@ -40,6 +40,7 @@ static int inherit(struct engine_txn *txn, struct partition *clone, const struct
 	memcpy(clone->sets, state->sets, sizeof(clone->sets));
 	usage_change(txn, clone->used_bytes, state->used_bytes);
 	clone->used_bytes = state->used_bytes;
+	clone->is_unlogged = state->is_unlogged;
 	clone->origin = (struct partition_origin){
 		.index = state->index,
 		.associated = true,

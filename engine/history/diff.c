@@ -185,7 +185,8 @@ static bool is_untouched(const struct diff *diff)
 	const struct record_store *store = diff->txn->engine->store;
 	const struct record_key key = key_of_onode(diff->from.state.index, diff->cursor->object);
 
-	return diff->is_one_line && diff->from.has_object && diff->to.has_object &&
+	return diff->is_one_line && !diff->to.state.is_unlogged && diff->from.has_object &&
+	       diff->to.has_object &&
 	       store->operations->has_between(diff->txn->engine->store, &key,
 					      min_u64(diff->from.bound, diff->to.bound),
 					      max_u64(diff->from.bound, diff->to.bound)) == 0;

@@ -201,7 +201,8 @@ static uint64_t number_of_data(const struct pair *pair, const struct record_key 
 							    key->partition, key->identifier,
 							    pair->then.bound);
 
-	return last && !last->is_followed && last->at == pair->then.onode->head.modified_sequence
+	return last && !last->is_followed && !pair->now.partition->is_unlogged &&
+			       last->at == pair->then.onode->head.modified_sequence
 		       ? last->to
 		       : pair->then.bound;
 }

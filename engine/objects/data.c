@@ -117,7 +117,7 @@ bool data_is_unmodified(const struct target *one, const struct target *other)
 {
 	uint64_t sequence = one->onode->head.modified_sequence;
 
-	return sequence == other->onode->head.modified_sequence &&
+	return !one->partition->is_unlogged && sequence == other->onode->head.modified_sequence &&
 	       have_same_owner(one, other, sequence);
 }
 
@@ -473,6 +473,51 @@ static int write_range(struct target *target, uint64_t offset, const uint8_t *da
 	return 0;
 }
 
+/* Whether every piece of a range has a record of its own already, or a place in a loose extent. */
+static bool has_pieces(const struct target *target, uint64_t offset, uint64_t end)
+{
+	const struct extents *extents = &target->onode->extents;
+	uint64_t page_bytes = target->txn->engine->page_bytes;
+	uint64_t piece = offset / page_bytes;
+
+	while (piece * page_bytes < end) {
+		const struct extent *extent = extents_find(extents, (uint32_t)piece);
+
+		if (!extent)
+			return false;
+		piece = extent->first + (uint64_t)extent->count;
+	}
+	return true;
+}
+
+/* A clone's own onode comes with its first change; until then it reads its source's. */
+static bool has_own_onode(const struct target *target)
+{
+	const struct partition_origin *origin = &target->partition->origin;
+
+	return !origin->index || target->onode->head.modified_sequence >= origin->since;
+}
+
+/* Whether writing the range changes nothing that the onode says. */
+static bool leaves_onode(const struct target *target, uint64_t offset, uint64_t length)
+{
+	const struct onode *onode = target->onode;
+
+	return target->partition->is_unlogged && !onode->data.here &&
+	       offset + length <= onode->head.length &&
+	       has_pieces(target, offset, offset + length) && has_own_onode(target);
+}
+
+/* Writes where the onode stays as it is, and is not put. */
+static int overwrite(struct target *target, uint64_t offset, const void *data, uint64_t length)
+{
+	struct engine *engine = target->txn->engine;
+
+	target->txn->changed = true;
+	target->onode->absorb = engine->history->keeps_nothing(engine, target->partition);
+	return write_range(target, offset, data, length);
+}
+
 static int write_target(struct target *target, uint64_t offset, const void *data, uint64_t length)
 {
 	uint64_t pieces = target->onode->extents.pieces;
@@ -480,6 +525,8 @@ static int write_target(struct target *target, uint64_t offset, const void *data
 
 	if (result || length == 0)
 		return result;
+	if (leaves_onode(target, offset, length))
+		return overwrite(target, offset, data, length);
 	result = data_change(target);
 	if (result)
 		return result;

@@ -10,6 +10,7 @@
 #include "engine/objects/objects.h"
 
 enum { ASSOCIATED = 1 << 0, WRITABLE = 1 << 1 };
+enum { UNLOGGED = 1 << 0 };
 
 static_assert(PARTITION_STATE_BYTES == 48 + PARTITION_SETS * IDSET_HEADER_BYTES,
 	      "the state's parts add up");
@@ -20,7 +21,7 @@ uint32_t partition_encode(const struct partition *partition, uint8_t *to)
 	bool tells_time = origin->index && origin->ms;
 
 	to[0] = PARTITION_FORMAT;
-	to[1] = 0;
+	to[1] = partition->is_unlogged ? UNLOGGED : 0;
 	put_le16(to + 2, partition->version);
 	put_le32(to + 4, 0);
 	put_le64(to + 8, partition->id);
@@ -46,9 +47,10 @@ int partition_decode(struct partition *partition, const uint8_t *from, uint32_t 
 	int result = 0;
 
 	if ((length != PARTITION_STATE_BYTES && length != PARTITION_CLONE_BYTES) ||
-	    from[0] != PARTITION_FORMAT || from[1] != 0 || get_le32(from + 4) != 0 ||
+	    from[0] != PARTITION_FORMAT || from[1] & ~UNLOGGED || get_le32(from + 4) != 0 ||
 	    get_le16(from + 30) != 0)
 		return -EBADMSG;
+	partition->is_unlogged = from[1] & UNLOGGED;
 	partition->version = get_le16(from + 2);
 	partition->id = get_le64(from + 8);
 	partition->used_bytes = get_le64(from + 16);

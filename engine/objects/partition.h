@@ -44,6 +44,7 @@ struct partition {
 	uint64_t id;
 	uint16_t index;
 	uint16_t version; /* current user version; of the root 0 */
+	bool is_unlogged; /* as engine_partition_unlog makes it */
 	uint64_t created_sequence;
 	uint64_t used_bytes; /* sum over its objects */
 	struct idset_header sets[PARTITION_SETS];

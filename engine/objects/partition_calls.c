@@ -196,6 +196,29 @@ int engine_partition_create(struct engine_txn *txn, uint64_t requested, uint64_t
 	return result;
 }
 
+int engine_partition_unlog(struct engine_txn *txn, uint64_t id)
+{
+	struct partition *partition;
+	int result;
+
+	if (txn->mode == ENGINE_READ)
+		return -EROFS;
+	result = id ? partition_get(txn->engine, id, &partition) : -EINVAL;
+	if (result)
+		return result;
+	if (partition->sets[PARTITION_USER_OBJECTS].count)
+		result = -ENOTEMPTY;
+	if (!result)
+		result = partitions_limit_dirty(txn);
+	if (!result) {
+		txn->changed = true;
+		partition->is_unlogged = true;
+		partition_mark(txn, partition);
+	}
+	partition_release(txn->engine, partition);
+	return result;
+}
+
 static int put_tombstone(struct engine_txn *txn, struct record_key key)
 {
 	return record_put(&txn->writer, key, RECORD_TOMBSTONE, NULL, 0);

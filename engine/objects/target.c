@@ -61,6 +61,11 @@ static int load(struct target *target, uint64_t identifier, struct onode **onode
 		*onode = onode_new(RECORD_ROOT_INDEX, 0);
 		return *onode ? 0 : -ENOMEM;
 	}
+	/* Which pieces the transaction has put of it is forgotten, so assume all. */
+	if (!result && !target->old && partition->is_unlogged && txn->data_put) {
+		(*onode)->written_sequence = txn->sequence;
+		(*onode)->written_end = ENGINE_PIECES_MAX;
+	}
 	return result;
 }
 
