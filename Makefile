@@ -83,7 +83,7 @@ say = $(if $(V),@:,@printf '  %-5s %s\n' $(1) $(if $(2),$(2),$@))
 
 # ---- sources: by folder, so that a new file needs no line here ----
 
-CORE_SRC := $(wildcard common/*.c nand/*.c engine/*.c engine/*/*.c engine/*/*/*.c engine/*/*/*/*.c wire/*.c osd/*.c)
+CORE_SRC := $(wildcard common/*.c nand/*.c engine/*.c engine/*/*.c engine/*/*/*.c engine/*/*/*/*.c wire/*.c osd/*.c disk/*.c)
 CLIENT_SRC := $(wildcard client/*.c)
 CTL_SRC := $(wildcard client/ctl/*.c)
 FSCK_SRC := $(wildcard client/fsck/*.c)

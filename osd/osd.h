@@ -11,14 +11,7 @@
 #include <stdint.h>
 
 #include "engine/engine.h"
-
-/* SCSI status codes that a command ends with. */
-enum {
-	SCSI_STATUS_GOOD = 0x00,
-	SCSI_STATUS_CHECK_CONDITION = 0x02,
-	SCSI_STATUS_BUSY = 0x08,
-	SCSI_STATUS_TASK_ABORTED = 0x40,
-};
+#include "wire/status.h"
 
 #define OSD_SENSE_BYTES_MAX 250
 

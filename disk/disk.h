@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * A SCSI disk (SBC-3) on an engine: a volume, which is a partition of objects that each hold a
+ * range of its bytes, and the commands that read and write its blocks. Knows nothing of tgt, iSCSI
+ * or sockets. What every SCSI device answers (mode pages, reservations, unit attentions) is the
+ * caller's.
+ */
+#ifndef MUNINN_DISK_DISK_H
+#define MUNINN_DISK_DISK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "engine/engine.h"
+#include "wire/blocks.h"
+#include "wire/status.h"
+
+#define DISK_SERIAL_MAX 36
+
+/* The largest disk; the smallest has one block. */
+#define DISK_BYTES_MAX (UINT64_C(1) << 50)
+
+struct disk_options {
+	uint64_t partition; /* that is the volume; 0: ENGINE_FIRST_ID */
+	/*
+	 * Bytes of the volume. A new one has them from the beginning (0: three quarters of what the
+	 * device offers); one that is there grows to them, and never shrinks (0: as it is).
+	 */
+	uint64_t bytes;
+	uint32_t block_bytes;             /* 512 or 4096; 0: as it is, 512 of a new one */
+	char serial[DISK_SERIAL_MAX + 1]; /* "": by the device's UUID and the partition */
+};
+
+struct disk;
+
+/*
+ * Opens the volume, which is made if there is no such partition. -EINVAL: the partition is no
+ * volume, or not of these options; -ENOMEM, errors of the engine; with a sentence. The disk uses
+ * the engine but does not own it.
+ */
+int disk_open(struct engine *engine, const uint8_t uuid[16], const struct disk_options *options,
+	      struct disk **disk, struct error_text *error);
+void disk_close(struct disk *disk);
+
+/* Of the volume as it was opened. */
+uint64_t disk_bytes(const struct disk *disk);
+uint32_t disk_block_bytes(const struct disk *disk);
+
+/* One command. The caller owns all buffers and keeps them until disk_execute returns. */
+struct disk_command {
+	const uint8_t *cdb; /* 16 bytes at least */
+	const uint8_t *data_out;
+	size_t data_out_length; /* bytes received from the initiator */
+	uint8_t *data_in;
+	size_t data_in_capacity; /* bytes that the initiator has space for */
+	bool write_through;      /* what it writes becomes stable before it ends */
+	bool write_protected;    /* it may not change anything */
+
+	/* Results. */
+	uint8_t status;
+	uint8_t sense[BLOCK_SENSE_BYTES];
+	size_t sense_length;
+	/*
+	 * Bytes that the command has for the initiator, and describes of Data-Out, for the
+	 * residuals: either may be more than there is space, or came.
+	 */
+	size_t data_in_length, data_out_used;
+};
+
+/* Executes one command. Thread-safe. Never fails: see `status`. */
+void disk_execute(struct disk *disk, struct disk_command *command);
+
+/*
+ * Executes the command if it is short and nothing in it has to wait, as osd_execute_at_once. False:
+ * nothing has happened, and the command is still to be executed.
+ */
+struct nand_stage;
+bool disk_execute_at_once(struct disk *disk, struct disk_command *command,
+			  struct nand_stage *stage);
+
+/*
+ * Standard INQUIRY data (cdb[1] bit 0 clear) or a VPD page: at most `capacity` bytes into `data`;
+ * returns the full length, or -EINVAL for a page that does not exist.
+ */
+int disk_inquiry(const struct disk *disk, const uint8_t cdb[6], uint8_t *data, size_t capacity);
+
+#endif
