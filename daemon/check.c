@@ -126,7 +126,7 @@ static int check_devices(const struct config *config, struct error_text *error)
 	for (unsigned int i = 0; i < config->lun_count; i++) {
 		const struct lun_config *lun = &config->luns[i];
 		struct error_text reason = { "" };
-		int result = image_plan(lun, &reason);
+		int result = config_is_first_of_device(config, lun) ? image_plan(lun, &reason) : 0;
 		char what[32];
 
 		snprintf(what, sizeof(what), "LUN %u: ", lun->number);

@@ -45,7 +45,7 @@ static void lun_defaults(struct lun_config *lun)
 	memset(lun, 0, sizeof(*lun));
 	lun->type = &unit_types[UNIT_TYPE_OSD];
 	lun->size_bytes = UINT64_C(8) << 30;
-	lun->geometry = nand_geometry_default(CONFIG_SIZE_MIN);
+	lun->geometry = nand_geometry_default(LUN_SIZE_MIN);
 	lun->geometry.blocks = 0;
 	lun_options_default(&lun->options);
 	/* What a served unit stores is often small: onodes with their data among it. */
@@ -71,6 +71,25 @@ void config_add_default_lun(struct config *config)
 	add_lun(config, 1, 0);
 }
 
+static struct lun_config *add_device(struct config *config, const char *name, int line)
+{
+	struct lun_config *device = &config->devices[config->device_count++];
+
+	lun_defaults(device);
+	device->line = line;
+	strcpy(device->device, name);
+	snprintf(device->image, sizeof(device->image), "%s.img", name);
+	return device;
+}
+
+struct lun_config *config_find_device(struct config *config, const char *name)
+{
+	for (unsigned int i = 0; i < config->device_count; i++)
+		if (!strcmp(config->devices[i].device, name))
+			return &config->devices[i];
+	return NULL;
+}
+
 /* ---- the file ---- */
 
 /* State of one pass through a file. */
@@ -80,7 +99,7 @@ struct reading {
 	bool line_too_long;
 	struct config *config;
 	uint64_t keys_seen; /* bit i: config_keys[i], outside of [lun N] */
-	uint64_t lun_keys_seen[CONFIG_LUNS_MAX];
+	uint64_t lun_keys_seen[CONFIG_LUNS_MAX], device_keys_seen[CONFIG_DEVICES_MAX];
 	/* For all units: the values in [nand] and [engine] as they stand there; else NULL. */
 	char *for_all[CONFIG_KEYS_MAX];
 	char section[SECTION_BYTES]; /* that is being read, as far as it fits */
@@ -90,7 +109,34 @@ struct reading {
 	struct error_text reason;
 };
 
-/* "lun N" → the unit, which is added if it is new. */
+/* "device NAME" → the device, which is added if it is new. */
+static struct lun_config *section_device(struct reading *reading, const char *name,
+					 struct error_text *error)
+{
+	struct lun_config *device;
+
+	if (!config_is_device_name(name)) {
+		error_set(error, -EINVAL,
+			  "section [device %s]: a name has 1 to %d letters, digits and . : - _",
+			  name, CONFIG_DEVICE_BYTES - 1);
+		return NULL;
+	}
+	device = config_find_device(reading->config, name);
+	if (!device && reading->config->device_count == CONFIG_DEVICES_MAX) {
+		error_set(error, -EINVAL, "more than %d devices", CONFIG_DEVICES_MAX);
+		return NULL;
+	}
+	return device ? device : add_device(reading->config, name, reading->line);
+}
+
+#define DEVICE_SECTION "device "
+
+static bool is_device_section(const char *section)
+{
+	return !strncmp(section, DEVICE_SECTION, strlen(DEVICE_SECTION));
+}
+
+/* "lun N" or "device NAME" → the unit or device, which is added if it is new. */
 static struct lun_config *section_lun(struct reading *reading, const char *section,
 				      struct error_text *error)
 {
@@ -98,12 +144,15 @@ static struct lun_config *section_lun(struct reading *reading, const char *secti
 	struct error_text ignored;
 	uint32_t number;
 
+	if (is_device_section(section))
+		return section_device(reading, section + strlen(DEVICE_SECTION), error);
+
 	if (strncmp(section, "lun ", 4) ||
 	    lun_option_number(section + 4, 1, CONFIG_LUN_NUMBER_MAX, &number, &ignored)) {
 		error_set(
 			error, -EINVAL,
 			"section [%s] is unknown; there are [daemon], [target], [limits], [nand], "
-			"[engine] and [lun N] with N from 1 to %d",
+			"[engine], [device NAME] and [lun N] with N from 1 to %d",
 			section, CONFIG_LUN_NUMBER_MAX);
 		return NULL;
 	}
@@ -121,6 +170,7 @@ static bool is_plain_section(const char *section)
 {
 	for (size_t i = 0; i < config_key_count; i++)
 		if (strcmp(config_keys[i].section, "lun") &&
+		    strcmp(config_keys[i].section, "device") &&
 		    !strcmp(config_keys[i].section, section))
 			return true;
 	return false;
@@ -128,29 +178,41 @@ static bool is_plain_section(const char *section)
 
 static bool belongs(const struct config_key *key, const char *kind)
 {
-	return !strcmp(key->section, kind) || (!strcmp(kind, "lun") && config_key_is_of_unit(key));
+	return !strcmp(key->section, kind) ||
+	       (!strcmp(kind, "lun") && config_key_is_of_unit(key)) ||
+	       (!strcmp(kind, "device") && config_key_is_of_device(key));
+}
+
+/* Is it one of those that a section has beside [nand] and [engine]? */
+static bool is_listed(const struct config_key *key, const char *kind)
+{
+	return !strcmp(key->section, kind) ||
+	       (!strcmp(kind, "lun") && !strcmp(key->section, "device"));
 }
 
 /* Names the possible keys, because most wrong keys are misspelt or stand in the wrong section. */
 static int refuse_key(const char *section, const char *kind, const char *name,
 		      struct error_text *error)
 {
-	char names[320];
+	char names[400];
 	size_t length = 0;
 
 	for (size_t i = 0; i < config_key_count; i++) {
 		if (!strcmp(config_keys[i].name, name))
 			return error_set(error, -EINVAL, "[%s] has no key %s; it belongs to [%s]",
 					 section, name,
-					 strcmp(config_keys[i].section, "lun")
-						 ? config_keys[i].section
-						 : "lun N");
-		if (!strcmp(config_keys[i].section, kind) && length < sizeof(names))
+					 !strcmp(config_keys[i].section, "lun") ? "lun N"
+					 : !strcmp(config_keys[i].section, "device")
+						 ? "lun N] or [device NAME"
+						 : config_keys[i].section);
+		if (is_listed(&config_keys[i], kind) && length < sizeof(names))
 			length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%s",
 						   length ? ", " : "", config_keys[i].name);
 	}
 	return error_set(error, -EINVAL, "[%s] has no key %s; it has %s%s", section, name, names,
-			 strcmp(kind, "lun") ? "" : ", and all of [nand] and [engine]");
+			 strcmp(kind, "lun") && strcmp(kind, "device")
+				 ? ""
+				 : ", and all of [nand] and [engine]");
 }
 
 /*
@@ -197,8 +259,9 @@ static int set_key(struct reading *reading, const char *section, const char *nam
 		lun = section_lun(reading, section, error);
 		if (!lun)
 			return -EINVAL;
-		kind = "lun";
-		seen = &reading->lun_keys_seen[lun - reading->config->luns];
+		kind = lun->number ? "lun" : "device";
+		seen = lun->number ? &reading->lun_keys_seen[lun - reading->config->luns]
+				   : &reading->device_keys_seen[lun - reading->config->devices];
 	}
 	for (size_t i = 0; i < config_key_count; i++) {
 		if (!belongs(&config_keys[i], kind) || strcmp(config_keys[i].name, name))
@@ -213,19 +276,48 @@ static int set_key(struct reading *reading, const char *section, const char *nam
 }
 
 /* A value for all units goes to the units whose section does not have it, wherever that stands. */
+static void spread_default(const struct reading *reading, size_t i, struct lun_config *luns,
+			   unsigned int count, const uint64_t *seen)
+{
+	struct error_text none;
+
+	for (unsigned int lun = 0; lun < count; lun++)
+		if (!(seen[lun] & UINT64_C(1) << i))
+			config_keys[i].parse(&config_keys[i], reading->for_all[i],
+					     (char *)&luns[lun], &none);
+}
+
 static void spread_defaults(struct reading *reading)
 {
 	struct config *config = reading->config;
-	struct error_text none;
 
 	for (size_t i = 0; i < config_key_count; i++) {
-		for (unsigned int lun = 0; reading->for_all[i] && lun < config->lun_count; lun++)
-			if (!(reading->lun_keys_seen[lun] & UINT64_C(1) << i))
-				config_keys[i].parse(&config_keys[i], reading->for_all[i],
-						     (char *)&config->luns[lun], &none);
+		if (!reading->for_all[i])
+			continue;
+		spread_default(reading, i, config->luns, config->lun_count, reading->lun_keys_seen);
+		spread_default(reading, i, config->devices, config->device_count,
+			       reading->device_keys_seen);
 		free(reading->for_all[i]);
 		reading->for_all[i] = NULL;
 	}
+}
+
+/* What a unit says of its own device, if it has none. */
+static int check_own_device(const struct reading *reading, struct error_text *error)
+{
+	const struct config *config = reading->config;
+
+	for (unsigned int lun = 0; lun < config->lun_count; lun++)
+		for (size_t i = 0; config->luns[lun].device[0] && i < config_key_count; i++)
+			if (reading->lun_keys_seen[lun] & UINT64_C(1) << i &&
+			    config_key_is_of_device(&config_keys[i]))
+				return error_set(error, -EINVAL,
+						 "%s: [lun %u] has device = %s, so %s belongs to "
+						 "[device %s]",
+						 config->source, config->luns[lun].number,
+						 config->luns[lun].device, config_keys[i].name,
+						 config->luns[lun].device);
+	return 0;
 }
 
 /*
@@ -239,7 +331,10 @@ static void end_section(struct reading *reading)
 	if (reading->section_line == 0 || reading->section_has_keys || is_plain_section(section))
 		return;
 	reading->error_line = reading->section_line;
-	if (section_lun(reading, section, &reading->reason))
+	if (is_device_section(section))
+		error_set(&reading->reason, -EINVAL,
+			  "[%s] is empty; write size = BYTES below it, or remove it", section);
+	else if (section_lun(reading, section, &reading->reason))
 		error_set(&reading->reason, -EINVAL,
 			  "[%s] is empty; write type = osd below it, or remove it", section);
 }
@@ -363,130 +458,9 @@ int config_read(const char *path, struct config *config, struct error_text *erro
 						 : "");
 	result = read_file(&reading, error);
 	spread_defaults(&reading);
+	if (!result)
+		result = check_own_device(&reading, error);
 	warn_of_readers(&reading);
 	fclose(reading.file);
 	return result;
-}
-
-/* ---- the whole ---- */
-
-/* `path` has space for `bytes`. */
-static int make_absolute(char *path, size_t bytes, const char *folder, struct error_text *error)
-{
-	char joined[2 * PATH_MAX];
-
-	if (path[0] == '/')
-		return 0;
-	snprintf(joined, sizeof(joined), "%s/%s", folder, path);
-	if (strlen(joined) >= bytes)
-		return error_set(error, -ENAMETOOLONG, "the path %s is too long", joined);
-	if (strchr(joined, ','))
-		return error_set(error, -EINVAL, "the path %s has a comma, which tgtd cannot take",
-				 joined);
-	strcpy(path, joined);
-	return 0;
-}
-
-/* Reads the key file now, so that a wrong one is found before anything starts. */
-static int complete_key_file(struct lun_config *lun, const char *folder, struct error_text *reason)
-{
-	char *path = lun->options.key_file;
-	uint8_t device_key[OSD_DEVICE_KEY_BYTES];
-	int result;
-
-	if (!path[0])
-		return 0;
-	result = make_absolute(path, LUN_PATH_BYTES, folder, reason);
-	if (!result)
-		result = osd_key_file_read(path, device_key, reason);
-	explicit_bzero(device_key, sizeof(device_key));
-	return result;
-}
-
-/* Whether two units, or two files of one, are to have the same file. */
-static int check_files(const struct lun_config *lun, const struct lun_config *other,
-		       struct error_text *reason)
-{
-	bool self = lun == other;
-
-	if (!self && !strcmp(lun->image, other->image))
-		return error_set(reason, -EINVAL,
-				 "logical units %u and %u have the same image %s; each needs its "
-				 "own",
-				 other->number, lun->number, lun->image);
-	if (!lun->nvram[0])
-		return 0;
-	if (!strcmp(lun->nvram, other->image))
-		return error_set(reason, -EINVAL, "%s can't be both an image and an NVRAM file",
-				 lun->nvram);
-	if (!self && !strcmp(lun->nvram, other->nvram))
-		return error_set(reason, -EINVAL,
-				 "logical units %u and %u have the same NVRAM file %s; each needs "
-				 "its own",
-				 other->number, lun->number, lun->nvram);
-	return 0;
-}
-
-static int complete_luns(struct config *config, struct error_text *reason, int *line)
-{
-	for (unsigned int i = 0; i < config->lun_count; i++) {
-		struct lun_config *lun = &config->luns[i];
-		int result = make_absolute(lun->image, PATH_MAX, config->state_dir, reason);
-
-		*line = lun->line;
-		if (!result)
-			result = complete_key_file(lun, config->state_dir, reason);
-		for (unsigned int j = 0; !result && j <= i; j++)
-			result = check_files(lun, &config->luns[j], reason);
-		for (unsigned int j = 0; !result && j < i; j++)
-			result = check_files(&config->luns[j], lun, reason);
-		if (result)
-			return result;
-	}
-	*line = 0;
-	return 0;
-}
-
-int config_complete(struct config *config, struct error_text *error)
-{
-	struct error_text reason = { "" };
-	char here[PATH_MAX];
-	int line = 0, result;
-
-	if (!getcwd(here, sizeof(here)))
-		return error_set(error, -errno, "the working directory has no name: %s",
-				 strerror(errno));
-	result = make_absolute(config->state_dir, PATH_MAX, here, &reason);
-	if (!result)
-		result = make_absolute(config->run_dir, PATH_MAX, here, &reason);
-	if (!result)
-		result = complete_luns(config, &reason, &line);
-	/* Without a list, everybody may log in. */
-	if (config->allow_addresses == 0 && config->allow_names == 0) {
-		strcpy(config->allow_address[0], "ALL");
-		config->allow_addresses = 1;
-	}
-	if (!result && !config->chap_user[0] != !config->chap_secret[0])
-		result = error_set(
-			&reason, -EINVAL,
-			"[target] chap_user and chap_secret belong together; %s is missing",
-			config->chap_user[0] ? "chap_secret" : "chap_user");
-	if (!result && (config->limits.transfer > config->limits.session_memory ||
-			config->limits.session_memory > config->limits.memory))
-		result = error_set(&reason, -EINVAL,
-				   "[limits] transfer may not be above session_memory, nor that "
-				   "above memory");
-	if (!result)
-		return 0;
-	if (line)
-		return error_set(error, result, "%s:%d: %s", config->source, line, reason.text);
-	return error_set(error, result, "%s: %s", config->source, reason.text);
-}
-
-void config_portal(const struct config *config, char portal[CONFIG_PORTAL_BYTES])
-{
-	bool six = strchr(config->address, ':') != NULL;
-
-	snprintf(portal, CONFIG_PORTAL_BYTES, "%s%s%s:%u", six ? "[" : "", config->address,
-		 six ? "]" : "", config->port);
 }

@@ -6,6 +6,7 @@
 #define MUNINN_DAEMON_CONFIG_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/error.h"
@@ -26,13 +27,17 @@
 #define CONFIG_NAME_BYTES     224  /* iSCSI names: 223 bytes and NUL */
 #define CONFIG_PAGE_BYTES_MAX 4096 /* the engine takes no more */
 #define CONFIG_PORTAL_BYTES   96
-#define CONFIG_SIZE_MIN       (UINT64_C(1) << 20)
-#define CONFIG_SIZE_MAX       (UINT64_C(1) << 50)
+#define CONFIG_DEVICES_MAX    64
+#define CONFIG_DEVICE_BYTES   64 /* names of devices: 63 bytes and NUL */
 
-/* One [lun N] section, and for what it does not say the values of [nand] and [engine]. */
+/*
+ * One [lun N] section, and for what it does not say the values of [nand] and [engine]. Or a [device
+ * NAME] section, of which only what is of a device counts: units that name it have that of it.
+ */
 struct lun_config {
-	unsigned int number;
-	int line; /* of its first key, for messages; 0 = built in */
+	unsigned int number;              /* 0: a device */
+	int line;                         /* of its first key, for messages; 0 = built in */
+	char device[CONFIG_DEVICE_BYTES]; /* the name of the device; "": the unit has its own */
 	const struct unit_type *type;
 	char image[PATH_MAX];
 	char nvram[PATH_MAX]; /* its NVRAM file; "": IMAGE.nvram, or where that leads */
@@ -71,7 +76,12 @@ struct config {
 
 	struct lun_config luns[CONFIG_LUNS_MAX];
 	unsigned int lun_count;
+	struct lun_config devices[CONFIG_DEVICES_MAX];
+	unsigned int device_count;
 };
+
+/* Whether a unit is the first one of its device: what is done with images is done for it. */
+bool config_is_first_of_device(const struct config *config, const struct lun_config *lun);
 
 /* The built-in values, without a logical unit. */
 void config_defaults(struct config *config);
@@ -90,9 +100,6 @@ int config_read(const char *path, struct config *config, struct error_text *erro
  * one.
  */
 const char *config_key_name(size_t i);
-
-/* Parses bytes with an optional suffix K, M, G or T (powers of 1024). -EINVAL with a sentence. */
-int config_parse_size(const char *text, uint64_t *bytes, struct error_text *error);
 
 /* Parses a TCP port. -EINVAL with a sentence. */
 int config_parse_port(const char *text, uint16_t *port, struct error_text *error);

@@ -282,6 +282,21 @@ static int parse_allow_name(const struct config_key *key, const char *value, cha
 			  sizeof(config->allow_name[0]), &config->allow_names, error);
 }
 
+bool config_is_device_name(const char *name)
+{
+	return is_name(name) && strlen(name) < CONFIG_DEVICE_BYTES;
+}
+
+static int parse_device(const struct config_key *key, const char *value, char *base,
+			struct error_text *error)
+{
+	if (!config_is_device_name(value))
+		return error_set(error, -EINVAL,
+				 "'%s' is no name of a device: 1 to %d letters, digits and . : - _",
+				 value, CONFIG_DEVICE_BYTES - 1);
+	return copy_text(value, base + key->offset, key->most, error);
+}
+
 static int parse_chap_user(const struct config_key *key, const char *value, char *base,
 			   struct error_text *error)
 {
@@ -345,7 +360,7 @@ static int parse_size(const struct config_key *key, const char *value, char *bas
 		      struct error_text *error)
 {
 	uint64_t bytes;
-	int result = config_parse_size(value, &bytes, error);
+	int result = lun_option_size(value, &bytes, error);
 
 	if (!result)
 		memcpy(base + key->offset, &bytes, sizeof(bytes));
@@ -357,7 +372,7 @@ static int parse_memory(const struct config_key *key, const char *value, char *b
 			struct error_text *error)
 {
 	uint64_t bytes;
-	int result = config_parse_size(value, &bytes, error);
+	int result = lun_option_size(value, &bytes, error);
 
 	if (!result && (bytes < (uint64_t)key->least << 20 || bytes > (uint64_t)key->most << 20))
 		return error_set(error, -EINVAL, "%s: %uM at least, %uM at most", value, key->least,
@@ -365,29 +380,6 @@ static int parse_memory(const struct config_key *key, const char *value, char *b
 	if (!result)
 		memcpy(base + key->offset, &bytes, sizeof(bytes));
 	return result;
-}
-
-int config_parse_size(const char *text, uint64_t *bytes, struct error_text *error)
-{
-	static const char suffixes[] = "KMGT";
-	unsigned long long number;
-	unsigned int shift = 0;
-	const char *suffix;
-	char *end;
-
-	errno = 0;
-	number = strtoull(text, &end, 10);
-	if (*end && (suffix = strchr(suffixes, toupper((unsigned char)*end)))) {
-		shift = 10 * (unsigned int)(suffix - suffixes + 1);
-		end++;
-	}
-	if (!isdigit((unsigned char)text[0]) || *end || errno)
-		return error_set(error, -EINVAL,
-				 "'%s' is not a size: bytes, or a number with K, M, G or T", text);
-	if (number > CONFIG_SIZE_MAX >> shift || number << shift < CONFIG_SIZE_MIN)
-		return error_set(error, -EINVAL, "size %s: 1M at least, 1024T at most", text);
-	*bytes = number << shift;
-	return 0;
 }
 
 int config_parse_port(const char *text, uint16_t *port, struct error_text *error)
@@ -470,15 +462,20 @@ const struct config_key config_keys[] = {
 	{ "engine", "scrub_rate", parse_option, 0, 0, 0 },
 
 	{ "lun", "type", parse_type, IN_LUN(type), 0, 0 },
-	{ "lun", "image", parse_path, IN_LUN(image), 0, 0 },
-	{ "lun", "nvram", parse_absolute_path, IN_LUN(nvram), 0, 0 },
-	{ "lun", "size", parse_size, IN_LUN(size_bytes), 0, 0 },
+	{ "lun", "device", parse_device, IN_LUN(device), 0, CONFIG_DEVICE_BYTES },
 	{ "lun", "threads", parse_option, 0, 0, 0 },
-	{ "lun", "recover_without_nvram", parse_option, 0, 0, 0 },
 	{ "lun", "layout", parse_option, 0, 0, 0 },
 	{ "lun", "serial", parse_option, 0, 0, 0 },
 	{ "lun", "key_file", parse_option, 0, 0, 0 },
 	{ "lun", "system_id", parse_option, 0, 0, 0 },
+	{ "lun", "partition", parse_option, 0, 0, 0 },
+	{ "lun", "volume_size", parse_option, 0, 0, 0 },
+	{ "lun", "block_size", parse_option, 0, 0, 0 },
+
+	{ "device", "image", parse_path, IN_LUN(image), 0, 0 },
+	{ "device", "nvram", parse_absolute_path, IN_LUN(nvram), 0, 0 },
+	{ "device", "size", parse_size, IN_LUN(size_bytes), 0, 0 },
+	{ "device", "recover_without_nvram", parse_option, 0, 0, 0 },
 };
 
 #define KEYS (sizeof(config_keys) / sizeof(config_keys[0]))
@@ -488,7 +485,12 @@ const size_t config_key_count = KEYS;
 
 bool config_key_is_of_unit(const struct config_key *key)
 {
-	return !strcmp(key->section, "lun") || !strcmp(key->section, "nand") ||
+	return !strcmp(key->section, "lun") || config_key_is_of_device(key);
+}
+
+bool config_key_is_of_device(const struct config_key *key)
+{
+	return !strcmp(key->section, "device") || !strcmp(key->section, "nand") ||
 	       !strcmp(key->section, "engine");
 }
 

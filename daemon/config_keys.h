@@ -26,10 +26,12 @@ typedef int config_key_parser(const struct config_key *key, const char *value, c
 
 /*
  * Keys of [nand] and [engine] are keys of units. In their own section they hold for all units; in
- * [lun N], which is stronger, for one.
+ * [lun N] or [device NAME], which are stronger, for one.
  */
 struct config_key {
-	const char *section; /* "lun" for what stands in [lun N] only */
+	/* "lun": what stands in [lun N] only; "device": in [device NAME], or in [lun N] without it
+	 */
+	const char *section;
 	const char *name;
 	config_key_parser *parse;
 	size_t offset;
@@ -38,6 +40,17 @@ struct config_key {
 
 /* Is a key about a unit? */
 bool config_key_is_of_unit(const struct config_key *key);
+
+/* Is it about what units that share a device have in common? */
+bool config_key_is_of_device(const struct config_key *key);
+
+/* Whether a text can be the name of a device. */
+bool config_is_device_name(const char *name);
+
+/* The device of a name; NULL: there is none. */
+struct config;
+struct lun_config;
+struct lun_config *config_find_device(struct config *config, const char *name);
 
 /* All keys, CONFIG_KEYS_MAX at most; those of a section stand together. */
 extern const struct config_key config_keys[];

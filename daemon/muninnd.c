@@ -99,10 +99,12 @@ static int override(const struct options *options, struct config *config, struct
 	if (options->port && config_parse_port(options->port, &config->port, &reason))
 		return error_set(error, -EINVAL, "--port: %s", reason.text);
 	if (options->size) {
-		if (config_parse_size(options->size, &size, &reason))
+		if (lun_option_size(options->size, &size, &reason))
 			return error_set(error, -EINVAL, "--size: %s", reason.text);
 		for (unsigned int i = 0; i < config->lun_count; i++)
 			config->luns[i].size_bytes = size;
+		for (unsigned int i = 0; i < config->device_count; i++)
+			config->devices[i].size_bytes = size;
 	}
 	return 0;
 }
@@ -163,24 +165,42 @@ static int say_configuration(const struct config *config)
 	return EXIT_STOPPED;
 }
 
-static void say_ready(const struct server *server, const char *started_in)
+/* About the first OSD unit. A disk is for the initiator's kernel. */
+static void say_what_next(const struct server *server, const char *started_in)
 {
 	const struct config *config = server->config;
 	char control[PATH_MAX + 16], url[512];
+	unsigned int i = 0;
+
+	while (i < config->lun_count && config->luns[i].type != &unit_types[UNIT_TYPE_OSD])
+		i++;
+	if (i == config->lun_count) {
+		printf(" Initiators attach with: iscsiadm -m discovery -t sendtargets -p %s\n\n",
+		       server->portal);
+		return;
+	}
+	control_command(started_in, control, sizeof(control));
+	server_url(server, config->luns[i].number, url, sizeof(url));
+	printf(" From another terminal:\n\n"
+	       "  %s info %s\n"
+	       "  %s import %s 0x100000 /usr/share/doc\n"
+	       "  %s ls %s 0x100000\n"
+	       "  %s --help\n\n",
+	       control, url, control, url, control, url, control);
+}
+
+static void say_ready(const struct server *server, const char *started_in)
+{
+	const struct config *config = server->config;
+	char url[512];
 
 	for (unsigned int i = 0; i < config->lun_count; i++) {
 		server_url(server, config->luns[i].number, url, sizeof(url));
 		printf("LUN %u %s %s\n", config->luns[i].number, config->luns[i].type->word, url);
 	}
-	control_command(started_in, control, sizeof(control));
-	server_url(server, config->luns[0].number, url, sizeof(url));
-	printf("\nReady. From another terminal:\n\n"
-	       "  %s info %s\n"
-	       "  %s import %s 0x100000 /usr/share/doc\n"
-	       "  %s ls %s 0x100000\n"
-	       "  %s --help\n\n"
-	       "Ctrl-C stops the target; what it holds stays in %s.\n",
-	       control, url, control, url, control, url, control, config->state_dir);
+	printf("\nReady.");
+	say_what_next(server, started_in);
+	printf("Ctrl-C stops the target; what it holds stays in %s.\n", config->state_dir);
 	fflush(stdout);
 	sd_notifyf(0, "READY=1\nSTATUS=serving %u logical units at %s", config->lun_count,
 		   server->portal);

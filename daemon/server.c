@@ -108,8 +108,11 @@ static int prepare_images(struct server *server, struct error_text *error)
 		const struct lun_config *lun = &server->config->luns[i];
 		struct error_text reason = { "" };
 		bool created;
-		int result = image_prepare(lun, &created, &reason);
+		int result;
 
+		if (!config_is_first_of_device(server->config, lun))
+			continue;
+		result = image_prepare(lun, &created, &reason);
 		if (result)
 			return error_set(error, result, "LUN %u: %s", lun->number, reason.text);
 		if (created)
@@ -189,20 +192,26 @@ static int offer_large_transfers(struct server *server, struct error_text *error
 	return result;
 }
 
+static int create_lun(struct server *server, const struct lun_config *lun, struct error_text *error)
+{
+	char options[LUN_OPTIONS_TEXT_BYTES];
+
+	lun_options_write(&lun->options, options);
+	return tgt_lun_create(&server->tgtd, lun->number, lun->type, lun->image, options, error);
+}
+
+/* By type: an OSD tells the engine of its attributes before disks on its device use that. */
 static int create_luns(struct server *server, struct error_text *error)
 {
+	const struct config *config = server->config;
 	int answer_ms = server->tgtd.answer_ms, result = 0;
 
 	server->tgtd.answer_ms = OPEN_MS;
 	server->units_open = true;
-	for (unsigned int i = 0; !result && i < server->config->lun_count; i++) {
-		const struct lun_config *lun = &server->config->luns[i];
-		char options[LUN_OPTIONS_TEXT_BYTES];
-
-		lun_options_write(&lun->options, options);
-		result = tgt_lun_create(&server->tgtd, lun->number, lun->type, lun->image, options,
-					error);
-	}
+	for (int type = 0; type < UNIT_TYPES; type++)
+		for (unsigned int i = 0; !result && i < config->lun_count; i++)
+			if (config->luns[i].type == &unit_types[type])
+				result = create_lun(server, &config->luns[i], error);
 	server->tgtd.answer_ms = answer_ms;
 	return result;
 }

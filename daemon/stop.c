@@ -143,6 +143,8 @@ static void settle_units(struct server *server)
 		const struct lun_config *lun = &config->luns[i];
 		struct error_text error = { "" };
 
+		if (!config_is_first_of_device(config, lun))
+			continue;
 		if (image_make_stable(lun, &error))
 			log_line(LOG_LEVEL_ERROR,
 				 "LUN %u: what was acknowledged can't be made stable: %s; a power "

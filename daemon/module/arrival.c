@@ -131,6 +131,8 @@ void unit_watch_arrivals(struct unit *unit, struct scsi_lu *lu)
 		unit->stock_operations[i] = lu->dev_type_template.ops[i].cmd_perform;
 		if (!is_on_threads(unit->kind, i))
 			lu->dev_type_template.ops[i].cmd_perform = perform_in_turn;
+		else if (unit->kind->hand_over)
+			lu->dev_type_template.ops[i].cmd_perform = unit->kind->hand_over;
 	}
 }
 

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "daemon/module/block_unit.h"
 #include "daemon/module/identity.h"
 #include "daemon/module/osd_unit.h"
 #include "daemon/module/unit.h"
@@ -21,7 +22,10 @@
 #define MODULE_FILE "bs_muninn.so"
 
 /* The kinds of logical units that there are, and tgtd's view of each. */
-static const struct unit_kind *const kinds[UNIT_TYPES] = { [UNIT_TYPE_OSD] = &osd_unit };
+static const struct unit_kind *const kinds[UNIT_TYPES] = {
+	[UNIT_TYPE_OSD] = &osd_unit,
+	[UNIT_TYPE_DISK] = &block_unit,
+};
 static struct backingstore_template templates[UNIT_TYPES];
 
 /* Called by tgtd by this name, once, at start. */

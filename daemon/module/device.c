@@ -18,6 +18,8 @@ enum { SEALING_THREADS = 2 };
 
 struct device {
 	char *image;
+	struct device *next; /* of those that are open */
+	unsigned int users;
 	struct nand *nand;
 	struct nand_settings settings; /* as last taken up, by the attendant once that is there */
 	struct engine *engine;
@@ -70,22 +72,53 @@ static int open_layers(struct device *device, const struct nand_options *nand,
 		      : 0;
 }
 
+/* Those that are open. Main thread only. */
+static struct device *open_devices;
+
+static struct device *find_open(const char *image)
+{
+	struct device *device = open_devices;
+
+	while (device && strcmp(device->image, image) != 0)
+		device = device->next;
+	return device;
+}
+
+static void forget(const struct device *device)
+{
+	for (struct device **link = &open_devices; *link; link = &(*link)->next)
+		if (*link == device) {
+			*link = device->next;
+			return;
+		}
+}
+
 int device_open(const char *image, const struct nand_options *nand,
 		const struct engine_options *engine, const struct scrub_options *scrub,
 		struct device **device, struct error_text *error)
 {
-	struct device *new = calloc(1, sizeof(*new));
+	struct device *new = find_open(image);
 	int result;
 
+	if (new) {
+		new->users++;
+		*device = new;
+		return 0;
+	}
+	new = calloc(1, sizeof(*new));
 	if (!new)
 		return error_set(error, -ENOMEM, "out of memory");
+	new->users = 1;
 	new->image = strdup(image);
 	result = open_layers(new, nand, engine, scrub, error);
-	if (result)
+	if (result) {
 		device_close(new);
-	else
-		*device = new;
-	return result;
+		return result;
+	}
+	new->next = open_devices;
+	open_devices = new;
+	*device = new;
+	return 0;
 }
 
 int device_close(struct device *device)
@@ -94,6 +127,9 @@ int device_close(struct device *device)
 
 	if (!device)
 		return 0;
+	if (--device->users)
+		return engine_flush_beside(device->engine);
+	forget(device);
 	attendant_stop(device->attendant);
 	if (device->engine)
 		result = engine_close(device->engine);

@@ -17,16 +17,17 @@
 struct device;
 
 /*
- * Opens an image that muninnd has made (daemon/image.h). -errno with a sentence; then nothing is
- * open.
+ * Opens an image that muninnd has made (daemon/image.h), or takes part in it, if a unit has it open
+ * already: with the options of that. Main thread, as device_close. -errno with a sentence; then
+ * nothing is open.
  */
 int device_open(const char *image, const struct nand_options *nand,
 		const struct engine_options *engine, const struct scrub_options *scrub,
 		struct device **device, struct error_text *error);
 
 /*
- * Makes everything stable and closes. Nobody may use the engine any more. Returns the first error;
- * the device is gone in any case. NULL is allowed.
+ * Makes everything stable, and closes it if no other unit has it open. The caller may not use the
+ * engine any more. Returns the first error; the device is gone for it in any case. NULL is allowed.
  */
 int device_close(struct device *device);
 

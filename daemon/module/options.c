@@ -40,6 +40,29 @@ int lun_option_number(const char *text, uint32_t least, uint32_t most, uint32_t 
 	return 0;
 }
 
+int lun_option_size(const char *text, uint64_t *bytes, struct error_text *error)
+{
+	static const char suffixes[] = "KMGT";
+	unsigned long long number;
+	unsigned int shift = 0;
+	const char *suffix;
+	char *end;
+
+	errno = 0;
+	number = strtoull(text, &end, 10);
+	if (*end && (suffix = strchr(suffixes, toupper((unsigned char)*end)))) {
+		shift = 10 * (unsigned int)(suffix - suffixes + 1);
+		end++;
+	}
+	if (!isdigit((unsigned char)text[0]) || *end || errno)
+		return error_set(error, -EINVAL,
+				 "'%s' is not a size: bytes, or a number with K, M, G or T", text);
+	if (number > LUN_SIZE_MAX >> shift || number << shift < LUN_SIZE_MIN)
+		return error_set(error, -EINVAL, "size %s: 1M at least, 1024T at most", text);
+	*bytes = number << shift;
+	return 0;
+}
+
 /* ---- values ---- */
 
 static int parse_number(const struct option *option, const char *text, void *field,
@@ -286,6 +309,59 @@ static void write_system_id(const struct option *option, const void *field, char
 		snprintf(text + 2 * i, 3, "%02x", id[i]);
 }
 
+/* 0, which is not written, is the default. */
+static void write_size(const struct option *option, const void *field, char text[VALUE_BYTES])
+{
+	const uint64_t *bytes = field;
+
+	(void)option;
+	text[0] = '\0';
+	if (*bytes)
+		snprintf(text, VALUE_BYTES, "%llu", (unsigned long long)*bytes);
+}
+
+static int parse_size(const struct option *option, const char *text, void *field,
+		      struct error_text *error)
+{
+	(void)option;
+	return lun_option_size(text, field, error);
+}
+
+static int parse_partition(const struct option *option, const char *text, void *field,
+			   struct error_text *error)
+{
+	uint64_t *partition = field;
+	char *end;
+
+	(void)option;
+	errno = 0;
+	*partition = strtoull(text, &end, 0);
+	if (!isdigit((unsigned char)text[0]) || *end || errno || *partition < ENGINE_FIRST_ID ||
+	    *partition > ENGINE_LAST_PARTITION_ID)
+		return error_set(error, -EINVAL,
+				 "'%s' is no partition ID, which are 0x10000 to 0xFFFFFFFFFFFF",
+				 text);
+	return 0;
+}
+
+static int parse_block_size(const struct option *option, const char *text, void *field,
+			    struct error_text *error)
+{
+	uint32_t *bytes = field;
+	bool large = false;
+	int result = find_word(option, text, &large, error);
+
+	*bytes = large ? 4096 : 512;
+	return result;
+}
+
+static void write_block_size(const struct option *option, const void *field, char text[VALUE_BYTES])
+{
+	const uint32_t *bytes = field;
+
+	snprintf(text, VALUE_BYTES, "%s", *bytes ? option->words[*bytes == 4096] : "");
+}
+
 /* ---- the table ---- */
 
 #define AT(field) offsetof(struct lun_options, field)
@@ -326,6 +402,10 @@ static const struct option known[] = {
 	{ "layout", parse_layout, write_layout, AT(osd.layout), CHOICE("flat", "packed") },
 	{ "serial", parse_serial, write_text, AT(osd.serial), NUMBER(0, 0) },
 	{ "key_file", parse_key_file, write_text, AT(key_file), NUMBER(0, 0) },
+	{ "partition", parse_partition, write_size, AT(disk.partition), NUMBER(0, 0) },
+	{ "volume_size", parse_size, write_size, AT(disk.bytes), NUMBER(0, 0) },
+	{ "block_size", parse_block_size, write_block_size, AT(disk.block_bytes),
+	  CHOICE("512", "4096") },
 	{ "system_id", parse_system_id, write_system_id, AT(osd.system_id), NUMBER(0, 0) },
 };
 

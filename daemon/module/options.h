@@ -12,6 +12,7 @@
 
 #include "common/error.h"
 #include "daemon/module/scrubber.h"
+#include "disk/disk.h"
 #include "engine/options.h"
 #include "nand/nand.h"
 #include "osd/osd.h"
@@ -21,11 +22,14 @@
 #define LUN_CACHE_ENTRIES_MAX (1U << 24)
 #define LUN_TABLE_CACHE_MAX   (1U << 20) /* MiB */
 #define LUN_PATH_BYTES        1024
+/* Sizes in bytes, of images and of volumes. */
+#define LUN_SIZE_MIN (UINT64_C(1) << 20)
+#define LUN_SIZE_MAX (UINT64_C(1) << 50)
 /* A day. */
 #define LUN_HISTORY_INTERVAL_MAX 86400000U
 #define LUN_INLINE_BYTES_MAX     4096U
 /* What lun_options_write needs at most. */
-#define LUN_OPTIONS_TEXT_BYTES (512 + LUN_PATH_BYTES)
+#define LUN_OPTIONS_TEXT_BYTES (640 + LUN_PATH_BYTES)
 
 struct lun_options {
 	uint32_t threads;         /* I/O threads, 1..LUN_THREADS_MAX */
@@ -38,6 +42,7 @@ struct lun_options {
 	struct scrub_options scrub;
 	char key_file[LUN_PATH_BYTES]; /* of the device key; empty: none */
 	struct osd_options osd;        /* its device key is not parsed: see wire/keys_file.h */
+	struct disk_options disk;      /* its serial number is that of `osd` */
 };
 
 /* The options of a unit whose text names none. */
@@ -52,6 +57,7 @@ void lun_options_default(struct lun_options *options);
  *   inline_bytes=0..4096, 0 = no data in onodes
  *   scrub_days=0..3650, 0 = never  scrub_rate=1..1000000
  *   layout=flat|packed  key_file=path without , and ;
+ *   partition=0x10000..0xFFFFFFFFFFFF  volume_size=bytes, K, M, G or T  block_size=512|4096
  *   system_id=40 hexadecimal digits  serial=1..36 printable characters without space , ; and =
  * -EINVAL with a sentence that does not name the option, unless it is not known.
  */
@@ -69,6 +75,9 @@ void lun_options_write(const struct lun_options *options, char text[LUN_OPTIONS_
 
 /* The name of the unit's back end. */
 const char *lun_options_backend(const struct lun_options *options);
+
+/* Bytes with an optional suffix K, M, G or T (powers of 1024). -EINVAL with a sentence. */
+int lun_option_size(const char *text, uint64_t *bytes, struct error_text *error);
 
 /* A whole number within limits. -EINVAL with a sentence. */
 int lun_option_number(const char *text, uint32_t least, uint32_t most, uint32_t *value,

@@ -45,6 +45,10 @@ struct unit_kind {
 	size_t operation_count;
 	const uint8_t *on_threads;
 	size_t on_threads_count;
+	/*
+	 * In place of tgtd's functions for those, which shall end in unit_submit. NULL: tgtd's do.
+	 */
+	int (*hand_over)(int host_no, struct scsi_cmd *cmd);
 
 	/*
 	 * Makes unit->state on the unit's device, before there are threads; *bytes = the size that
@@ -95,6 +99,11 @@ struct unit {
 static inline struct unit *unit_of(struct scsi_lu *lu)
 {
 	return (struct unit *)((char *)lu + sizeof(*lu));
+}
+
+static inline struct scsi_lu *lu_of(struct unit *unit)
+{
+	return (struct scsi_lu *)(void *)((char *)unit - sizeof(struct scsi_lu));
 }
 
 /* ---- for bs_muninn.c, on tgtd's main thread ---- */

@@ -6,4 +6,5 @@
 
 const struct unit_type unit_types[UNIT_TYPES] = {
 	[UNIT_TYPE_OSD] = { "osd", TYPE_OSD, "muninn" },
+	[UNIT_TYPE_DISK] = { "disk", TYPE_DISK, "muninn_disk" },
 };

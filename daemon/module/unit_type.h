@@ -16,6 +16,7 @@ struct unit_type {
 
 enum {
 	UNIT_TYPE_OSD, /* the default */
+	UNIT_TYPE_DISK,
 	UNIT_TYPES
 };
 

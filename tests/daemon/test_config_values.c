@@ -107,12 +107,17 @@ static const struct row {
 	{ "engine", "inline_bytes", { "0", "4096" }, { "4097" }, "0..4096" },
 	{ "engine", "scrub_days", { "0", "3650" }, { "3651" }, "0..3650" },
 	{ "engine", "scrub_rate", { "1", "1000000" }, { "0", "1000001" }, "1..1000000" },
-	{ "lun", "type", { "osd" }, { "tape" }, NULL },
-	{ "lun", "image", { "i", "/i" }, { "a,b", "" }, "no comma" },
-	{ "lun", "nvram", { "/n" }, { "n", "/a,b" }, "absolute, no comma" },
-	{ "lun", "size", { "1M", "1024T", "1048576" }, { "1048575", "1025T", "1X" }, "1M..1024T" },
+	{ "lun", "type", { "osd", "disk" }, { "tape" }, "osd, disk" },
+	{ "lun", "device", { "d", "a.b-c_d:1" }, { "a/b", "", SIXTY_FOUR }, "63 letters" },
+	{ "device", "image", { "i", "/i" }, { "a,b", "" }, "no comma" },
+	{ "device", "nvram", { "/n" }, { "n", "/a,b" }, "absolute, no comma" },
+	{ "device",
+	  "size",
+	  { "1M", "1024T", "1048576" },
+	  { "1048575", "1025T", "1X" },
+	  "1M..1024T" },
 	{ "lun", "threads", { "1", "64" }, { "0", "65" }, "1..64" },
-	{ "lun", "recover_without_nvram", { "no", "yes" }, { "maybe" }, "no, yes" },
+	{ "device", "recover_without_nvram", { "no", "yes" }, { "maybe" }, "no, yes" },
 	{ "lun", "layout", { "flat", "packed" }, { "round" }, "flat, packed" },
 	{ "lun", "key_file", { "k", "/k" }, { "a,b", "a;b", "" }, "64 hexadecimal digits" },
 	{ "lun", "serial", { "s" }, { "a;b", "a b", "", SIXTY_FOUR }, "36 characters" },
@@ -121,6 +126,13 @@ static const struct row {
 	  { DIGITS_20 DIGITS_20 },
 	  { DIGITS_20, DIGITS_20 "0000000000000000000x" },
 	  "40 hexadecimal digits" },
+	{ "lun",
+	  "partition",
+	  { "0x10000", "65536", "0xFFFFFFFFFFFF" },
+	  { "0xFFFF", "0x1000000000000", "-1" },
+	  "0x10000..0xFFFFFFFFFFFF" },
+	{ "lun", "volume_size", { "1M", "1024T" }, { "1048575", "1025T" }, "1M..1024T" },
+	{ "lun", "block_size", { "512", "4096" }, { "1024" }, "512, 4096" },
 };
 
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
@@ -130,13 +142,13 @@ static int read_value(const struct row *row, const char *value, struct error_tex
 {
 	static struct config config;
 	char path[] = "/tmp/muninn-config-XXXXXX";
-	bool of_unit = !strcmp(row->section, "lun");
+	bool of_unit = !strcmp(row->section, "lun") || !strcmp(row->section, "device");
 	int fd = mkstemp(path), result;
 	FILE *file = fdopen(fd, "w");
 
 	assert_non_null(file);
-	assert_true(fprintf(file, "[%s%s]\n%s = %s\n%s", row->section, of_unit ? " 1" : "",
-			    row->key, value, of_unit ? "" : "[lun 1]\ntype = osd\n") > 0);
+	assert_true(fprintf(file, "[%s]\n%s = %s\n%s", of_unit ? "lun 1" : row->section, row->key,
+			    value, of_unit ? "" : "[lun 1]\ntype = osd\n") > 0);
 	assert_int_equal(fclose(file), 0);
 	result = config_read(path, &config, error);
 	assert_int_equal(unlink(path), 0);

@@ -116,14 +116,34 @@ static void assert_refused(const char *path, int result, const char *reason)
 		fail_msg("refused with '%s', which does not say '%s'", error.text, reason);
 }
 
+/* Under its own name: another name of an open image is refused. */
+static void test_units_share_a_device_that_is_open(void **state)
+{
+	struct device *device = open_with(NAND_BACKEND_MMAP);
+	struct device *other = open_with(NAND_BACKEND_MMAP);
+
+	(void)state;
+	assert_ptr_equal(device, other);
+	create_partition(device, P);
+	assert_int_equal(device_close(device), 0);
+	assert_int_equal(find_partition(other, P), 0);
+	create_partition(other, P + 1);
+	assert_int_equal(device_close(other), 0);
+	device = open_with(NAND_BACKEND_FILE);
+	assert_int_equal(find_partition(device, P + 1), 0);
+	assert_int_equal(device_close(device), 0);
+}
+
 static void test_what_can_not_be_opened_is_named_and_left_alone(void **state)
 {
 	struct device *device;
+	char other[256];
 
 	(void)state;
 	assert_refused("/nonexistent/image", -ENOENT, "/nonexistent/image");
 	device = open_with(NAND_BACKEND_MMAP);
-	assert_refused(image.path, -EBUSY, image.path);
+	snprintf(other, sizeof(other), "%s/./%s", image.folder, strrchr(image.path, '/') + 1);
+	assert_refused(other, -EBUSY, other);
 	assert_int_equal(device_close(device), 0);
 	/* A refusal has left nothing open. */
 	assert_int_equal(device_close(open_with(NAND_BACKEND_FILE)), 0);
@@ -227,6 +247,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		with_image(test_what_one_back_end_stored_the_other_finds),
+		with_image(test_units_share_a_device_that_is_open),
 		with_image(test_what_can_not_be_opened_is_named_and_left_alone),
 		with_image(test_a_device_that_is_not_formatted_is_closed_again),
 		with_image(test_a_device_of_another_engine_is_refused),

@@ -63,6 +63,7 @@ static void test_every_option_gets_to_its_place(void **state)
 			"directory_cache=50;version_cache=25;serial=A-1;"
 			"durability=host;merge=manual;recover_without_nvram=yes;layout="
 			"packed;history_interval=250;inline_bytes=512;scrub_days=7;scrub_rate=50;"
+			"partition=0x20001;volume_size=3G;block_size=4096;"
 			"system_id=000102030405060708090a0b0c0d0e0f1011FDfe",
 			&options, &error),
 		0);
@@ -82,6 +83,9 @@ static void test_every_option_gets_to_its_place(void **state)
 	assert_int_equal(options.scrub.rate, 50);
 	assert_true(options.engine.records.recover_without_nvram);
 	assert_string_equal(options.osd.serial, "A-1");
+	assert_int_equal(options.disk.partition, 0x20001);
+	assert_true(options.disk.bytes == UINT64_C(3) << 30);
+	assert_int_equal(options.disk.block_bytes, 4096);
 	for (uint8_t i = 0; i < 18; i++)
 		assert_int_equal(options.osd.system_id[i], i);
 	assert_int_equal(options.osd.system_id[18], 0xfd);
@@ -114,6 +118,7 @@ static void test_options_are_written_as_they_are_read_and_defaults_not_at_all(vo
 	assert_written("history_interval=250;serial=A-1");
 	assert_written("inline_bytes=0");
 	assert_written("scrub_days=0");
+	assert_written("partition=65536;volume_size=1048576;block_size=512");
 	assert_written("tables=demand:1048576");
 	length = snprintf(longest, sizeof(longest),
 			  "threads=64;backend=file;engine=muninn;onode_cache=16777216;directory_"
@@ -125,6 +130,7 @@ static void test_options_are_written_as_they_are_read_and_defaults_not_at_all(vo
 			  "serial=123456789012345678901234567890123456;key_file=");
 	memset(longest + length, 'k', LUN_PATH_BYTES - 1);
 	strcpy(longest + length + LUN_PATH_BYTES - 1,
+	       ";partition=281474976710655;volume_size=1125899906842624;block_size=4096"
 	       ";system_id=000102030405060708090a0b0c0d0e0f1011fdfe");
 	assert_written(longest);
 	assert_int_equal(
@@ -172,8 +178,7 @@ static void test_unknown_options_and_missing_values_are_named(void **state)
 		       "unknown option 'colour'; known are threads, backend, engine, onode_cache, "
 		       "directory_cache, version_cache, durability, merge, recover_without_nvram, "
 		       "tables, history_interval, inline_bytes, scrub_days, scrub_rate, layout, "
-		       "serial, key_file and "
-		       "system_id");
+		       "serial, key_file, partition, volume_size, block_size and system_id");
 	assert_refused("threads", "option 'threads' has no value");
 	assert_refused("threads=2;serial", "option 'serial' has no value");
 }

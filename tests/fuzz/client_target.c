@@ -256,7 +256,7 @@ static void run_size(struct fuzz_reader *input)
 	uint64_t bytes;
 	uint16_t port;
 
-	check_sentence(config_parse_size(text, &bytes, &error), &error);
+	check_sentence(lun_option_size(text, &bytes, &error), &error);
 	error.text[0] = '\0';
 	check_sentence(config_parse_port(text, &port, &error), &error);
 	free(text);

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * What only the whole configuration shows: names of files, what units have of their devices, and
+ * what they can't share.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/config.h"
+#include "daemon/config_keys.h"
+#include "wire/keys_file.h"
+
+/* `path` has space for `bytes`. */
+static int make_absolute(char *path, size_t bytes, const char *folder, struct error_text *error)
+{
+	char joined[2 * PATH_MAX];
+
+	if (path[0] == '/')
+		return 0;
+	snprintf(joined, sizeof(joined), "%s/%s", folder, path);
+	if (strlen(joined) >= bytes)
+		return error_set(error, -ENAMETOOLONG, "the path %s is too long", joined);
+	if (strchr(joined, ','))
+		return error_set(error, -EINVAL, "the path %s has a comma, which tgtd cannot take",
+				 joined);
+	strcpy(path, joined);
+	return 0;
+}
+
+/* Reads the key file now, so that a wrong one is found before anything starts. */
+static int complete_key_file(struct lun_config *lun, const char *folder, struct error_text *reason)
+{
+	char *path = lun->options.key_file;
+	uint8_t device_key[OSD_DEVICE_KEY_BYTES];
+	int result;
+
+	if (!path[0])
+		return 0;
+	result = make_absolute(path, LUN_PATH_BYTES, folder, reason);
+	if (!result)
+		result = osd_key_file_read(path, device_key, reason);
+	explicit_bzero(device_key, sizeof(device_key));
+	return result;
+}
+
+/* Whether two units share a device. */
+static bool is_shared(const struct lun_config *lun, const struct lun_config *other)
+{
+	return lun->device[0] && !strcmp(lun->device, other->device);
+}
+
+/* Whether two units, or two files of one, are to have the same file. */
+static int check_files(const struct lun_config *lun, const struct lun_config *other,
+		       struct error_text *reason)
+{
+	bool self = lun == other || is_shared(lun, other);
+
+	if (!self && !strcmp(lun->image, other->image))
+		return error_set(reason, -EINVAL,
+				 "logical units %u and %u have the same image %s; each needs its "
+				 "own, or both name one [device NAME]",
+				 other->number, lun->number, lun->image);
+	if (!lun->nvram[0])
+		return 0;
+	if (!strcmp(lun->nvram, other->image))
+		return error_set(reason, -EINVAL, "%s can't be both an image and an NVRAM file",
+				 lun->nvram);
+	if (!self && !strcmp(lun->nvram, other->nvram))
+		return error_set(reason, -EINVAL,
+				 "logical units %u and %u have the same NVRAM file %s; each needs "
+				 "its own",
+				 other->number, lun->number, lun->nvram);
+	return 0;
+}
+
+static uint64_t partition_of(const struct lun_config *lun)
+{
+	return lun->options.disk.partition ? lun->options.disk.partition : ENGINE_FIRST_ID;
+}
+
+/* What two units of one device can't both be. */
+static int check_shared(const struct lun_config *lun, const struct lun_config *other,
+			struct error_text *reason)
+{
+	bool is_disk = lun->type == &unit_types[UNIT_TYPE_DISK];
+
+	if (lun == other || !is_shared(lun, other) || lun->type != other->type)
+		return 0;
+	if (!is_disk)
+		return error_set(reason, -EINVAL,
+				 "logical units %u and %u are both OSDs on device %s; it can have "
+				 "one, which shows all of it",
+				 other->number, lun->number, lun->device);
+	if (partition_of(lun) == partition_of(other))
+		return error_set(reason, -EINVAL,
+				 "logical units %u and %u are both partition 0x%llx of device %s; "
+				 "each disk needs its own",
+				 other->number, lun->number, (unsigned long long)partition_of(lun),
+				 lun->device);
+	return 0;
+}
+
+/* Keys of the other type of unit. */
+static int check_type(const struct lun_config *lun, struct error_text *reason)
+{
+	const struct disk_options *disk = &lun->options.disk;
+	bool is_disk = lun->type == &unit_types[UNIT_TYPE_DISK];
+
+	if (!is_disk && (disk->partition || disk->bytes || disk->block_bytes))
+		return error_set(reason, -EINVAL,
+				 "partition, volume_size and block_size are of units with type = "
+				 "disk");
+	if (is_disk && lun->options.key_file[0])
+		return error_set(reason, -EINVAL, "key_file is of units with type = osd");
+	return 0;
+}
+
+/* Gives a unit what its device has. */
+static int take_device(struct config *config, struct lun_config *lun, struct error_text *reason)
+{
+	const struct lun_config *device;
+	struct lun_options *options = &lun->options;
+
+	if (!lun->device[0])
+		return 0;
+	device = config_find_device(config, lun->device);
+	if (!device)
+		return error_set(reason, -EINVAL, "there is no section [device %s]", lun->device);
+	strcpy(lun->image, device->image);
+	strcpy(lun->nvram, device->nvram);
+	lun->size_bytes = device->size_bytes;
+	lun->geometry = device->geometry;
+	options->nand = device->options.nand;
+	options->engine = device->options.engine;
+	options->scrub = device->options.scrub;
+	return 0;
+}
+
+static int check_with_others(struct config *config, unsigned int number, struct error_text *reason)
+{
+	const struct lun_config *lun = &config->luns[number];
+	int result = 0;
+
+	for (unsigned int j = 0; !result && j <= number; j++) {
+		result = check_files(lun, &config->luns[j], reason);
+		if (!result && j < number)
+			result = check_files(&config->luns[j], lun, reason);
+		if (!result)
+			result = check_shared(lun, &config->luns[j], reason);
+	}
+	return result;
+}
+
+static int complete_luns(struct config *config, struct error_text *reason, int *line)
+{
+	for (unsigned int i = 0; i < config->lun_count; i++) {
+		struct lun_config *lun = &config->luns[i];
+		int result;
+
+		*line = lun->line;
+		result = check_type(lun, reason);
+		if (!result)
+			result = take_device(config, lun, reason);
+		if (!result)
+			result = make_absolute(lun->image, PATH_MAX, config->state_dir, reason);
+		if (!result)
+			result = complete_key_file(lun, config->state_dir, reason);
+		if (!result)
+			result = check_with_others(config, i, reason);
+		if (result)
+			return result;
+	}
+	*line = 0;
+	return 0;
+}
+
+/* A device that no unit names is a slip of the pen. */
+static int check_devices(const struct config *config, struct error_text *reason, int *line)
+{
+	for (unsigned int i = 0; i < config->device_count; i++) {
+		bool is_used = false;
+
+		for (unsigned int lun = 0; lun < config->lun_count; lun++)
+			is_used |= is_shared(&config->luns[lun], &config->devices[i]);
+		*line = config->devices[i].line;
+		if (!is_used)
+			return error_set(reason, -EINVAL, "no logical unit has device = %s",
+					 config->devices[i].device);
+	}
+	*line = 0;
+	return 0;
+}
+
+bool config_is_first_of_device(const struct config *config, const struct lun_config *lun)
+{
+	for (const struct lun_config *other = config->luns; other < lun; other++)
+		if (is_shared(lun, other))
+			return false;
+	return true;
+}
+
+int config_complete(struct config *config, struct error_text *error)
+{
+	struct error_text reason = { "" };
+	char here[PATH_MAX];
+	int line = 0, result;
+
+	if (!getcwd(here, sizeof(here)))
+		return error_set(error, -errno, "the working directory has no name: %s",
+				 strerror(errno));
+	result = make_absolute(config->state_dir, PATH_MAX, here, &reason);
+	if (!result)
+		result = make_absolute(config->run_dir, PATH_MAX, here, &reason);
+	if (!result)
+		result = complete_luns(config, &reason, &line);
+	if (!result)
+		result = check_devices(config, &reason, &line);
+	/* Without a list, everybody may log in. */
+	if (config->allow_addresses == 0 && config->allow_names == 0) {
+		strcpy(config->allow_address[0], "ALL");
+		config->allow_addresses = 1;
+	}
+	if (!result && !config->chap_user[0] != !config->chap_secret[0])
+		result = error_set(
+			&reason, -EINVAL,
+			"[target] chap_user and chap_secret belong together; %s is missing",
+			config->chap_user[0] ? "chap_secret" : "chap_user");
+	if (!result && (config->limits.transfer > config->limits.session_memory ||
+			config->limits.session_memory > config->limits.memory))
+		result = error_set(&reason, -EINVAL,
+				   "[limits] transfer may not be above session_memory, nor that "
+				   "above memory");
+	if (!result)
+		return 0;
+	if (line)
+		return error_set(error, result, "%s:%d: %s", config->source, line, reason.text);
+	return error_set(error, result, "%s: %s", config->source, reason.text);
+}
+
+void config_portal(const struct config *config, char portal[CONFIG_PORTAL_BYTES])
+{
+	bool six = strchr(config->address, ':') != NULL;
+
+	snprintf(portal, CONFIG_PORTAL_BYTES, "%s%s%s:%u", six ? "[" : "", config->address,
+		 six ? "]" : "", config->port);
+}

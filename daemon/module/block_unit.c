@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * The disk unit: commands that name blocks, on the unit's threads, and INQUIRY in place of tgtd's
+ * own. What the commands mean is in disk/. Mode pages, reservations, unit attentions and REPORT
+ * LUNS are tgtd's.
+ */
+#include "daemon/module/block_unit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "disk/disk.h"
+
+/* Needs the others before it. */
+#include "target.h"
+/* As above. */
+#include "spc.h"
+
+#define MODE_PAGE_CACHING  0x08
+#define WRITE_CACHE_ENABLE 0x04
+
+struct block_state {
+	struct disk *disk;
+	/* What tgtd's mode pages say. Atomic: set as commands arrive, on the main thread. */
+	bool write_through, write_protected;
+};
+
+/* ---- commands ---- */
+
+static void take_command(const struct block_state *state, struct scsi_cmd *cmd,
+			 struct disk_command *command)
+{
+	enum data_direction direction = scsi_get_data_dir(cmd);
+	bool writes = direction & DATA_WRITE, reads = direction & DATA_READ;
+
+	command->cdb = cmd->scb;
+	command->data_out = writes ? scsi_get_out_buffer(cmd) : NULL;
+	command->data_out_length = writes ? scsi_get_out_length(cmd) : 0;
+	command->data_in = reads ? scsi_get_in_buffer(cmd) : NULL;
+	command->data_in_capacity = reads ? scsi_get_in_length(cmd) : 0;
+	command->write_through = __atomic_load_n(&state->write_through, __ATOMIC_RELAXED);
+	command->write_protected = __atomic_load_n(&state->write_protected, __ATOMIC_RELAXED);
+}
+
+static void give_results(const struct disk_command *command, struct scsi_cmd *cmd)
+{
+	memcpy(cmd->sense_buffer, command->sense, command->sense_length);
+	cmd->sense_len = (int)command->sense_length;
+	scsi_set_in_resid_by_actual(cmd, (uint32_t)command->data_in_length);
+	scsi_set_out_resid_by_actual(cmd, (uint32_t)command->data_out_used);
+	scsi_set_result(cmd, command->status);
+}
+
+static void execute(struct unit *unit, struct scsi_cmd *cmd)
+{
+	const struct block_state *state = unit->state;
+	struct disk_command command;
+
+	take_command(state, cmd, &command);
+	disk_execute(state->disk, &command);
+	give_results(&command, cmd);
+}
+
+static bool attempt(struct unit *unit, struct scsi_cmd *cmd, struct nand_stage *stage)
+{
+	const struct block_state *state = unit->state;
+	struct disk_command command;
+
+	take_command(state, cmd, &command);
+	if (!disk_execute_at_once(state->disk, &command, stage))
+		return false;
+	give_results(&command, cmd);
+	return true;
+}
+
+/* ---- on tgtd's main thread ---- */
+
+static bool has_write_cache(struct scsi_lu *lu)
+{
+	const struct mode_pg *page = find_mode_page(lu, MODE_PAGE_CACHING, 0);
+
+	return !page || page->mode_data[0] & WRITE_CACHE_ENABLE;
+}
+
+/*
+ * In place of tgtd's functions for commands of disks, whose checks are incomplete: see disk/. What
+ * has become of reservations is tgtd's to say.
+ */
+static int hand_over(int host_no, struct scsi_cmd *cmd)
+{
+	struct unit *unit = unit_of(cmd->dev);
+	struct block_state *state = unit->state;
+
+	(void)host_no;
+	if (device_reserved(cmd))
+		return SAM_STAT_RESERVATION_CONFLICT;
+	if (state) {
+		__atomic_store_n(&state->write_through, !has_write_cache(cmd->dev),
+				 __ATOMIC_RELAXED);
+		__atomic_store_n(&state->write_protected,
+				 cmd->dev->attrs.readonly || cmd->dev->attrs.swp, __ATOMIC_RELAXED);
+	}
+	return unit_submit(cmd);
+}
+
+static int inquiry(struct unit *unit, struct scsi_cmd *cmd)
+{
+	const struct block_state *state = unit->state;
+	uint32_t allocated = get_be16(&cmd->scb[3]);
+	uint32_t capacity = (uint32_t)min_u64(scsi_get_in_length(cmd), allocated);
+	int length = disk_inquiry(state->disk, cmd->scb, scsi_get_in_buffer(cmd), capacity);
+
+	if (length < 0) {
+		scsi_set_in_resid_by_actual(cmd, 0);
+		sense_data_build(cmd, ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+		return SAM_STAT_CHECK_CONDITION;
+	}
+	scsi_set_in_resid_by_actual(cmd, (uint32_t)min_u64((uint64_t)length, allocated));
+	return SAM_STAT_GOOD;
+}
+
+/* Commands that RESERVE(6) of another session keeps out, and tgtd does not. */
+static bool is_for_the_holder(uint8_t operation)
+{
+	return operation == MODE_SENSE || operation == MODE_SENSE_10 || operation == MODE_SELECT ||
+	       operation == MODE_SELECT_10 || operation == START_STOP ||
+	       operation == TEST_UNIT_READY;
+}
+
+static int perform(struct unit *unit, struct scsi_cmd *cmd)
+{
+	if (is_for_the_holder(cmd->scb[0]) && device_reserved(cmd))
+		return SAM_STAT_RESERVATION_CONFLICT;
+	if (cmd->scb[0] == INQUIRY)
+		return inquiry(unit, cmd);
+	return unit_perform_stock(unit, cmd);
+}
+
+/* ---- life ---- */
+
+/* Operation codes that change blocks: persistent reservations keep others from them. */
+static const uint8_t writing[] = {
+	SBC_WRITE_AND_VERIFY_10, SBC_WRITE_SAME_10,       SBC_UNMAP,         SBC_COMPARE_AND_WRITE,
+	SBC_ORWRITE_16,          SBC_WRITE_AND_VERIFY_16, SBC_WRITE_SAME_16, SBC_WRITE_AND_VERIFY_12
+};
+
+/* tgtd's table blocks plain WRITEs, and leaves out most of these. */
+static void complete_conflicts(struct scsi_lu *lu)
+{
+	struct device_type_operations *operations = lu->dev_type_template.ops;
+
+	for (size_t i = 0; i < sizeof(writing); i++)
+		operations[writing[i]].pr_conflict_bits = operations[WRITE_10].pr_conflict_bits;
+}
+
+/* What tgtd's own answers say of the disk: the block descriptor of mode pages. */
+static void describe(struct scsi_lu *lu, const struct disk *disk)
+{
+	uint32_t block_bytes = disk_block_bytes(disk);
+	uint64_t blocks = disk_bytes(disk) / block_bytes;
+
+	lu->blk_shift = (unsigned int)__builtin_ctz(block_bytes);
+	put_be32(lu->mode_block_descriptor, (uint32_t)min_u64(blocks, UINT32_MAX));
+	put_be32(lu->mode_block_descriptor + 4, block_bytes);
+	lu->attrs.thinprovisioning = 1;
+}
+
+static int open_disk(struct unit *unit, uint64_t *bytes, struct error_text *error)
+{
+	struct disk_options options = unit->options.disk;
+	struct block_state *state = calloc(1, sizeof(*state));
+	int result;
+
+	if (!state)
+		return error_set(error, -ENOMEM, "out of memory");
+	memcpy(options.serial, unit->options.osd.serial, sizeof(options.serial));
+	result = disk_open(device_engine(unit->device), device_uuid(unit->device), &options,
+			   &state->disk, error);
+	if (result) {
+		free(state);
+		return result;
+	}
+	unit->state = state;
+	*bytes = disk_bytes(state->disk);
+	describe(lu_of(unit), state->disk);
+	complete_conflicts(lu_of(unit));
+	return 0;
+}
+
+static void close_disk(struct unit *unit)
+{
+	struct block_state *state = unit->state;
+
+	disk_close(state->disk);
+	free(state);
+	unit->state = NULL;
+}
+
+static const uint8_t operations[] = {
+	TEST_UNIT_READY,
+	REQUEST_SENSE,
+	INQUIRY,
+	MODE_SELECT,
+	RESERVE,
+	RELEASE,
+	MODE_SENSE,
+	START_STOP,
+	ALLOW_MEDIUM_REMOVAL,
+	MODE_SELECT_10,
+	MODE_SENSE_10,
+	PERSISTENT_RESERVE_IN,
+	PERSISTENT_RESERVE_OUT,
+	REPORT_LUNS,
+	MAINT_PROTOCOL_IN,
+	SBC_READ_6,
+	SBC_WRITE_6,
+	SBC_READ_CAPACITY_10,
+	SBC_READ_10,
+	SBC_WRITE_10,
+	SBC_WRITE_AND_VERIFY_10,
+	SBC_VERIFY_10,
+	SBC_PRE_FETCH_10,
+	SBC_SYNCHRONIZE_CACHE_10,
+	SBC_WRITE_SAME_10,
+	SBC_UNMAP,
+	SBC_READ_16,
+	SBC_COMPARE_AND_WRITE,
+	SBC_WRITE_16,
+	SBC_ORWRITE_16,
+	SBC_WRITE_AND_VERIFY_16,
+	SBC_VERIFY_16,
+	SBC_PRE_FETCH_16,
+	SBC_SYNCHRONIZE_CACHE_16,
+	SBC_WRITE_SAME_16,
+	SBC_SERVICE_ACTION_IN_16,
+	SBC_READ_12,
+	SBC_WRITE_12,
+	SBC_WRITE_AND_VERIFY_12,
+	SBC_VERIFY_12,
+};
+
+/* Those of disk/ are the last ones. */
+enum { STOCK_OPERATIONS = 15 };
+
+const struct unit_kind block_unit = {
+	.type = &unit_types[UNIT_TYPE_DISK],
+	.tells_power_on = true,
+	.operations = operations,
+	.operation_count = sizeof(operations),
+	.on_threads = operations + STOCK_OPERATIONS,
+	.on_threads_count = sizeof(operations) - STOCK_OPERATIONS,
+	.hand_over = hand_over,
+	.open = open_disk,
+	.close = close_disk,
+	.execute = execute,
+	.attempt = attempt,
+	.perform = perform,
+};

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
+"""Disks: what an initiator's commands do, libiscsi's test suite, devices that units share, crashes."""
+
+import re
+import shutil
+import struct
+import subprocess
+import unittest
+
+from harness import E2ETest, noise
+
+# What libiscsi's suite finds, all of which it finds of tgtd's own disk too, or is its own mistake.
+KNOWN_FAILURES = {
+    # It asks for the status of block n + 1 and expects that of the next page's first block.
+    "GetLBAStatus.UnmapSingle",
+    # tgtd has no READ FULL STATUS, and tells of a reservation that is gone in another way.
+    "PrinServiceactionRange.Range",
+    "ProutReserve.OwnershipEA",
+    "ProutReserve.OwnershipEARO",
+    "ProutReserve.OwnershipWE",
+    "ProutReserve.OwnershipWERO",
+    # tgtd takes Data-Out PDUs with wrong numbers.
+    "iSCSIdatasn.iSCSIDataSnInvalid",
+}
+
+POOL = """[device pool]
+size = 512M
+[lun 1]
+type = osd
+device = pool
+[lun 2]
+type = disk
+device = pool
+partition = 0x10002
+volume_size = 64M
+[lun 3]
+type = disk
+device = pool
+partition = 0x10003
+volume_size = 32M
+block_size = 4096
+"""
+
+
+def failed_tests(output):
+    """The tests of iscsi-test-cu -V that failed, as SUITE.TEST."""
+    failed, suite, test = set(), "", ""
+    for line in output.splitlines():
+        if found := re.match(r"Suite: (\S+)", line):
+            suite = found.group(1)
+        elif found := re.match(r"  Test: (\S+)", line):
+            test = found.group(1)
+        elif line.startswith("FAILED"):
+            failed.add(f"{suite}.{test}")
+    return failed
+
+
+class Disk:
+    """A disk as an initiator sees it, through a session of one's own."""
+
+    def __init__(self, session, block_bytes=512):
+        self.session = session
+        self.block_bytes = block_bytes
+        while session.run(bytes(6)).status:  # what has happened before it logged in
+            pass
+
+    def range(self, operation, block, count, bits=0, data_out=b"", read_length=0):
+        cdb = bytes([operation, bits]) + block.to_bytes(8, "big") + count.to_bytes(4, "big") + bytes(2)
+        return self.session.run(cdb, data_out, read_length)
+
+    def write(self, block, data, bits=0):
+        return self.range(0x8A, block, len(data) // self.block_bytes, bits, data_out=data)
+
+    def read(self, block, count):
+        return self.range(0x88, block, count, read_length=count * self.block_bytes)
+
+    def unmap(self, block, count):
+        listed = struct.pack(">HHIQII", 22, 16, 0, block, count, 0)
+        return self.session.run(bytes([0x42]) + bytes(6) + bytes([0, 24, 0]), listed)
+
+    def capacity(self):
+        """(blocks, bytes of one)"""
+        task = self.session.run(bytes([0x9E, 0x10]) + bytes(8) + bytes([0, 0, 0, 32, 0, 0]), read_length=32)
+        last, block_bytes = struct.unpack_from(">QI", task.data_in)
+        return last + 1, block_bytes
+
+
+class DiskTest(E2ETest):
+    def good(self, task):
+        self.assertEqual((task.status, task.sense.hex()), (0, ""))
+        return task
+
+    def refused(self, task, key, code):
+        self.assertEqual(task.status, 2)
+        self.assertEqual((task.sense[2], task.sense[12] << 8 | task.sense[13]), (key, code))
+
+    def attach(self, daemon, lun, block_bytes=512):
+        session = daemon.session(lun)
+        self.addCleanup(session.close)
+        return Disk(session, block_bytes)
+
+    @unittest.skipUnless(shutil.which("iscsi-test-cu"), "iscsi-test-cu (package libiscsi-bin) is not installed")
+    def test_libiscsi_finds_nothing_that_it_does_not_find_of_tgtds_own_disk(self):
+        daemon = self.daemon(config="[lun 1]\ntype = disk\nsize = 1G\nvolume_size = 256M\n").start()
+        done = subprocess.run(
+            ["iscsi-test-cu", "-d", "-V", "-t", "ALL", daemon.url()],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=1200,
+            check=False,
+        )
+        output = done.stdout.decode(errors="replace")
+        ran = re.search(r"tests +(\d+) +(\d+) +(\d+)", output)
+        self.assertIsNotNone(ran, output[-2000:])
+        self.assertGreater(int(ran.group(3)), 215)
+        self.assertLessEqual(failed_tests(output), KNOWN_FAILURES)
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_disks_and_an_osd_share_a_device_and_its_history(self):
+        daemon = self.daemon(config=POOL).start()
+        first, second = self.attach(daemon, 2), self.attach(daemon, 3, 4096)
+        self.assertEqual(first.capacity(), (64 << 11, 512))
+        self.assertEqual(second.capacity(), (32 << 8, 4096))
+        old, new = noise(1 << 20, 1), noise(1 << 20, 2)
+        self.good(first.write(2048, old))
+        self.good(second.write(256, old))
+        self.ctl("snapshot", daemon.url(1), "0x10002", "--name", "before")
+        self.good(first.write(2048, new))
+        self.good(second.write(256, new))
+        self.ctl("rollback", daemon.url(1), "0x10002", "before")
+        self.assertEqual(first.read(2048, 2048).data_in, old)
+        self.assertEqual(second.read(256, 256).data_in, new)
+        daemon.kill()
+        daemon.start()
+        first, second = self.attach(daemon, 2), self.attach(daemon, 3, 4096)
+        self.assertEqual(first.read(2048, 2048).data_in, old)
+        self.assertEqual(second.read(256, 256).data_in, new)
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_a_disk_whose_volume_is_gone_is_not_ready(self):
+        daemon = self.daemon(config=POOL).start()
+        disk = self.attach(daemon, 2)
+        self.good(disk.write(0, bytes(512)))
+        self.ctl("rmpart", daemon.url(1), "0x10002", "--contents")
+        self.refused(disk.read(0, 1), 2, 0x0403)
+        self.refused(disk.write(0, bytes(512)), 2, 0x0403)
+        self.ctl("mkpart", daemon.url(1), "0x10002")
+        self.refused(disk.read(0, 1), 2, 0x0403)
+        self.good(self.attach(daemon, 3, 4096).read(0, 1))
+
+    def test_a_write_without_space_is_refused_and_unmapping_makes_space(self):
+        daemon = self.daemon(config="[lun 1]\ntype = disk\nsize = 64M\nvolume_size = 1G\n").start()
+        disk = self.attach(daemon, 1)
+        data, written = noise(1 << 20, 3), 0
+        while not (task := disk.write(written << 11, data)).status:
+            written += 1
+            self.assertLess(written, 64)
+        self.refused(task, 7, 0x2707)
+        self.assertGreater(written, 32)
+        for number in range(written):
+            self.assertEqual(disk.read(number << 11, 2048).data_in, data)
+        self.assertEqual(disk.read(written << 11, 2048).data_in, bytes(1 << 20))
+        self.good(disk.unmap(0, written << 11))
+        self.good(disk.write(0, data))
+        self.assertEqual(disk.read(0, 2048).data_in, data)
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_a_volume_grows_and_stays_what_it_is(self):
+        folder = self.folder()
+
+        def serve(keys):
+            return self.daemon(folder, config=f"[lun 1]\ntype = disk\nsize = 128M\n{keys}")
+
+        daemon = serve("volume_size = 16M\n").start()
+        disk = self.attach(daemon, 1)
+        self.good(disk.write(32767, b"last" * 128))
+        self.refused(disk.write(32768, bytes(512)), 5, 0x2100)
+        self.assertEqual(daemon.stop(), 0)
+        daemon = serve("volume_size = 20M\n").start()
+        disk = self.attach(daemon, 1)
+        self.assertEqual(disk.capacity(), (40960, 512))
+        self.assertEqual(disk.read(32767, 2).data_in, b"last" * 128 + bytes(512))
+        self.assertEqual(daemon.stop(), 0)
+        code, errors = serve("volume_size = 16M\n").run()
+        self.assertEqual(code, 1)
+        self.assertIn("it can grow, not shrink", errors)
+        code, errors = serve("block_size = 4096\n").run()
+        self.assertIn("has blocks of 512 bytes, which do not change", errors)
+
+    def test_reservations_hold_what_writes_without_being_a_write(self):
+        daemon = self.daemon(config="[lun 1]\ntype = disk\nsize = 64M\n").start()
+        holder, other = self.attach(daemon, 1), self.attach(daemon, 1)
+        self.good(holder.write(0, b"mine" * 128))
+        register = bytes([0x5F, 0]) + bytes(6) + bytes([24, 0])
+        self.good(holder.session.run(register, bytes(8) + b"12345678" + bytes(8)))
+        reserve = bytes([0x5F, 1, 0x01]) + bytes(5) + bytes([24, 0])  # Write Exclusive
+        self.good(holder.session.run(reserve, b"12345678" + bytes(16)))
+        self.assertEqual(other.read(0, 1).data_in, b"mine" * 128)
+        for refused in (
+            other.write(0, bytes(512)),
+            other.unmap(0, 8),
+            other.range(0x93, 0, 1, 0x08, data_out=bytes(512)),
+            other.range(0x8B, 0, 1, data_out=bytes(512)),
+            other.range(0x8E, 0, 1, data_out=bytes(512)),
+        ):
+            self.assertEqual(refused.status, 0x18)
+        self.assertEqual(holder.read(0, 1).data_in, b"mine" * 128)
+
+
+if __name__ == "__main__":
+    unittest.main()
