@@ -255,9 +255,28 @@ static bool add_bound(uint64_t *bounds, uint32_t *count, uint64_t bound)
 	return true;
 }
 
+/* The first of intervals from one on, in the order of `at`, that is behind `bound`. */
+static uint32_t first_behind(const struct hidden *hidden, uint32_t from, uint32_t end,
+			     uint64_t bound)
+{
+	while (from < end) {
+		uint32_t middle = from + (end - from) / 2;
+
+		if (hidden->list[middle].at <= bound)
+			from = middle + 1;
+		else
+			end = middle;
+	}
+	return from;
+}
+
 /*
  * A rollback to behind a record brings it back, so the first moment from the rollback on needs it.
- * The rollbacks of a scope are in order, so many have the same first moment.
+ *
+ * A scope may have many rollbacks, and each record of a merge comes here. If none of them goes back
+ * behind the record, one search tells. Those with the same first moment are passed over by another
+ * one; there are at most BOUNDS_MAX such moments. What is left to step through are rollbacks before
+ * the record that stand behind the last of these moments.
  */
 static int add_rollbacks_of(struct keep_context *context, uint16_t partition, uint64_t identifier,
 			    uint64_t sequence, uint64_t horizon, uint64_t *bounds, uint32_t *count)
@@ -265,19 +284,25 @@ static int add_rollbacks_of(struct keep_context *context, uint16_t partition, ui
 	const struct hidden *hidden = &context->engine->past->hidden;
 	uint32_t rollbacks,
 		first = hidden_range(hidden, partition, identifier, identifier, &rollbacks);
-	uint64_t lowest = 0;
+	uint32_t end = first + rollbacks, work = 0;
+	uint32_t index = first_behind(hidden, first, end, sequence);
 
-	for (uint32_t index = first; index < first + rollbacks; index++) {
-		const struct hidden_interval *interval = &hidden->list[index];
+	if (index == end || !hidden_targets_lead(&hidden->targets, partition, identifier,
+						 identifier, sequence, RECORD_NEWEST, &work))
+		return 0;
+	while (index < end) {
+		const struct hidden_interval *interval = &hidden->list[index++];
+		uint64_t lowest = 0;
 		int result;
 
-		if (interval->to < sequence || interval->at <= lowest)
+		if (interval->to < sequence)
 			continue;
 		result = lowest_kept(context, interval->at, horizon, &lowest);
 		if (result)
 			return result;
 		if (!add_bound(bounds, count, lowest))
 			return -ENOSPC;
+		index = first_behind(hidden, index, end, lowest);
 	}
 	return 0;
 }
