@@ -68,7 +68,8 @@ static void drop_parity(struct index_image *image)
 {
 	uint8_t *bytes = realloc(image->bytes, image->length);
 
-	image->bytes = bytes ? bytes : image->bytes;
+	if (bytes)
+		image->bytes = bytes;
 }
 
 static int program_image_page(struct muninn_store *store, const struct image_writing *writing)
