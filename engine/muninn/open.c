@@ -14,6 +14,7 @@
 #include "engine/muninn/directory.h"
 #include "engine/muninn/flush.h"
 #include "engine/muninn/header.h"
+#include "engine/muninn/image.h"
 #include "engine/muninn/image_load.h"
 #include "engine/muninn/mend.h"
 #include "engine/muninn/nvram.h"
@@ -168,9 +169,29 @@ static int step_sums(struct muninn_store *store, struct error_text *error)
 	return 0;
 }
 
-/* The growing group of a row is newer than its complete ones. */
-static int check_growing_group(struct row_index *index, uint32_t number, struct error_text *error)
+/*
+ * Begins the next group of a row. That the one before is complete need not have reached the host's
+ * storage: it must before that group's own NVRAM is used again.
+ */
+static int begin_next_group(struct muninn_store *store, uint32_t number, struct error_text *error)
 {
+	struct row_index *index = store->rows[number].index;
+	uint64_t bytes =
+		(uint64_t)store->geometry.directory_entries * store->geometry.directory_entry_bytes;
+	int result = nand_nvram_sync(store->nand, NVRAM_DIRECTORY_AT, bytes);
+
+	if (result)
+		return error_set(error, result, "NVRAM can't be made stable (error %d)", -result);
+	row_index_begin(index, row_index_growing(index) + 1);
+	image_sync_group(store, number);
+	return 0;
+}
+
+/* The growing group of a row is newer than its complete ones. */
+static int check_growing_group(struct muninn_store *store, uint32_t number,
+			       struct error_text *error)
+{
+	struct row_index *index = store->rows[number].index;
 	uint32_t growing = row_index_growing(index), newest;
 
 	if (!row_index_newest(index, &newest) || growing > newest)
@@ -181,8 +202,7 @@ static int check_growing_group(struct row_index *index, uint32_t number, struct 
 				 "corrupt",
 				 number, growing, newest);
 	/* Listed as complete, but the next one had not begun when the process ended. */
-	row_index_begin(index, growing + 1);
-	return 0;
+	return begin_next_group(store, number, error);
 }
 
 /* Notes which segments a row has. */
@@ -226,12 +246,10 @@ static int step_complete_groups(struct muninn_store *store, struct error_text *e
 		return error_set(error, -ENOMEM, "out of memory");
 	result = image_load_all(store, in_use, error);
 	for (uint32_t number = 0; !result && number < geometry->rows; number++) {
-		struct row_index *index = store->rows[number].index;
-
-		result = check_growing_group(index, number, error);
+		result = check_growing_group(store, number, error);
 		if (!result)
 			result = note_segments(store, number, in_use, error);
-		if (!result && row_index_refresh(index))
+		if (!result && row_index_refresh(store->rows[number].index))
 			result = error_set(error, -ENOMEM, "out of memory");
 	}
 	space_destroy(&store->space);

@@ -398,7 +398,7 @@ static void test_a_flush_that_fails_promises_nothing_by_the_number_of_the_one_be
 /* ---- a crash of the store, and then of the host ---- */
 
 /* Fewer than two buffers hold, more than one: so one waits to be sealed. */
-enum { WAITING_KEYS = 24, STAGES_MAX = 8 };
+enum { WAITING_KEYS = 24, STAGES_MAX = 12 };
 
 /* Seals what waits, but for what follows so many stages. Whether there was more to do. */
 static bool seal_in_part(struct record_store *store, int stages)
@@ -413,15 +413,28 @@ static bool seal_in_part(struct record_store *store, int stages)
 	return result == 1;
 }
 
-static bool fail_behind_a_crash(int stages, uint64_t seed)
+static uint32_t members(struct record_store *store)
 {
+	return row_index_members(((struct muninn_store *)store)->rows[0].index);
+}
+
+/*
+ * One segment of the row's group waits to be sealed, behind `sealed` others; the store crashes so
+ * many stages later, and the host behind that. Whether there was more to do.
+ */
+static bool fail_behind_a_crash(uint32_t sealed, int stages, uint64_t seed)
+{
+	uint64_t count = WAITING_KEYS;
 	struct record_store *store;
 	struct host host;
 	bool more;
 
 	start_host(&host);
 	store = open_store(&host);
-	run_on_keys(store, WAITING_KEYS, 0, WAITING_KEYS);
+	run_on_keys(store, WAITING_KEYS, 0, count);
+	for (; members(store) < sealed; count++)
+		run_on_keys(store, WAITING_KEYS, count, 1);
+	assert_int_equal(members(store), sealed);
 	assert_int_equal(flush_now(store), 0);
 	arm(&host, OPERATIONS_MAX / 2, seed);
 	more = seal_in_part(store, stages);
@@ -429,10 +442,23 @@ static bool fail_behind_a_crash(int stages, uint64_t seed)
 	store = open_store(&host);
 	fail_host(&host, store);
 	store = open_store(&host);
-	check_keys(store, WAITING_KEYS, WAITING_KEYS);
+	check_keys(store, WAITING_KEYS, count);
 	assert_int_equal(store->operations->close(store, true), 0);
 	nand_close(host.nand);
 	return more;
+}
+
+static void fail_behind_crashes(uint32_t sealed, int stages_min)
+{
+	log_configure(discard_line, LOG_LEVEL_ERROR);
+	for (uint64_t seed = 1; seed <= 4 * MIXTURES; seed++) {
+		int stages = 0;
+
+		while (stages < STAGES_MAX && fail_behind_a_crash(sealed, stages, seed))
+			stages++;
+		assert_in_range(stages, stages_min, STAGES_MAX - 1);
+	}
+	log_configure(NULL, LOG_LEVEL_WARNING);
 }
 
 /*
@@ -443,15 +469,14 @@ static void test_what_was_sealed_when_the_store_crashed_is_there_when_the_host_f
 	void **state)
 {
 	(void)state;
-	log_configure(discard_line, LOG_LEVEL_ERROR);
-	for (uint64_t seed = 1; seed <= 4 * MIXTURES; seed++) {
-		int stages = 0;
+	fail_behind_crashes(0, 2);
+}
 
-		while (stages < STAGES_MAX && fail_behind_a_crash(stages, seed))
-			stages++;
-		assert_in_range(stages, 2, STAGES_MAX - 1);
-	}
-	log_configure(NULL, LOG_LEVEL_WARNING);
+/* The same of a group: opening finds that it is complete, and begins the next one in its NVRAM. */
+static void test_a_group_that_was_complete_when_the_store_crashed_is_there_then(void **state)
+{
+	(void)state;
+	fail_behind_crashes(GROUP_SEGMENTS, 4);
 }
 
 /* ---- buffers that nothing was promised of ---- */
@@ -598,6 +623,8 @@ int main(void)
 			test_a_flush_that_fails_promises_nothing_by_the_number_of_the_one_before),
 		cmocka_unit_test(
 			test_what_was_sealed_when_the_store_crashed_is_there_when_the_host_fails_then),
+		cmocka_unit_test(
+			test_a_group_that_was_complete_when_the_store_crashed_is_there_then),
 		cmocka_unit_test(test_a_row_may_have_three_buffers_when_the_host_has_failed),
 		cmocka_unit_test(test_what_a_compacted_page_has_left_does_not_come_back),
 	};
