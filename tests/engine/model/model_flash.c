@@ -117,11 +117,13 @@ static void discard_line(enum log_level level, const char *line)
 
 struct nand *model_flash_make(const struct model_flash *flash, const struct engine_options *options)
 {
-	const struct nand_geometry geometry = SMALL_FLASH(flash->blocks);
+	struct nand_geometry geometry = SMALL_FLASH(flash->blocks);
 	struct error_text error = { "" };
 	struct nand *nand = NULL;
 	uint64_t nvram;
 
+	if (flash->spare_bytes)
+		geometry.spare_bytes = flash->spare_bytes;
 	if (engine_nvram_bytes(&geometry, options, &nvram, &error) ||
 	    nand_open_memory(&geometry, nvram, &nand, &error) ||
 	    engine_format(nand, options, &error))
@@ -145,6 +147,8 @@ void model_run_on_flash(const char *name, const struct model_flash *flash, uint6
 	struct nand *nand;
 
 	run.options.merge_manual = flash->merge_manual;
+	if (flash->segment_pages)
+		run.options.muninn.segment_pages = flash->segment_pages;
 	if (flash->power_fails)
 		run.options.records.boot_id = first_boot;
 	nand = model_flash_make(flash, &run.options);

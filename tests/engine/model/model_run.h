@@ -136,6 +136,8 @@ void model_start(struct model_run *run, const char *name, uint64_t otherwise_see
 /* A small device in memory. */
 struct model_flash {
 	uint32_t blocks;
+	uint32_t segment_pages; /* 0: 8, so that each key has a place on all of them */
+	uint32_t spare_bytes;   /* 0: 64, too few for parity */
 	bool merge_manual;
 	bool power_fails;
 	bool restless;
