@@ -108,17 +108,13 @@ static int write_superblocks(struct creation *creation, enum nand_image_state st
 /* Written, not left as a hole: the mapped table must never want space of the host later. */
 static int write_table(struct creation *creation, struct error_text *error)
 {
-	enum { CHUNK_BYTES = NAND_REGION_ALIGNMENT, CHUNK_WORDS = CHUNK_BYTES / sizeof(uint64_t) };
-	uint8_t *chunk = malloc(CHUNK_BYTES);
+	uint8_t piece[NAND_STORED_PIECE];
 	int result = 0;
 
-	if (!chunk)
-		return failed(error, -ENOMEM, "write the block table of", creation->path);
-	nand_table_initialise(chunk, CHUNK_WORDS);
+	nand_table_initialise(piece, sizeof(piece) / sizeof(uint64_t));
 	for (uint64_t offset = creation->layout.table_offset;
-	     offset < creation->layout.data_offset && result == 0; offset += CHUNK_BYTES)
-		result = nand_write_all(creation->image_fd, chunk, CHUNK_BYTES, offset);
-	free(chunk);
+	     offset < creation->layout.data_offset && result == 0; offset += sizeof(piece))
+		result = nand_write_all(creation->image_fd, piece, sizeof(piece), offset);
 	return result < 0 ? failed(error, result, "write the block table of", creation->path) : 0;
 }
 

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -341,6 +342,27 @@ static int fill_holes(const struct nand *nand, struct error_text *error)
 			  : 0;
 }
 
+/* At most so much of a file is asked for at once: more than that the host may leave out. */
+#define READ_AHEAD_BYTES (128 << 10)
+
+/*
+ * Maps what will be stored to here and there. It comes into the host's memory page by page, and not
+ * in larger pieces as it would when it is first looked at (space.h). Hints: a host may ignore them.
+ */
+static int map_stored(struct nand_mapping *mapping, enum nand_mapping_kind kind, int fd,
+		      uint64_t offset, uint64_t bytes, const char *what, struct error_text *error)
+{
+	int result = nand_map(mapping, kind, fd, offset, bytes, what, error);
+
+	if (result < 0 || fd < 0)
+		return result;
+	for (uint64_t done = 0; done < bytes; done += READ_AHEAD_BYTES)
+		(void)posix_fadvise(fd, (off_t)(offset + done), READ_AHEAD_BYTES,
+				    POSIX_FADV_WILLNEED);
+	(void)madvise(mapping->at, bytes, MADV_RANDOM);
+	return 0;
+}
+
 /* Table and NVRAM, which every device has mapped. */
 static int map_device(struct nand *nand, struct error_text *error)
 {
@@ -348,14 +370,14 @@ static int map_device(struct nand *nand, struct error_text *error)
 	int result = fill_holes(nand, error);
 
 	if (result == 0)
-		result = nand_map(&nand->table, kind, nand->image_fd, nand->layout.table_offset,
-				  nand->layout.data_offset - nand->layout.table_offset, nand->path,
-				  error);
+		result = map_stored(&nand->table, kind, nand->image_fd, nand->layout.table_offset,
+				    nand->layout.data_offset - nand->layout.table_offset,
+				    nand->path, error);
 	if (result == 0)
-		result = nand_map(&nand->nvram,
-				  nand->read_only ? NAND_MAP_PRIVATE : NAND_MAP_SHARED,
-				  nand->nvram_fd, 0, NAND_HEADER_BYTES + nand->nvram_bytes,
-				  "the NVRAM", error);
+		result = map_stored(&nand->nvram,
+				    nand->read_only ? NAND_MAP_PRIVATE : NAND_MAP_SHARED,
+				    nand->nvram_fd, 0, NAND_HEADER_BYTES + nand->nvram_bytes,
+				    "the NVRAM", error);
 	return result;
 }
 

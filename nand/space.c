@@ -59,7 +59,7 @@ int nand_write_all(int fd, const void *from, uint64_t bytes, uint64_t offset)
 
 int nand_write_zeroes(int fd, uint64_t offset, uint64_t bytes)
 {
-	static const uint8_t zeroes[65536];
+	static const uint8_t zeroes[NAND_STORED_PIECE];
 	int result = 0;
 
 	for (uint64_t done = 0; done < bytes && result == 0; done += sizeof(zeroes))

@@ -8,6 +8,13 @@
 
 #include "nand/private.h"
 
+/*
+ * What is stored to by mappings, the block table and the NVRAM, is written and read in pieces of
+ * this size. The host keeps together in its memory what came in one piece, and writes all of that
+ * back for one store.
+ */
+#define NAND_STORED_PIECE 4096
+
 /* Writes all of it, at an offset of a file. 0 or -errno. */
 int nand_write_all(int fd, const void *from, uint64_t bytes, uint64_t offset);
 int nand_write_zeroes(int fd, uint64_t offset, uint64_t bytes);

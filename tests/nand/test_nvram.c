@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* The NVRAM: bounded, kept by the file, and made stable for several callers at once. */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/nand/fixture.h"
 
@@ -233,6 +236,54 @@ static void test_what_was_stored_is_there_again(void **state)
 	assert_int_equal(nand_close(nand), 0);
 }
 
+/* What this process has had written to drives, by the host's count; 0 where it does not tell. */
+static uint64_t written_bytes(void)
+{
+	FILE *file = fopen("/proc/self/io", "re");
+	unsigned long long bytes = 0;
+	char line[128];
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "write_bytes: %llu", &bytes) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return bytes;
+}
+
+/* Stores a byte to every 16th page of the region, and makes that stable. */
+static uint64_t bytes_for_scattered_stores(struct nand *nand, uint32_t stores)
+{
+	uint8_t *nvram = nand_nvram(nand, NULL);
+	uint64_t before = written_bytes();
+
+	for (uint32_t i = 0; i < stores; i++)
+		nvram[i * UINT64_C(65536) + 100]++;
+	assert_int_equal(nand_nvram_sync(nand, 0, stores * UINT64_C(65536)), 0);
+	return written_bytes() - before;
+}
+
+/* Also when the host has read it from its drive. */
+static void test_a_sync_writes_the_pages_that_were_stored_to_and_not_more(void **state)
+{
+	enum { STORES = 32 };
+	struct test_directory *directory = *state;
+	struct nand *nand;
+	int fd;
+
+	assert_int_equal(nand_create(directory->image, &small_geometry, STORES * 65536, NULL), 0);
+	nand = open_image_ok(directory);
+	assert_in_range(bytes_for_scattered_stores(nand, STORES), 0, STORES * 4096);
+	assert_int_equal(nand_close(nand), 0);
+	fd = open(directory->nvram, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(fsync(fd), 0);
+	assert_int_equal(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
+	close(fd);
+	nand = open_image_ok(directory);
+	assert_in_range(bytes_for_scattered_stores(nand, STORES), 0, STORES * 4096);
+	assert_int_equal(nand_close(nand), 0);
+}
+
 #define IN_DIRECTORY(test) \
 	cmocka_unit_test_setup_teardown(test, directory_setup, directory_teardown)
 
@@ -245,6 +296,7 @@ int main(void)
 		IN_DIRECTORY(test_many_callers_are_all_served),
 		IN_DIRECTORY(test_requests_are_bounded_by_the_region),
 		IN_DIRECTORY(test_what_was_stored_is_there_again),
+		IN_DIRECTORY(test_a_sync_writes_the_pages_that_were_stored_to_and_not_more),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
