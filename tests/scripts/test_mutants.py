@@ -61,6 +61,20 @@ class Drawing(InTree):
         self.assertEqual(mutants.name_of("nand/one.c", SOURCE, mutant), "nand/one.c | return -EIO; | return 0;")
 
 
+class Going(unittest.TestCase):
+    def test_all_mutants_of_a_file_are_tried(self):
+        run = mutants.Run.__new__(mutants.Run)
+        run.jobs, run.outcome = 1, lambda pair: mutants.Outcome("caught", "")
+        for count in range(9):
+            self.assertEqual([path for path, _, _ in run.try_all([(n, None) for n in range(count)], count)], list(range(count)))
+
+    def test_what_does_not_count_is_made_up_for(self):
+        run = mutants.Run.__new__(mutants.Run)
+        run.jobs, run.outcome = 2, lambda pair: mutants.Outcome("caught" if pair[0] % 3 else "same code", "")
+        done = run.try_all([(n, None) for n in range(100)], 10)
+        self.assertEqual([path for path, _, _ in done], list(range(15)))
+
+
 class Trying(unittest.TestCase):
     def outcome(self, *command, limit=10):
         return mutants.run_limited(list(command), {}, limit)[0]
