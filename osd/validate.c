@@ -443,7 +443,7 @@ int osd_find_named_object(struct osd_request *request, uint64_t partition, uint6
 	enum osd_layout addressed = request->layout;
 	struct osd_further further;
 	struct engine_address address;
-	struct osd_object_id id;
+	struct osd_object_id id = { 0 };
 	int result = osd_check_version(request, osd_address(partition, 0), OSD_FIELD_CONTINUATION);
 
 	if (result == 0)

@@ -411,7 +411,7 @@ int merge_run_visit_page(struct merge_run *run, uint32_t segment, uint32_t page,
 	uint8_t data[MUNINN_PAGE_BYTES_MAX], large_header[RECORD_HEADER_BYTES];
 	uint64_t number = segment_page(&run->store->geometry, segment) + page;
 	struct page_record record;
-	struct page_view view;
+	struct page_view view = { 0 };
 	uint32_t offset = 0;
 	int result = merge_run_read_page(run, number, &view);
 
