@@ -97,10 +97,13 @@ static int read_text(const char *path, char text[TEXT_BYTES])
 
 	if (fd < 0)
 		return -errno;
-	got = read(fd, text, TEXT_BYTES - 1);
+	got = read(fd, text, TEXT_BYTES);
 	close(fd);
 	if (got < 0)
 		return -errno;
+	/* The beginning of a text may mean something else. */
+	if (got == TEXT_BYTES)
+		return -EFBIG;
 	text[got] = '\0';
 	text[strcspn(text, "\r\n")] = '\0';
 	return 0;

@@ -332,7 +332,6 @@ static struct timing_state *timing_state(struct nand *nand)
 		if (!state)
 			return NULL;
 		pthread_mutex_init(&state->lock, NULL);
-		state->awake_ns = AWAKE_NS_MIN;
 		nand->timing = state;
 	}
 	return nand->timing;

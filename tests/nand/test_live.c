@@ -145,6 +145,35 @@ static void test_bad_texts_and_images_are_refused_with_a_sentence(void **state)
 	assert_int_equal(read_ns(image), 0);
 }
 
+/* Written by hand: nand_leave_setting refuses what is too long. */
+static void write_padded(const struct image *image, const char *name, const char *text,
+			 size_t bytes)
+{
+	char path[80], padded[4096];
+	FILE *file;
+
+	memset(padded, ' ', sizeof(padded));
+	memcpy(padded, text, strlen(text));
+	snprintf(path, sizeof(path), "%s.%s", image->path, name);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	assert_int_equal(fwrite(padded, 1, bytes, file), bytes);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void test_a_text_that_is_too_long_is_not_cut_short(void **state)
+{
+	struct image *image = *state;
+
+	write_padded(image, "timing", "tlc,mode=virtual,read=60us\n", 1023);
+	write_padded(image, "faults", "seed=5,erase=0.1\n", 1024);
+	log_capture();
+	nand_take_settings(image->nand, &image->settings);
+	assert_int_equal(read_ns(image), 60000);
+	assert_int_equal(faults_seed(image), 0);
+	assert_non_null(strstr(log_captured(), "image.faults: not used: File too large"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -157,6 +186,8 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(
 			test_bad_texts_and_images_are_refused_with_a_sentence, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_text_that_is_too_long_is_not_cut_short,
+						setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
