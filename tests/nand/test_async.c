@@ -471,6 +471,19 @@ static void *churn(void *argument)
 	return NULL;
 }
 
+static void test_calls_of_several_pages_use_one_queue_again(void **state)
+{
+	struct nand *nand = *state;
+	struct work work;
+
+	work_setup(&work, NAND_REQUEST_READ, 0, 4);
+	for (int call = 0; call < 3; call++)
+		assert_int_equal(nand_read(nand, NAND_CAUSE_USER, work.pages, 4), 0);
+	assert_int_equal(nand->calls.opened, nand->backend->async ? 1 : 0);
+	assert_int_equal(nand->calls.idle_count, nand->calls.opened);
+	free(work.data);
+}
+
 static void test_threads_with_a_queue_each_do_not_disturb_one_another(void **state)
 {
 	struct nand *nand = *state;
@@ -577,6 +590,28 @@ static void test_in_virtual_time_a_program_takes_what_its_pages_take(void **stat
 	nand_queue_close(queue);
 }
 
+static void test_in_virtual_time_only_what_is_moved_takes_the_channel(void **state)
+{
+	struct nand_timing timing = { .mode = NAND_TIMING_VIRTUAL, .transfer_ps_per_byte = 1000 };
+	struct nand *nand = *state;
+	struct nand_queue *queue = open_queue(nand, 8);
+	struct work whole, spare;
+
+	assert_int_equal(nand_set_timing(nand, &timing, NULL), 0);
+	work_setup(&whole, NAND_REQUEST_READ, 0, 2);
+	work_setup(&spare, NAND_REQUEST_READ, 8, 1); /* on another channel */
+	spare.pages[0].data = NULL;
+	assert_true(submit(queue, &whole));
+	assert_true(submit(queue, &spare));
+	assert_ptr_equal(reap(queue), &spare);
+	assert_int_equal(nand_now_ns(nand), 128);
+	assert_ptr_equal(reap(queue), &whole);
+	assert_int_equal(nand_now_ns(nand), 2 * (4096 + 128));
+	free(whole.data);
+	free(spare.data);
+	nand_queue_close(queue);
+}
+
 #define ON_ERASED(test)     cmocka_unit_test_setup_teardown(test, setup, teardown)
 #define ON_PROGRAMMED(test) cmocka_unit_test_setup_teardown(test, setup_programmed, teardown)
 
@@ -595,9 +630,11 @@ int main(void)
 		ON_PROGRAMMED(test_damage_is_found_in_requests),
 		ON_PROGRAMMED(test_a_read_that_an_erase_overtakes_is_no_damage),
 		ON_PROGRAMMED(test_a_queue_is_closed_with_requests_in_it),
+		ON_PROGRAMMED(test_calls_of_several_pages_use_one_queue_again),
 		ON_ERASED(test_threads_with_a_queue_each_do_not_disturb_one_another),
 		ON_PROGRAMMED(test_in_virtual_time_requests_complete_when_the_flash_is_done),
 		ON_PROGRAMMED(test_in_virtual_time_nothing_completes_before_it_is_waited_for),
+		ON_PROGRAMMED(test_in_virtual_time_only_what_is_moved_takes_the_channel),
 		ON_ERASED(test_in_virtual_time_a_program_takes_what_its_pages_take),
 	};
 

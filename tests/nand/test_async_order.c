@@ -282,6 +282,7 @@ static void test_a_block_that_turned_bad_stays_bad_when_an_earlier_page_arrives(
 static void test_a_failed_transfer_is_an_error_of_its_pages(void **state)
 {
 	struct device *device = *state;
+	struct nand_counters counters;
 
 	submit(device, 0, NAND_REQUEST_PROGRAM, 0, 8);
 	arrive(device, 0, 0);
@@ -293,6 +294,11 @@ static void test_a_failed_transfer_is_an_error_of_its_pages(void **state)
 	assert_int_equal(device->requests[1].result, -EIO);
 	assert_int_equal(device->requests[1].done, 0);
 	assert_int_equal(device->requests[2].result, 0);
+	/* What did not arrive was not read. */
+	nand_read_counters(device->nand, &counters);
+	assert_int_equal(counters.by_cause[NAND_CAUSE_USER].pages_read, 4);
+	assert_int_equal(counters.by_cause[NAND_CAUSE_USER].bytes_read,
+			 4 * (4096 + device->nand->geometry.spare_bytes));
 }
 
 static void test_a_block_is_not_erased_while_pages_of_it_are_under_way(void **state)

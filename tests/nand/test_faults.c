@@ -367,6 +367,8 @@ static void test_settings_that_make_no_sense_say_what_is_wrong(void **state)
 		{ "bits=3", "there is no setting 'bits'" },
 		{ "ecc=40", "must be BITS/BYTES" },
 		{ "ecc=40/", "must be BITS/BYTES" },
+		{ "ecc=/1024", "must be BITS/BYTES" },
+		{ "ecc=40-1024", "must be BITS/BYTES" },
 		{ "seed=x", "seed is 'x'" },
 		{ "endurance=5000000000", "from 0 to 4294967295" },
 	};

@@ -249,6 +249,25 @@ static void test_on_a_formatted_device_a_factory_bad_block_fails_when_it_is_firs
 	assert_int_equal(nand_close(formatted), 0);
 }
 
+/* Whoever publishes a seed means the same faults, also on another machine and years later. */
+static void test_a_seed_means_the_same_in_every_version(void **state)
+{
+	static const uint32_t expected[] = { 6, 8, 18, 19, 55, 57 };
+	struct nand *nand = open_large();
+	size_t found = 0;
+
+	(void)state;
+	set_faults(nand, faults_of("factory-bad=0.1,seed=14"));
+	for (uint32_t block = 0; block < BLOCKS; block++) {
+		if (!is_bad(nand, block))
+			continue;
+		assert_true(found < sizeof(expected) / sizeof(expected[0]));
+		assert_int_equal(block, expected[found++]);
+	}
+	assert_int_equal(found, sizeof(expected) / sizeof(expected[0]));
+	assert_int_equal(nand_close(nand), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -261,6 +280,7 @@ int main(void)
 		cmocka_unit_test(test_each_fault_has_a_switch_of_its_own),
 		cmocka_unit_test(test_kinds_of_faults_are_independent_of_one_another),
 		cmocka_unit_test(test_blocks_wear_out_within_the_spread_of_their_endurance),
+		cmocka_unit_test(test_a_seed_means_the_same_in_every_version),
 		cmocka_unit_test(test_factory_bad_blocks_are_a_share_of_those_that_hold_nothing),
 		cmocka_unit_test(
 			test_on_a_formatted_device_a_factory_bad_block_fails_when_it_is_first_used),

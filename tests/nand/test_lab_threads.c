@@ -33,6 +33,7 @@ struct worker {
 	uint32_t block;      /* its own */
 	uint64_t programmed; /* pages that were acknowledged */
 	int result;          /* that it ended with */
+	uint64_t behind;     /* reads after which the clock was behind */
 	pthread_t thread;
 };
 
@@ -63,11 +64,11 @@ static void *work(void *context)
 	return NULL;
 }
 
-static void start(struct nand *nand, struct worker workers[THREADS])
+static void start(struct nand *nand, struct worker workers[THREADS], void *(*run)(void *))
 {
 	for (uint32_t i = 0; i < THREADS; i++) {
 		workers[i] = (struct worker){ .nand = nand, .block = i };
-		assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+		assert_int_equal(pthread_create(&workers[i].thread, NULL, run, &workers[i]), 0);
 	}
 }
 
@@ -89,7 +90,7 @@ static void test_everything_can_be_switched_while_threads_work(void **state)
 	struct nand_usage usage;
 
 	(void)state;
-	start(nand, workers);
+	start(nand, workers, work);
 	for (size_t i = 0; i < 40; i++) {
 		struct nand_timing timing;
 		struct nand_faults wanted;
@@ -115,6 +116,52 @@ static void test_everything_can_be_switched_while_threads_work(void **state)
 	assert_int_equal(nand_close(nand), 0);
 }
 
+/*
+ * Reads a page many times, every second worker its spare area only. Counts after how many the
+ * clock is behind what the read took.
+ */
+static void *watch_clock(void *context)
+{
+	struct worker *worker = context;
+	uint8_t data[512];
+	bool whole = worker->block % 2 == 0;
+	struct nand_page_io io = { worker->block * UINT64_C(8), whole ? data : NULL,
+				   whole ? NULL : data };
+	uint64_t takes_ns = whole ? 512 + 64 : 64;
+
+	for (uint32_t i = 0; i < 50000; i++) {
+		uint64_t before = nand_now_ns(worker->nand);
+
+		worker->result |= nand_read(worker->nand, NAND_CAUSE_USER, &io, 1);
+		worker->behind += nand_now_ns(worker->nand) < before + takes_ns;
+	}
+	return NULL;
+}
+
+static void test_virtual_time_is_past_every_call_that_has_ended(void **state)
+{
+	const struct nand_timing timing = { .mode = NAND_TIMING_VIRTUAL,
+					    .transfer_ps_per_byte = 1000 };
+	struct nand *nand = open_shared();
+	struct worker workers[THREADS];
+
+	(void)state;
+	for (uint32_t i = 0; i < THREADS; i++) {
+		uint8_t data[512] = { 0 };
+		struct nand_page_io io = { i * UINT64_C(8), data, NULL };
+
+		assert_int_equal(nand_program(nand, NAND_CAUSE_USER, &io, 1), 0);
+	}
+	assert_int_equal(nand_set_timing(nand, &timing, NULL), 0);
+	start(nand, workers, watch_clock);
+	join(workers);
+	for (uint32_t i = 0; i < THREADS; i++) {
+		assert_int_equal(workers[i].result, 0);
+		assert_int_equal(workers[i].behind, 0);
+	}
+	assert_int_equal(nand_close(nand), 0);
+}
+
 static void test_a_cut_stops_every_thread_after_exactly_so_many_operations(void **state)
 {
 	struct nand *nand = open_shared();
@@ -126,7 +173,7 @@ static void test_a_cut_stops_every_thread_after_exactly_so_many_operations(void 
 	(void)state;
 	assert_int_equal(nand_arm_power_cut(nand, &(struct nand_power_cut){ .after = 500 }, NULL),
 			 0);
-	start(nand, workers);
+	start(nand, workers, work);
 	join(workers);
 	nand_power_status(nand, &status);
 	assert_true(status.off);
@@ -145,6 +192,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_everything_can_be_switched_while_threads_work),
+		cmocka_unit_test(test_virtual_time_is_past_every_call_that_has_ended),
 		cmocka_unit_test(test_a_cut_stops_every_thread_after_exactly_so_many_operations),
 	};
 

@@ -263,6 +263,110 @@ static void test_two_runs_with_one_seed_are_identical(void **state)
 	assert_true(run_mixed_load(43) != first);
 }
 
+/* What the model must say, by looking at everything that was ever planned. */
+struct plain_model {
+	uint64_t die_free_ns[64];
+	uint64_t sum_ns; /* of all latencies */
+	size_t count;
+	struct {
+		uint64_t from_ns, to_ns;
+	} planned[2048]; /* on the one channel, in no order */
+};
+
+/* The first time from `ready_ns` on when the channel is free for so long. */
+static uint64_t plan_plainly(struct plain_model *model, uint64_t ready_ns, uint64_t length_ns)
+{
+	for (size_t i = 0; i < model->count;) {
+		bool overlaps = model->planned[i].from_ns < ready_ns + length_ns &&
+				ready_ns < model->planned[i].to_ns;
+
+		ready_ns = overlaps ? model->planned[i].to_ns : ready_ns;
+		i = overlaps ? 0 : i + 1;
+	}
+	model->planned[model->count].from_ns = ready_ns;
+	model->planned[model->count++].to_ns = ready_ns + length_ns;
+	return ready_ns;
+}
+
+/* All times are multiples of what a spare area takes, so that gaps can be filled exactly. */
+enum { SPARE_NS = 128, PLAIN_READ_NS = TRANSFER_NS };
+
+/* Plans the read of a whole page, or of its spare area, as one of a vector. */
+static void add_read(struct nand_page_io *io, struct plain_model *model, uint32_t die, bool whole)
+{
+	uint64_t ready_ns = model->die_free_ns[die] + PLAIN_READ_NS;
+	uint64_t transfer_ns = whole ? TRANSFER_NS : SPARE_NS;
+
+	io[model->count] = (struct nand_page_io){ die * UINT64_C(16), whole ? buffer : NULL,
+						  whole ? NULL : buffer };
+	ready_ns = plan_plainly(model, ready_ns, transfer_ns);
+	model->die_free_ns[die] = ready_ns + transfer_ns;
+	model->sum_ns += ready_ns + transfer_ns;
+}
+
+/* Reads the vector, and compares latencies and the clock with the model. */
+static void read_as_planned(struct nand *nand, const struct nand_page_io *io,
+			    const struct plain_model *model)
+{
+	struct nand_timing timing = virtual_timing;
+	struct histogram_snapshot latency;
+	uint64_t begun_ns;
+
+	timing.page_read_ns = PLAIN_READ_NS;
+	set_timing(nand, timing);
+	begun_ns = nand_now_ns(nand);
+	assert_int_equal(nand_read(nand, NAND_CAUSE_USER, io, model->count), 0);
+	nand_latency(nand, NAND_READ, &latency);
+	assert_int_equal(latency.sum_ns, model->sum_ns);
+	assert_int_equal(nand_now_ns(nand) - begun_ns, latency.most_ns);
+}
+
+/* Some of the reads fill gaps between the transfers of others. */
+static void test_a_channel_is_used_as_early_as_possible(void **state)
+{
+	static struct nand_page_io io[2048];
+	uint64_t seed = 1;
+
+	(void)state;
+	for (uint32_t dies = 2; dies <= 16; dies++) {
+		struct nand *nand = open_dies(1, dies);
+		struct plain_model model = { .count = 0 };
+
+		striped(nand, NAND_PROGRAM, dies, 1);
+		while (model.count < 500) {
+			seed = seed * 6364136223846793005U + 1;
+			add_read(io, &model, (uint32_t)(seed >> 33) % dies, (seed >> 40) % 4 == 0);
+		}
+		read_as_planned(nand, io, &model);
+		assert_int_equal(nand_close(nand), 0);
+	}
+}
+
+/*
+ * Two dies fill each other's gaps, to the nanosecond and so often that not all of these transfers
+ * could be remembered. Neighbours are one; so the gap in front of all of them is still known.
+ */
+static void test_transfers_without_a_gap_between_them_are_remembered_as_one(void **state)
+{
+	static struct nand_page_io io[2048];
+	struct nand *nand = open_dies(1, 3);
+	struct plain_model model = { .count = 0 };
+
+	(void)state;
+	striped(nand, NAND_PROGRAM, 3, 1);
+	add_read(io, &model, 0, false);
+	add_read(io, &model, 1, false);
+	add_read(io, &model, 0, true);
+	for (int i = 0; i < 600; i++) {
+		add_read(io, &model, 0, true);
+		add_read(io, &model, 1, true);
+	}
+	add_read(io, &model, 2, false);
+	assert_int_equal(model.die_free_ns[2], PLAIN_READ_NS + 3 * SPARE_NS);
+	read_as_planned(nand, io, &model);
+	assert_int_equal(nand_close(nand), 0);
+}
+
 static void test_latencies_of_a_vector_include_waiting(void **state)
 {
 	struct nand *nand = open_dies(1, 1);
@@ -521,6 +625,8 @@ int main(void)
 		cmocka_unit_test(test_blocks_are_dealt_to_the_dies_in_turn),
 		cmocka_unit_test(test_channels_and_dies_can_be_other_than_the_geometry_says),
 		cmocka_unit_test(test_two_runs_with_one_seed_are_identical),
+		cmocka_unit_test(test_a_channel_is_used_as_early_as_possible),
+		cmocka_unit_test(test_transfers_without_a_gap_between_them_are_remembered_as_one),
 		cmocka_unit_test(test_latencies_of_a_vector_include_waiting),
 		cmocka_unit_test(test_usage_is_work_and_not_waiting),
 		cmocka_unit_test(test_without_a_model_of_time_there_is_no_usage_and_no_latency),
