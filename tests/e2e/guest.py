@@ -41,6 +41,7 @@ unit() {{ # TYPE, as SCSI numbers it: the name of the node of the first unit of 
 	return 1
 }}
 disk() {{ ls /dev/sd? | head -1; }}
+host() {{ echo "$1"; nc {HOST} $GO_PORT </dev/null; }} # WORDS: until the host has done what they ask for
 OSD=17
 """
 

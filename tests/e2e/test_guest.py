@@ -1,16 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
-"""A real kernel's initiator, open-iscsi with Linux, against muninnd: it finds the object unit, and nothing that it sends
-meets the guard's refusal."""
+"""A real kernel's initiator, open-iscsi with Linux, against muninnd: it finds the object unit, file systems on a disk go
+back in time, and nothing that it sends meets the guard's refusal."""
 
 import os
 import shutil
 import signal
+import socket
 import unittest
 
 import guest
 from harness import E2ETest, wait_for_exit
 
 TIME_LIMIT_SECONDS = 1200
+# The kernel takes the first disk that it finds.
+POOL = """[device pool]
+size = 1G
+[lun 1]
+type = disk
+device = pool
+volume_size = 320M
+[lun 2]
+type = osd
+device = pool
+"""
 DISK_IQN = "iqn.2014-06.local.muninn:disk"
 
 OBJECT_UNIT = """
@@ -47,6 +59,42 @@ for type in ext4 xfs; do
 	umount /mnt
 	mount -t $type $disk /mnt
 	(cd /mnt && md5sum -c /tmp/sums >/dev/null)
+	umount /mnt
+	[ $type = xfs ] && xfs_repair -n $disk >/dev/null 2>&1 || e2fsck -fn $disk >/dev/null 2>&1
+	echo "$type is whole"
+done
+detach
+"""
+
+TIME_MACHINE = """
+attach $IQN $PORT
+until_it_works disk
+disk=$(disk)
+for type in ext4 xfs; do
+	[ $type = xfs ] && force=-f || force=-F
+	mkfs.$type $force -q $disk
+	mount -t $type $disk /mnt
+	for i in 1 2 3 4 5 6 7 8; do dd if=/dev/urandom of=/mnt/$i bs=1M count=$i 2>/dev/null; done
+	cp -a /bin /mnt/bin
+	rm /mnt/8
+	fstrim /mnt
+	(cd /mnt && find . -type f -exec md5sum {} + >/tmp/sums)
+	umount /mnt
+	host "$type is to be kept"
+	mount -t $type $disk /mnt
+	for i in 1 2 3 4; do dd if=/dev/urandom of=/mnt/$i bs=1M count=$i conv=notrunc 2>/dev/null; done
+	rm -r /mnt/5 /mnt/bin
+	dd if=/dev/zero of=/mnt/full bs=1M 2>/dev/null || true
+	umount /mnt
+	detach
+	host "$type is to be brought back"
+	iscsiadm -m node --login >/dev/null
+	until_it_works disk
+	disk=$(disk)
+	mount -t $type $disk /mnt
+	(cd /mnt && md5sum -c /tmp/sums >/dev/null)
+	[ ! -e /mnt/full ]
+	echo new >/mnt/new
 	umount /mnt
 	[ $type = xfs ] && xfs_repair -n $disk >/dev/null 2>&1 || e2fsck -fn $disk >/dev/null 2>&1
 	echo "$type is whole"
@@ -104,6 +152,24 @@ class GuestTest(E2ETest):
         self.assertIn("ext4 is whole", said)
         self.assertIn("xfs is whole", said)
         self.assert_nobody_was_refused(daemon)
+
+    def test_a_disk_of_ours_goes_back_to_before_an_attack(self):
+        daemon = self.daemon(config=POOL).start()
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+        machine = self.guest(TIME_MACHINE, PORT=daemon.port, GO_PORT=listener.getsockname()[1])
+        for kind in ("ext4", "xfs"):
+            machine.wait_for(f"{kind} is to be kept")
+            self.ctl("snapshot", daemon.url(2), "0x10000", "--name", kind)
+            listener.accept()[0].close()
+            machine.wait_for(f"{kind} is to be brought back")
+            self.ctl("rollback", daemon.url(2), "0x10000", kind)
+            listener.accept()[0].close()
+        said = machine.finish()
+        self.assertIn("ext4 is whole", said)
+        self.assertIn("xfs is whole", said)
+        self.assert_nobody_was_refused(daemon)
+        self.assertEqual(daemon.stop(), 0)
 
     def test_a_session_comes_back_when_tgtd_was_killed(self):
         daemon = self.daemon().start()

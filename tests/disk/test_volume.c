@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Volumes: what they are made as, which partitions are none, clones of them. */
+#include "tests/disk/drive.h"
+
+#include "common/bytes.h"
+
+enum { OTHER = 0x10001, CLONE = 0x10002, BYTES = 20 << 20 };
+
+static int set_up(void **state)
+{
+	*state = drive_new(256, BYTES, 512);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	drive_free(*state);
+	return 0;
+}
+
+static const uint8_t uuid[16];
+
+/* Opens a disk beside the drive's own. Returns how that failed, with a sentence. */
+static int open_disk(struct drive *drive, const struct disk_options *options, struct disk **disk,
+		     struct error_text *error)
+{
+	return disk_open(drive->engine, uuid, options, disk, error);
+}
+
+static void assert_refused(struct drive *drive, const struct disk_options *options,
+			   const char *reason)
+{
+	struct error_text error = { "" };
+	struct disk *disk;
+
+	assert_int_equal(open_disk(drive, options, &disk, &error), -22);
+	if (!strstr(error.text, reason))
+		fail_msg("refused with '%s'", error.text);
+}
+
+static struct engine_txn *begin(struct drive *drive)
+{
+	struct engine_txn *txn;
+
+	assert_int_equal(engine_begin(drive->engine, ENGINE_WRITE, &txn), 0);
+	return txn;
+}
+
+static void test_a_new_volume_has_three_quarters_of_the_device(void **state)
+{
+	struct drive *drive = *state;
+	const struct disk_options options = { .partition = OTHER };
+	struct engine_statistics statistics;
+	struct error_text error;
+	struct disk *disk;
+
+	engine_read_statistics(drive->engine, &statistics);
+	assert_int_equal(open_disk(drive, &options, &disk, &error), 0);
+	assert_int_equal(disk_block_bytes(disk), 512);
+	assert_in_range(disk_bytes(disk), statistics.capacity_bytes / 4 * 3 - (1 << 20),
+			statistics.capacity_bytes / 4 * 3);
+	disk_close(disk);
+}
+
+static void test_a_volume_stays_what_it_was_made_as(void **state)
+{
+	struct drive *drive = *state;
+	struct disk_options options = { .partition = DRIVE_PARTITION };
+	struct error_text error;
+	struct disk *disk;
+
+	assert_int_equal(open_disk(drive, &options, &disk, &error), 0);
+	assert_int_equal(disk_bytes(disk), BYTES);
+	disk_close(disk);
+	options.bytes = BYTES - 512;
+	assert_refused(drive, &options, "it can grow, not shrink");
+	options.bytes = 0;
+	options.block_bytes = 4096;
+	assert_refused(drive, &options, "has blocks of 512 bytes, which do not change");
+	options = (struct disk_options){ .partition = DRIVE_PARTITION, .bytes = BYTES + 4096 };
+	assert_int_equal(open_disk(drive, &options, &disk, &error), 0);
+	assert_int_equal(disk_bytes(disk), BYTES + 4096);
+	disk_close(disk);
+	/* Also for who has it open: the size is read with each command. */
+	drive_write(drive, BYTES / 512, 8, 1);
+}
+
+static void test_a_partition_of_objects_is_no_volume(void **state)
+{
+	struct drive *drive = *state;
+	const struct disk_options options = { .partition = OTHER };
+	struct engine_txn *txn = begin(drive);
+
+	assert_int_equal(engine_partition_create(txn, OTHER, NULL), 0);
+	assert_int_equal(engine_commit(txn, false), 0);
+	assert_refused(drive, &options, "partition 0x10001 is not a volume");
+}
+
+static void test_a_volume_that_is_removed_is_not_ready(void **state)
+{
+	const uint32_t not_ready = SENSE(NOT_READY, MANUAL_INTERVENTION_REQUIRED);
+	struct drive *drive = *state;
+	struct engine_txn *txn;
+
+	drive_write(drive, 0, 1, 1);
+	txn = begin(drive);
+	assert_int_equal(engine_partition_remove(txn, DRIVE_PARTITION, true), 0);
+	assert_int_equal(engine_commit(txn, false), 0);
+	assert_int_equal(drive_range(drive, SBC_READ_16, 0, 0, 1, 0, 512), not_ready);
+	assert_int_equal(drive_range(drive, SBC_WRITE_16, 0, 0, 1, 512, 0), not_ready);
+	assert_int_equal(drive_unmap(drive, 0, 1), not_ready);
+	/* What has its ID afterwards is something else. */
+	txn = begin(drive);
+	assert_int_equal(engine_partition_create(txn, DRIVE_PARTITION, NULL), 0);
+	assert_int_equal(engine_commit(txn, false), 0);
+	assert_int_equal(drive_range(drive, SBC_READ_16, 0, 0, 1, 0, 512), not_ready);
+}
+
+/* Puts another disk in the place of the drive's; returns that. */
+static struct disk *use_clone(struct drive *drive, bool writable)
+{
+	const struct engine_moment now = { .kind = ENGINE_NOW };
+	const struct disk_options options = { .partition = CLONE };
+	struct disk *own = drive->disk;
+	struct error_text error = { "" };
+	struct engine_txn *txn;
+
+	drive->now += 5000;
+	txn = begin(drive);
+	assert_int_equal(engine_clone(txn, DRIVE_PARTITION, now, CLONE, writable, NULL), 0);
+	assert_int_equal(engine_commit(txn, false), 0);
+	if (open_disk(drive, &options, &drive->disk, &error))
+		fail_msg("%s", error.text);
+	return own;
+}
+
+static void give_back(struct drive *drive, struct disk *own)
+{
+	disk_close(drive->disk);
+	drive->disk = own;
+}
+
+static void test_a_clone_is_a_disk_of_its_own(void **state)
+{
+	struct drive *drive = *state;
+	struct disk *own;
+
+	drive_write(drive, 0, 64, 1);
+	own = use_clone(drive, true);
+	drive_check(drive, 0, 64, 1);
+	drive_write(drive, 8, 8, 2);
+	assert_int_equal(drive_unmap(drive, 16, 8), 0);
+	give_back(drive, own);
+	drive_check(drive, 0, 64, 1);
+	drive_write(drive, 32, 8, 3);
+	assert_int_equal(open_disk(drive, &(struct disk_options){ .partition = CLONE },
+				   &drive->disk, &(struct error_text){ "" }),
+			 0);
+	drive_check(drive, 8, 8, 2);
+	drive_check(drive, 16, 8, 0);
+	drive_check(drive, 32, 8, 1);
+	give_back(drive, own);
+}
+
+static void test_a_clone_that_only_shows_its_source_is_write_protected(void **state)
+{
+	struct drive *drive = *state;
+	struct disk *own;
+
+	drive_write(drive, 0, 64, 1);
+	own = use_clone(drive, false);
+	drive_check(drive, 0, 64, 1);
+	assert_int_equal(drive_range(drive, SBC_WRITE_16, 0, 0, 1, 512, 0),
+			 SENSE(DATA_PROTECT, WRITE_PROTECTED));
+	assert_int_equal(drive_unmap(drive, 0, 8), SENSE(DATA_PROTECT, WRITE_PROTECTED));
+	drive_check(drive, 0, 64, 1);
+	give_back(drive, own);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_a_new_volume_has_three_quarters_of_the_device),
+		TEST(test_a_volume_stays_what_it_was_made_as),
+		TEST(test_a_partition_of_objects_is_no_volume),
+		TEST(test_a_volume_that_is_removed_is_not_ready),
+		TEST(test_a_clone_is_a_disk_of_its_own),
+		TEST(test_a_clone_that_only_shows_its_source_is_write_protected),
+	};
+
+	return cmocka_run_group_tests_name("volumes", tests, NULL, NULL);
+}
