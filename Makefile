@@ -108,6 +108,8 @@ DAEMON_PARTS := $(patsubst %.c,$(OBJ)/%.o,$(filter-out daemon/muninnd.c,$(DAEMON
 # helpers.
 TEST_SRC := $(sort $(wildcard tests/*/test_*.c tests/*/*/test_*.c))
 TEST_BINS := $(TEST_SRC:tests/%.c=$(TESTBIN)/%)
+# Those that say so run once more, for the ribbon index.
+INDEX_TEST_SRC := $(if $(TEST_SRC),$(shell grep -lF 'Runs for each index.' $(TEST_SRC)))
 # Test programs with threads (they include pthread.h) also run under ThreadSanitizer.
 THREAD_TEST_SRC := $(if $(TEST_SRC),$(shell grep -l pthread.h $(TEST_SRC)))
 E2E_TESTS := $(wildcard tests/e2e/test_*.py)
@@ -365,6 +367,7 @@ run: bootstrap
 ONLY ?=
 RUN_TESTS := scripts/run-tests $(if $(ONLY),--only $(ONLY))
 test_bins = $(patsubst tests/%.c,$(BUILD)/tests/$(1)/%,$(2))
+INDEX_TESTS = $(addprefix ribbon:,$(call test_bins,release,$(INDEX_TEST_SRC)))
 SANITIZED_TESTS = $(call test_bins,asan,$(TEST_SRC)) $(call test_bins,tsan,$(THREAD_TEST_SRC)) \
 	$(SANITIZED_E2E_TESTS:%=asan:%)
 
@@ -377,7 +380,8 @@ sanitized-tests:
 check: bootstrap bootstrap-guest
 	+@$(SUBMAKE) all unit-tests $(TORMENT)
 	+@$(SUBMAKE) sanitized-tests
-	@$(RUN_TESTS) $(call test_bins,release,$(TEST_SRC)) $(SANITIZED_TESTS) $(E2E_TESTS) $(SCRIPT_TESTS)
+	@$(RUN_TESTS) $(call test_bins,release,$(TEST_SRC)) $(INDEX_TESTS) $(SANITIZED_TESTS) $(E2E_TESTS) \
+		$(SCRIPT_TESTS)
 
 # What a guest needs that attaches with a real kernel. Its tests say so where it can't be had.
 .PHONY: bootstrap-guest check-vm

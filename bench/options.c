@@ -16,7 +16,7 @@ const char bench_run_help[] =
 	"a table on stderr.\n"
 	"\n"
 	"  --engine muninn        the engine\n"
-	"  --index bloom          its index\n"
+	"  --index bloom|ribbon   its index (bloom)\n"
 	"  --nand mmap            device in memory (default); mmap:PATH: in a mapped file, which "
 	"is\n"
 	"                         created and removed again\n"
@@ -456,15 +456,12 @@ static const struct option long_options[] = {
 	{ 0 },
 };
 
-/* The options that choose parts. So far there is one engine with one index. */
-static int parse_part(enum option_id id, const char *text, struct error_text *error)
+/* So far there is one engine. */
+static int parse_engine(const char *text, struct error_text *error)
 {
-	const char *name = id == OPTION_ENGINE ? "engine" : "index";
-	const char *only = id == OPTION_ENGINE ? "muninn" : "bloom";
-
-	if (strcmp(text, only) == 0)
+	if (strcmp(text, "muninn") == 0)
 		return 0;
-	return error_set(error, -EINVAL, "--%s %s: this build has only %s", name, text, only);
+	return error_set(error, -EINVAL, "--engine %s: this build has only muninn", text);
 }
 
 static int parse_option(struct bench_options *options, struct said *said, enum option_id id,
@@ -473,8 +470,12 @@ static int parse_option(struct bench_options *options, struct said *said, enum o
 
 	switch (id) {
 	case OPTION_ENGINE:
+		return parse_engine(text, error);
 	case OPTION_INDEX:
-		return parse_part(id, text, error);
+		if (index_kind_parse(text, &options->index))
+			return error_set(error, -EINVAL, "--index %s: must be bloom or ribbon",
+					 text);
+		return 0;
 	case OPTION_NAND:
 		return parse_nand(options, text, error);
 	case OPTION_SIZE:

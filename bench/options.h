@@ -61,6 +61,7 @@ struct bench_options {
 	/* Of the engine; 0 = its default. */
 	uint32_t rows;
 	uint32_t segment_bytes;
+	enum index_kind index; /* 0: the default */
 	uint32_t filters, paged_filters;
 	bool even_filters;
 	enum bloom_hot_rows hot_rows;

@@ -30,8 +30,9 @@ static json_t *parameters_json(const struct phase_report *report, const struct b
 	return json_pack(
 		"{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:i, s:i, s:s, s:I, s:I,"
 		" s:i, s:s, s:s, s:i, s:s, s:i, s:f, s:f, s:f, s:f, s:I}",
-		"engine", "muninn", "index", "bloom", "nand", nand_name(options->nand), "timing",
-		options->timing_name, "time", is_virtual(options) ? "virtual" : "real", "op",
+		"engine", "muninn", "index", index_kind_name(options->index), "nand",
+		nand_name(options->nand), "timing", options->timing_name, "time",
+		is_virtual(options) ? "virtual" : "real", "op",
 		operation_name(report->phase.operation), "dist",
 		distribution_name(report->phase.distribution), "size", (json_int_t)options->size,
 		"pairs", (json_int_t)report->pairs, "pair_size", (int)options->pair_bytes,

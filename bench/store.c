@@ -58,6 +58,7 @@ static struct engine_options engine_options_of(const struct bench_store *store)
 	const struct bench_options *options = &store->options;
 
 	return (struct engine_options){
+		.muninn.index = options->index,
 		.muninn.rows = options->rows,
 		.muninn.segment_pages = options->segment_bytes / store->geometry.page_bytes,
 		.muninn.record_bytes =

@@ -78,7 +78,7 @@ static void test_wrong_arguments_are_named(void **state)
 		{ "--pair-size 20", "--pair-size 20" },
 		{ "--pair-size 4125", "--pair-size 4125" },
 		{ "--engine other", "--engine other" },
-		{ "--index ribbon", "--index ribbon" },
+		{ "--index trie", "--index trie: must be bloom or ribbon" },
 		{ "--nand tape", "--nand tape" },
 		{ "--nand mmap:", "--nand mmap:" },
 		{ "--nand file", "--nand file" },

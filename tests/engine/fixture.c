@@ -3,6 +3,7 @@
 #include "tests/engine/fixture.h"
 
 #include "engine/objects/objects.h"
+#include "tests/engine/index_under_test.h"
 #include "tests/engine/small_flash.h"
 
 const struct engine_address the_root;
@@ -30,6 +31,7 @@ struct engine_options options_of(struct fixture *f)
 					  .inline_bytes = f->inline_bytes };
 
 	if (!f->memory) {
+		options.muninn.index = index_under_test();
 		options.muninn.rows = 2;
 		options.muninn.segment_pages = f->merges ? 16 : 8;
 		options.muninn.record_bytes = f->merges ? 256 : 128;

@@ -2,6 +2,8 @@
 /*
  * The simulator: some seeds of each profile, that a run repeats itself, that a violation is found
  * and said, and that a failing list gets short. muninn-sim makes longer runs.
+ *
+ * Runs for each index.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* A run: the device, the target on it, and the process that it is in. */
 #include "tests/sim/world.h"
+#include "tests/engine/index_under_test.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -186,6 +187,7 @@ static void make_flash(const struct model_flash *flash, uint64_t seed)
 	};
 	run->options = model_flash_options;
 	draw_shape(&run->options, seed);
+	run->options.muninn.index = index_under_test();
 	run->options.merge_manual = flash->merge_manual;
 	run->options.records.boot_id = first_boot;
 	run->policies = run->lossy = true;

@@ -8,6 +8,7 @@ static const struct index_type *type_of(enum index_kind kind)
 {
 	static const struct index_type *const types[] = {
 		[INDEX_BLOOM] = &bloom_index,
+		[INDEX_RIBBON] = &ribbon_index,
 	};
 
 	return kind < sizeof(types) / sizeof(types[0]) ? types[kind] : NULL;

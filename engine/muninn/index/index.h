@@ -18,6 +18,7 @@
 #include "engine/muninn/geometry.h"
 #include "engine/muninn/hash.h"
 #include "engine/muninn/index/bloom_search.h"
+#include "engine/muninn/index/ribbon/ribbon_search.h"
 #include "engine/muninn/page.h"
 
 /* ---- sizes ---- */
@@ -313,7 +314,10 @@ struct index_search {
 	int result;
 	const struct row_index *row;
 	uint32_t next, oldest; /* groups still to search */
-	struct table_search table;
+	union {
+		struct table_search table;   /* of the Bloom index */
+		struct ribbon_search ribbon; /* of the ribbon index */
+	};
 };
 
 void index_search_begin(struct index_search *search, const struct row_index *row,

@@ -5,6 +5,11 @@
 
 enum index_kind {
 	INDEX_BLOOM = 1, /* the default */
+	INDEX_RIBBON = 2,
 };
+
+/* bloom, ribbon; and back. -EINVAL: another word. */
+const char *index_kind_name(enum index_kind kind);
+int index_kind_parse(const char *name, enum index_kind *kind);
 
 #endif

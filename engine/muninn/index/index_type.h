@@ -104,7 +104,7 @@ struct index_type {
 			     int (*probe)(void *context, uint32_t page), void *context);
 };
 
-extern const struct index_type bloom_index;
+extern const struct index_type bloom_index, ribbon_index;
 
 /* What each index's own structures begin with. */
 struct index {

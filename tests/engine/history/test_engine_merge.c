@@ -2,6 +2,8 @@
 /*
  * Space comes back by itself: objects that are overwritten, cut or removed, and partitions that are
  * gone, make room for new ones, while user versions keep what they need.
+ *
+ * Runs for each index.
  */
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Versions, moments, and what is kept of them. */
+/* Versions, moments, and what is kept of them. Runs for each index. */
 #include "tests/engine/fixture.h"
 
 #include "engine/history/times.h"

@@ -2,6 +2,8 @@
 /*
  * Partitions and the device go back; how many rollbacks are on record, and which of them are
  * forgotten.
+ *
+ * Runs for each index.
  */
 #include <stdio.h>
 

@@ -11,6 +11,7 @@
 #include "engine/check.h"
 #include "engine/history/past.h"
 #include "engine/open.h"
+#include "tests/engine/index_under_test.h"
 #include "tests/engine/model/model_power.h"
 #include "tests/engine/small_flash.h"
 
@@ -146,6 +147,7 @@ void model_run_on_flash(const char *name, const struct model_flash *flash, uint6
 	static const uint8_t first_boot[16];
 	struct nand *nand;
 
+	run.options.muninn.index = index_under_test();
 	run.options.merge_manual = flash->merge_manual;
 	if (flash->segment_pages)
 		run.options.muninn.segment_pages = flash->segment_pages;

@@ -9,6 +9,8 @@
  * one of the steps left.
  *
  * Some of the cuts are tried; with MUNINN_EVERY_CUT all of them.
+ *
+ * Runs for each index.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,6 +33,7 @@
 #include "nand/power.h"
 #include "nand/rehearsal.h"
 #include "tests/engine/by_address.h"
+#include "tests/engine/index_under_test.h"
 #include "tests/engine/model/model_power.h"
 #include "tests/engine/small_flash.h"
 
@@ -62,7 +65,8 @@ static uint64_t clock_of(void *context)
 
 static struct engine_options options_of(struct load *load)
 {
-	return (struct engine_options){ .muninn.rows = 1,
+	return (struct engine_options){ .muninn.index = index_under_test(),
+					.muninn.rows = 1,
 					.muninn.segment_pages = 8,
 					.muninn.record_bytes = 256,
 					.records.boot_id = load->boot,

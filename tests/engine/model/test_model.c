@@ -3,6 +3,8 @@
  * The whole of engine.h against a model, by random operations: on the record store in memory, and
  * on the one on flash with a device so small that it turns over its segments and tables all the
  * time. MUNINN_SEED and MUNINN_OPERATIONS choose another run; the seed is printed.
+ *
+ * Runs for each index.
  */
 #include <setjmp.h>
 #include <stdarg.h>

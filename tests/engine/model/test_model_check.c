@@ -3,6 +3,8 @@
  * No false alarms: whatever has happened to a device, crashes and failures of the power among it,
  * engine_check finds nothing wrong each time that it is opened again. MUNINN_SEED and
  * MUNINN_OPERATIONS choose another run.
+ *
+ * Runs for each index.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -7,6 +7,8 @@
  *
  * MUNINN_SEED chooses other devices, MUNINN_DAMAGED how many damaged ones. MUNINN_DAMAGE repeats
  * the one with the number that a failure says, MUNINN_VERBOSE prints the findings of each.
+ *
+ * Runs for each index.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,6 +3,8 @@
  * Power cuts in random runs of the whole engine against a model of full history, on flash: see
  * model_power.h. MUNINN_SEED and MUNINN_OPERATIONS choose another run; the seed is printed.
  * MUNINN_VERBOSE prints every cut.
+ *
+ * Runs for each index.
  */
 #include <setjmp.h>
 #include <stdarg.h>

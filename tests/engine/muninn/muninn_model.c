@@ -11,6 +11,7 @@
 #include <errno.h>
 
 #include "engine/open.h"
+#include "tests/engine/index_under_test.h"
 #include "tests/engine/muninn/muninn_model.h"
 #include "tests/engine/small_flash.h"
 
@@ -302,14 +303,16 @@ const struct engine_options model_options = { .muninn.rows = 2,
 void model_open(struct model *model, const struct nand_geometry *nand,
 		const struct engine_options *options)
 {
-	model->options = *options;
 	struct error_text error = { "" };
 	uint64_t nvram;
 
-	assert_int_equal(engine_nvram_bytes(nand, options, &nvram, &error), 0);
+	model->options = *options;
+	if (!options->muninn.index)
+		model->options.muninn.index = index_under_test();
+	assert_int_equal(engine_nvram_bytes(nand, &model->options, &nvram, &error), 0);
 	assert_int_equal(nand_open_memory(nand, nvram, &model->nand, &error), 0);
-	if (engine_format(model->nand, options, &error) ||
-	    engine_open_records(model->nand, options, &model->store, &error))
+	if (engine_format(model->nand, &model->options, &error) ||
+	    engine_open_records(model->nand, &model->options, &model->store, &error))
 		fail_msg("%s", error.text);
 	model->hidden = (struct record_hidden){ .context = model, .is_hidden = is_hidden };
 	model->store->operations->set_hidden(model->store, &model->hidden);

@@ -5,6 +5,8 @@
  *
  * The NVRAM is made read-only. A store faults; the handler copies the NVRAM as it is, lets the one
  * instruction run with the processor's trap flag set, and makes it read-only again.
+ *
+ * Runs for each index.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,6 +25,7 @@
 #include "common/bytes.h"
 #include "engine/open.h"
 #include "engine/options.h"
+#include "tests/engine/index_under_test.h"
 #include "tests/engine/small_flash.h"
 
 #if defined(__x86_64__)
@@ -32,7 +35,7 @@
 enum { PAGE = 512, KEYS = 8, PUTS = 80, CUTS_MAX = 20000 };
 
 static const struct nand_geometry geometry = SMALL_FLASH(200);
-static const struct engine_options options = {
+static struct engine_options options = {
 	.muninn = { .rows = 1, .segment_pages = 16, .record_bytes = 256 }
 };
 
@@ -281,5 +284,6 @@ int main(void)
 		cmocka_unit_test(test_a_cut_before_any_store_finds_what_was_committed),
 	};
 
+	options.muninn.index = index_under_test();
 	return cmocka_run_group_tests_name("cuts while pages absorb", tests, NULL, NULL);
 }

@@ -3,6 +3,8 @@
  * kill -9 at arbitrary instructions: a child process runs transactions on an image file and is
  * killed; the parent opens the image and finds every committed transaction whole and the one in
  * flight whole or absent.
+ *
+ * Runs for each index.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,6 +24,7 @@
 #include "common/bytes.h"
 #include "engine/muninn/store.h"
 #include "engine/open.h"
+#include "tests/engine/index_under_test.h"
 #include "tests/engine/small_flash.h"
 
 enum {
@@ -246,5 +249,6 @@ int main(void)
 		cmocka_unit_test(test_the_same_holds_of_history_s_row_which_has_two_buffers),
 	};
 
+	options.muninn.index = index_under_test();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,8 @@
  *
  * Each damaged device is opened in a process of its own, which begins with the memory of this one.
  * MUNINN_SEED chooses other devices, MUNINN_DAMAGED how many damaged ones at least.
+ *
+ * Runs for each index.
  */
 #include <setjmp.h>
 #include <stdarg.h>

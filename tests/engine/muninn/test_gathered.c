@@ -3,6 +3,8 @@
  * How closely metadata is gathered in a segment: small records fill segments where there are many
  * of them, and take few pages from large records where there are few. Whatever was chosen for a
  * segment, its records are found.
+ *
+ * Runs for each index.
  */
 #include <setjmp.h>
 #include <stdarg.h>

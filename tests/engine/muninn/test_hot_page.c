@@ -3,6 +3,8 @@
  * One page, or one attribute, that is written again and again until the device has been turned over
  * three times: whatever the policy, no single command costs more than a bounded number of page
  * reads and programs, and history goes as was promised.
+ *
+ * Runs for each index.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -20,6 +22,7 @@
 #include "engine/open.h"
 #include "engine/options.h"
 #include "tests/engine/by_address.h"
+#include "tests/engine/index_under_test.h"
 
 enum {
 	PARTITION = 0x10000,
@@ -68,7 +71,8 @@ static uint64_t clock_of(void *context)
 
 static void open_device(struct device *device, enum bloom_hot_rows hot_rows)
 {
-	const struct engine_options options = { .muninn.rows = 2,
+	const struct engine_options options = { .muninn.index = index_under_test(),
+						.muninn.rows = 2,
 						.muninn.segment_pages = SEGMENT_PAGES,
 						.muninn.record_bytes = 256,
 						.muninn.bloom.hot_rows = hot_rows,

@@ -2,6 +2,8 @@
 /*
  * Merging: a device that has been written many times over keeps the present and what its boundaries
  * need, and nothing else keeps its space.
+ *
+ * Runs for each index.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -265,7 +267,7 @@ static struct done write_many_times_over(enum record_merge_choice choice, uint64
 		      (unsigned long long)merge.records_moved,
 		      (unsigned long long)merge.records_dropped,
 		      (unsigned long long)statistics_of(model).tables);
-	assert_true(merge.segments_freed > 300);
+	assert_true(merge.segments_freed > 250);
 	assert_true(merge.records_moved > 100);
 	struct done counts = { model->puts, model->lookups };
 

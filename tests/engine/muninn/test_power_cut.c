@@ -9,6 +9,8 @@
  * the host failed too, so that the NVRAM is back at its last syncs or a mixture of old and new
  * pages, the state is that of some transaction between the last flush and the last commit, whole.
  * No value is ever wrong.
+ *
+ * Runs for each index.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,6 +28,7 @@
 #include "engine/open.h"
 #include "nand/rehearsal.h"
 #include "tests/engine/flush_now.h"
+#include "tests/engine/index_under_test.h"
 #include "tests/engine/lost_page.h"
 #include "tests/engine/muninn/flusher.h"
 #include "tests/engine/sealers.h"
@@ -38,7 +41,7 @@ enum { KEYS = 64, PUTS = 6, VALUE_BYTES = 200, TRANSACTIONS = 40, TRANSACTIONS_M
 
 /* The load finds every block written before, and space for few segments in a growing table. */
 enum { STAGE_TRANSACTIONS = 800, STAGE_FREE_SEGMENTS = 60 };
-static uint32_t stage_members = GROUP_SEGMENTS - 6;
+static uint32_t stage_space = 6;
 
 static struct nand_geometry geometry = SMALL_FLASH(160);
 static struct engine_options options = { .muninn.rows = 1,
@@ -251,6 +254,12 @@ static uint32_t growing_segments(struct record_store *base)
 	return (uint32_t)most;
 }
 
+/* Of a full group, but for the first one of a row with a ribbon index. */
+static uint32_t group_segments(void)
+{
+	return options.muninn.index == INDEX_RIBBON ? RIBBON_MEMBERS : GROUP_SEGMENTS;
+}
+
 static void set_stage(struct load *load)
 {
 	struct load quiet = { 0 };
@@ -263,8 +272,8 @@ static void set_stage(struct load *load)
 	    engine_format(load->stage, &options, &error))
 		fail_msg("%s", error.text);
 	store = open_store(load->stage);
-	for (load->first = 1;
-	     load->first <= STAGE_TRANSACTIONS || growing_segments(store) != stage_members;
+	for (load->first = 1; load->first <= STAGE_TRANSACTIONS ||
+			      growing_segments(store) != group_segments() - stage_space;
 	     load->first++) {
 		assert_int_equal(run_transaction(load->stage, &quiet, store, load->first), 0);
 		apply(load->expected[0], load->first);
@@ -610,14 +619,14 @@ static void seal_beside(void)
 {
 	seals_beside = true;
 	options.muninn.rows = 4;
-	stage_members = GROUP_SEGMENTS - 1;
+	stage_space = 1;
 }
 
 static void seal_at_once(void)
 {
 	seals_beside = false;
 	options.muninn.rows = 1;
-	stage_members = GROUP_SEGMENTS - 6;
+	stage_space = 6;
 }
 
 static void test_nvram_kept_while_several_full_buffers_are_sealed_behind_commands(void **state)
@@ -772,5 +781,6 @@ int main(void)
 		cmocka_unit_test(test_the_host_fails_while_a_flush_goes_on_beside_commands),
 	};
 
+	options.muninn.index = index_under_test();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

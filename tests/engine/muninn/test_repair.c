@@ -3,6 +3,8 @@
  * Lost pages of sealed segments: parity gives back as many of a group as it is for; of more, the
  * records that were on them are answered by an error, and nothing else is. Merging moves away what
  * is beside a lost page.
+ *
+ * Runs for each index.
  */
 #include <setjmp.h>
 #include <stdarg.h>

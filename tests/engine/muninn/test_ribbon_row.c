@@ -57,6 +57,7 @@ struct scene {
 	struct tag_entry *entries;
 	struct sealed *sealed; /* in the order of age */
 	uint32_t count, next_segment;
+	bool drops; /* groups, after a member has been written, before it counts */
 	struct {
 		uint32_t number;
 		uint8_t *bytes; /* on flash; NULL: the group is gone */
@@ -144,6 +145,23 @@ static bool sum_is_right(const struct scene *scene)
 	return sum_is_settled(scene->sum) && sum_fits(scene->sum, growing_sum(&scene->row.growing));
 }
 
+/* A group goes, with all its segments. */
+static void drop_group(struct scene *scene)
+{
+	uint32_t n = scene->image_count ? below(&scene->random, scene->image_count) : 0;
+
+	if (!scene->image_count || !scene->images[n].bytes)
+		return;
+	for (uint32_t s = 0; s < scene->count; s++)
+		if (scene->sealed[s].group == scene->images[n].number)
+			scene->sealed[s].live = false;
+	free(scene->images[n].bytes);
+	scene->images[n].bytes = NULL;
+	assert_int_equal(ribbon_row_replace(&scene->row, scene->images[n].number,
+					    scene->images[n].number, NULL),
+			 0);
+}
+
 static void seal(struct scene *scene)
 {
 	struct sealed *sealed = &scene->sealed[scene->count];
@@ -170,6 +188,8 @@ static void seal(struct scene *scene)
 	assert_int_equal(ribbon_row_write(&scene->row, scene->active, &member), 0);
 	/* As long as it does not count nothing has changed. */
 	assert_true(sum_is_right(scene));
+	if (scene->drops && below(&scene->random, 16) == 0)
+		drop_group(scene);
 	ribbon_row_commit(&scene->row);
 	assert_true(sum_is_right(scene));
 	scene->count++;
@@ -211,23 +231,6 @@ static void take_out(struct scene *scene)
 	uint8_t *live = scene->row.complete[ribbon_row_place(&scene->row, sealed->group)].live;
 
 	put_le64(live, get_le64(live) & ~(UINT64_C(1) << sealed->member));
-}
-
-/* A group goes, with all its segments. */
-static void drop_group(struct scene *scene)
-{
-	uint32_t n = scene->image_count ? below(&scene->random, scene->image_count) : 0;
-
-	if (!scene->image_count || !scene->images[n].bytes)
-		return;
-	for (uint32_t s = 0; s < scene->count; s++)
-		if (scene->sealed[s].group == scene->images[n].number)
-			scene->sealed[s].live = false;
-	free(scene->images[n].bytes);
-	scene->images[n].bytes = NULL;
-	assert_int_equal(ribbon_row_replace(&scene->row, scene->images[n].number,
-					    scene->images[n].number, NULL),
-			 0);
 }
 
 /* ---- what must hold ---- */
@@ -330,6 +333,39 @@ static void reopen(struct scene *scene)
 						    scene->images[n].number, &image),
 				 0);
 	}
+	assert_int_equal(ribbon_row_finish(&scene->row), 0);
+}
+
+static int compare_failed(const void *a, const void *b)
+{
+	return memcmp(a, b, FAILED_BYTES);
+}
+
+/* The image of each group can be had again: the same, but for the order of its failed entries. */
+static void check_copies(const struct scene *scene)
+{
+	for (uint32_t n = 0; n < scene->image_count; n++) {
+		struct ribbon_image copy = { .live = NULL };
+		uint32_t number = scene->images[n].number;
+		uint8_t *image = scene->images[n].bytes;
+		struct group group;
+
+		if (!image)
+			continue;
+		assert_int_equal(ribbon_row_copy_image(&scene->row,
+						       ribbon_row_place(&scene->row, number),
+						       &copy.bytes, &copy.length),
+				 0);
+		assert_int_equal(copy.length, scene->images[n].length);
+		assert_int_equal(ribbon_row_check(&scene->row, &copy, number), 0);
+		assert_true(group_attach(&group, image, copy.length));
+		qsort(image + group.kept, group.failed, FAILED_BYTES, compare_failed);
+		qsort(copy.bytes + group.kept, group.failed, FAILED_BYTES, compare_failed);
+		memcpy(image + GROUP_CRC_AT, copy.bytes + GROUP_CRC_AT, 4);
+		assert_memory_equal(copy.bytes, image, copy.length);
+		free(copy.bytes);
+		group_put_crc(image, copy.length);
+	}
 }
 
 static void test_a_search_names_all_segments_of_a_key_from_the_newest_on(void **state)
@@ -339,6 +375,7 @@ static void test_a_search_names_all_segments_of_a_key_from_the_newest_on(void **
 		struct scene scene;
 
 		begin_scene(&scene, seed);
+		scene.drops = true;
 		for (uint32_t n = 0; n < 220; n++) {
 			if (growing_is_full(&scene.row.growing))
 				complete(&scene);
@@ -352,6 +389,7 @@ static void test_a_search_names_all_segments_of_a_key_from_the_newest_on(void **
 			check_searches(&scene, 40);
 		}
 		assert_true(scene.image_count >= 6);
+		check_copies(&scene);
 		check_searches(&scene, 3000);
 		end_scene(&scene);
 	}

@@ -2,6 +2,8 @@
 /*
  * Lost pages of roots and of lists of kills: any one page may be lost together with the NVRAM, and
  * with NVRAM all of them may.
+ *
+ * Runs for each index.
  */
 #include <setjmp.h>
 #include <stdarg.h>

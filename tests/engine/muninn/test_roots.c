@@ -3,6 +3,8 @@
  * NVRAM lost: refused by default; with consent everything that was sealed is found, and nothing
  * that was merged away, aborted or of an earlier format. A device is taken through many losses,
  * with writing, aborting and merging between them.
+ *
+ * Runs for each index.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -568,6 +570,19 @@ static void test_spare_areas_hold_nothing_but_what_the_format_says(void **state)
 	free_device(device);
 }
 
+/* The pages of the image of the n-th complete group of a row. */
+static uint64_t image_pages_of(const struct muninn_store *store, uint32_t row, uint32_t n)
+{
+	const struct row_index *index = store->rows[row].index;
+	struct index_walk walk = { .at = n };
+	struct sealed_segment segment;
+
+	assert_true(row_index_next(index, &walk, &segment) && walk.at == n);
+	return divide_up(get_le32(row_index_live_word(index, &segment) - DIRECTORY_LIVE_AT +
+				  DIRECTORY_BYTES_AT),
+			 shape.page_bytes);
+}
+
 static void test_opening_with_nvram_reads_one_page_of_the_ring(void **state)
 {
 	struct device *device = new_device(BLOOM_HOT_ROWS_FINALISE, 12);
@@ -579,10 +594,7 @@ static void test_opening_with_nvram_reads_one_page_of_the_ring(void **state)
 	run_transactions(device, 1500);
 	for (uint32_t row = 0; row < 2; row++)
 		for (uint32_t n = 0; n < row_index_groups(inside(device)->rows[row].index); n++)
-			image_pages += divide_up(bloom_row_in(inside(device)->rows[row].index)
-							 ->complete[n]
-							 .image_bytes,
-						 shape.page_bytes);
+			image_pages += image_pages_of(inside(device), row, n);
 	device->store->operations->close(device->store, true);
 	nand_read_counters(device->nand, &before);
 	assert_int_equal(open_device(device, false, &error), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Partitions, objects, data and attributes by example. */
+/* Partitions, objects, data and attributes by example. Runs for each index. */
 #include "engine/objects/objects.h"
 #include "tests/engine/fixture.h"
 

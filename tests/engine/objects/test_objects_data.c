@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Data of objects in unusual shapes: scattered, huge and sparse, damaged; and what they cost. */
+/*
+ * Data of objects in unusual shapes: scattered, huge and sparse, damaged; and what they cost.
+ *
+ * Runs for each index.
+ */
 #include "common/log.h"
 #include "engine/objects/objects.h"
 #include "tests/engine/fixture.h"

@@ -37,11 +37,11 @@ static void destroy_memory(void *device)
 
 /* ---- Muninn on flash in memory ---- */
 
-static const struct engine_options options = {
+static const struct engine_options any_index = {
 	.muninn = { .rows = 2, .segment_pages = 8, .record_bytes = 128 },
 };
 
-static void *create_muninn(bool small)
+static void *create_with(enum index_kind index, bool small)
 {
 	const struct nand_geometry shape = {
 		.page_bytes = STORES_VALUE_BYTES,
@@ -51,10 +51,12 @@ static void *create_muninn(bool small)
 		.channels = 1,
 		.dies_per_channel = 1,
 	};
+	struct engine_options options = any_index;
 	struct error_text error = { "" };
 	struct nand *nand = NULL;
 	uint64_t nvram;
 
+	options.muninn.index = index;
 	if (engine_nvram_bytes(&shape, &options, &nvram, &error) ||
 	    nand_open_memory(&shape, nvram, &nand, &error) ||
 	    engine_format(nand, &options, &error)) {
@@ -64,12 +66,22 @@ static void *create_muninn(bool small)
 	return nand;
 }
 
+static void *create_bloom(bool small)
+{
+	return create_with(INDEX_BLOOM, small);
+}
+
+static void *create_ribbon(bool small)
+{
+	return create_with(INDEX_RIBBON, small);
+}
+
 static struct record_store *open_muninn(void *device)
 {
 	struct error_text error = { "" };
 	struct record_store *store;
 
-	if (engine_open_records(device, &options, &store, &error)) {
+	if (engine_open_records(device, &any_index, &store, &error)) {
 		fprintf(stderr, "%s\n", error.text);
 		abort();
 	}
@@ -87,7 +99,8 @@ static void destroy_muninn(void *device)
 
 const struct tested_store tested_stores[] = {
 	{ "memory", create_memory, open_memory, destroy_memory },
-	{ "muninn", create_muninn, open_muninn, destroy_muninn },
+	{ "muninn", create_bloom, open_muninn, destroy_muninn },
+	{ "muninn with a ribbon index", create_ribbon, open_muninn, destroy_muninn },
 };
 
 const int tested_store_count = sizeof(tested_stores) / sizeof(tested_stores[0]);

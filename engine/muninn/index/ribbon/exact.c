@@ -9,6 +9,7 @@
 #include "engine/muninn/index/ribbon/exact.h"
 
 #include <assert.h>
+#include <malloc.h>
 #include <stdlib.h>
 
 #include "common/bytes.h"
@@ -131,6 +132,13 @@ uint64_t exact_bytes(const struct exact *exact)
 	return bytes_of(&exact->shape, exact->count) + (UINT64_C(4) << exact->shape.bucket_bits);
 }
 
+uint64_t exact_memory(const struct exact *exact)
+{
+	return exact ? malloc_usable_size((void *)(uintptr_t)exact) +
+			       malloc_usable_size(exact->ends)
+		     : 0;
+}
+
 bool exact_next(const struct exact *exact, uint32_t *at, struct tag_entry *entry)
 {
 	uint32_t low = 0, high = (1U << exact->shape.bucket_bits) - 1;
@@ -188,14 +196,17 @@ static uint32_t count_bucket(const struct rewriting *rewriting, uint32_t bucket)
 	return count;
 }
 
-static void put_entry(const struct rewriting *rewriting, uint32_t bucket, uint64_t word)
+static void store_entry(struct exact *exact, uint32_t n, uint64_t word)
 {
-	struct exact *to = rewriting->to;
 	uint8_t bytes[8];
 
 	put_le64(bytes, word);
-	memcpy(to->entries + (uint64_t)--rewriting->left[bucket] * to->entry_bytes, bytes,
-	       to->entry_bytes);
+	memcpy(exact->entries + (uint64_t)n * exact->entry_bytes, bytes, exact->entry_bytes);
+}
+
+static void put_entry(const struct rewriting *rewriting, uint32_t bucket, uint64_t word)
+{
+	store_entry(rewriting->to, --rewriting->left[bucket], word);
 }
 
 static void copy_bucket(const struct rewriting *rewriting, uint32_t bucket)
@@ -268,6 +279,24 @@ struct exact *exact_rewrite(const struct exact *exact, const struct exact_shape 
 	return shrink(rewriting.to);
 }
 
+void exact_reduce(struct exact *exact, exact_renumber *renumber, void *context)
+{
+	const struct rewriting rewriting = {
+		.from = exact, .to = exact, .renumber = renumber, .context = context
+	};
+	uint32_t buckets = 1U << exact->shape.bucket_bits, n = 0, left = 0;
+	uint64_t word;
+
+	/* What is written is never behind what is read next. */
+	for (uint32_t bucket = 0; bucket < buckets; bucket++) {
+		for (; n < exact->ends[bucket]; n++)
+			if (renumbered(&rewriting, bucket, n, &word))
+				store_entry(exact, left++, word);
+		exact->ends[bucket] = left;
+	}
+	exact->count = left;
+}
+
 /* ---- asking ---- */
 
 bool exact_below(const struct exact *exact, uint32_t tag, uint64_t from, uint64_t below,
@@ -291,6 +320,26 @@ bool exact_below(const struct exact *exact, uint32_t tag, uint64_t from, uint64_
 	if (found)
 		*entry = unpack(shape, bucket, base + best);
 	return found;
+}
+
+bool exact_find(const struct exact *exact, uint32_t tag, uint64_t from, uint64_t below,
+		uint32_t *at, struct tag_entry *entry)
+{
+	const struct exact_shape *shape = &exact->shape;
+	struct tag_entry lowest = { .tag = tag };
+	uint64_t base = pack(shape, &lowest), ranks = UINT64_C(1) << place_bits(shape);
+	uint32_t bucket = bucket_of(shape, tag);
+
+	for (uint32_t n = bucket_begin(exact, bucket) + *at; n < exact->ends[bucket]; n++) {
+		uint64_t rank = entry_at(exact, n) - base;
+
+		if (rank >= ranks || rank < from || rank >= below)
+			continue;
+		*entry = unpack(shape, bucket, base + rank);
+		*at = n + 1 - bucket_begin(exact, bucket);
+		return true;
+	}
+	return false;
 }
 
 void exact_prefetch(const struct exact *exact, uint32_t tag)

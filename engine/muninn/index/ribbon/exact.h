@@ -41,6 +41,12 @@ typedef uint32_t exact_renumber(void *context, uint32_t segment);
 struct exact *exact_rewrite(const struct exact *exact, const struct exact_shape *shape,
 			    const struct tag_entry *added, uint32_t count, exact_renumber *renumber,
 			    void *context);
+
+/*
+ * Renumbers segments in the table itself, which takes no memory. No number may become higher, and
+ * their order has to stay.
+ */
+void exact_reduce(struct exact *exact, exact_renumber *renumber, void *context);
 const struct exact_shape *exact_shape_of(const struct exact *exact);
 
 /* The order of a tag's entries: by segment, then by location. */
@@ -54,6 +60,13 @@ static inline uint64_t exact_rank(const struct exact_shape *shape, uint32_t segm
 bool exact_below(const struct exact *exact, uint32_t tag, uint64_t from, uint64_t below,
 		 struct tag_entry *entry);
 
+/*
+ * The entries of a tag with a rank from `from` on that is below `below`, in no order: *at begins
+ * with 0. False: there are no more.
+ */
+bool exact_find(const struct exact *exact, uint32_t tag, uint64_t from, uint64_t below,
+		uint32_t *at, struct tag_entry *entry);
+
 uint32_t exact_count(const struct exact *exact);
 
 /* Entries one after the other, by bucket: *at begins with 0. False: the end. */
@@ -62,6 +75,9 @@ bool exact_next(const struct exact *exact, uint32_t *at, struct tag_entry *entry
 /* Bytes of an entry; bytes that the whole table needs. */
 uint32_t exact_entry_bytes(const struct exact_shape *shape);
 uint64_t exact_bytes(const struct exact *exact);
+
+/* What the allocator gave for a table; 0 for NULL. */
+uint64_t exact_memory(const struct exact *exact);
 
 /* Begins to fetch what exact_below will read first. */
 void exact_prefetch(const struct exact *exact, uint32_t tag);

@@ -64,6 +64,11 @@ static inline uint32_t bits_for(uint32_t values)
 	return bits;
 }
 
+/* A failed entry's bytes, FAILED_BYTES of them; and the checksum of an image that is written whole.
+ */
+void group_put_failed_entry(uint8_t *at, const struct tag_entry *entry);
+void group_put_crc(uint8_t *image, uint64_t length);
+
 /* ---- a built group ---- */
 
 struct group {

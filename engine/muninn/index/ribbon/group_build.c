@@ -203,6 +203,20 @@ static void put_head(uint8_t *image, const struct group_plan *plan, const struct
 				 &plan->members[n]);
 }
 
+void group_put_failed_entry(uint8_t *at, const struct tag_entry *entry)
+{
+	memset(at, 0, FAILED_BYTES);
+	put_le32(at + FAILED_TAG_AT, entry->tag);
+	put_le16(at + FAILED_LOCATION_AT, (uint16_t)entry->location);
+	at[FAILED_MEMBER_AT] = (uint8_t)entry->segment;
+}
+
+void group_put_crc(uint8_t *image, uint64_t length)
+{
+	put_le32(image + GROUP_CRC_AT, 0);
+	put_le32(image + GROUP_CRC_AT, crc32c(0, image, length));
+}
+
 static void put_failed(uint8_t *at, const struct group_builder *builder, uint32_t count)
 {
 	for (uint32_t n = 0; n < count; n++) {
@@ -210,9 +224,7 @@ static void put_failed(uint8_t *at, const struct group_builder *builder, uint32_
 
 		if (!builder->keys[n].failed)
 			continue;
-		put_le32(at + FAILED_TAG_AT, entry.tag);
-		put_le16(at + FAILED_LOCATION_AT, (uint16_t)entry.location);
-		at[FAILED_MEMBER_AT] = (uint8_t)entry.segment;
+		group_put_failed_entry(at, &entry);
 		at += FAILED_BYTES;
 	}
 }
@@ -246,10 +258,9 @@ int group_build(struct group_builder *builder, const struct group_plan *plan, ui
 		return -ENOMEM;
 	}
 	image = grown;
-	memset(image + failed_at, 0, *length - failed_at);
 	put_head(image, plan, &shape, failed);
 	put_failed(image + failed_at, builder, plan->entry_count);
-	put_le32(image + GROUP_CRC_AT, crc32c(0, image, *length));
+	group_put_crc(image, *length);
 	*out = image;
 	return 0;
 }

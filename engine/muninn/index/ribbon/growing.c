@@ -124,12 +124,24 @@ static bool ends_make_sense(const struct growing *growing)
 	return true;
 }
 
+/* As far as a search rests on it. */
+static bool entries_make_sense(const struct growing *growing)
+{
+	uint32_t count = growing_entries(growing, growing_members(growing));
+
+	for (uint32_t n = 0; n < count; n++)
+		if (growing_entry(growing, n).location >= growing->shape->locations)
+			return false;
+	return true;
+}
+
 bool growing_is_sound(const struct growing *growing)
 {
 	return get_le32(growing->nvram + GROWING_MAGIC_AT) == GROWING_MAGIC &&
 	       get_le32(growing->nvram + GROWING_VERSION_AT) == RIBBON_VERSION &&
 	       get_le32(growing->nvram + GROWING_ROW_AT) == growing->row &&
-	       growing_members(growing) <= RIBBON_MEMBERS && ends_make_sense(growing);
+	       growing_members(growing) <= RIBBON_MEMBERS && ends_make_sense(growing) &&
+	       entries_make_sense(growing);
 }
 
 /* ---- growing ---- */

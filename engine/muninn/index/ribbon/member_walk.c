@@ -5,8 +5,8 @@
  * The numbers of a tag in a ribbon go from its newest entry to its oldest. The number of an entry
  * that has failed may be a false hit, though, which names any place, even an older one of the same
  * key. A search that believed it would take an old record for the newest. So as soon as the tag has
- * failed entries in the group, all its entries are gone through for each member, and the newest
- * member that is left comes next. Few tags have any, and few have many entries.
+ * failed entries in the group, all its entries are gathered before the first member is named. Few
+ * tags have any, and few have many entries.
  */
 #include "engine/muninn/index/ribbon/member_walk.h"
 
@@ -28,6 +28,45 @@ static void add(struct locations *locations, uint32_t location)
 	locations->words[word] |= UINT64_C(1) << location % 64;
 }
 
+uint32_t locations_count(const struct locations *locations)
+{
+	uint32_t count = 0;
+
+	for (uint32_t word = 0; word < locations->end; word++)
+		count += (uint32_t)__builtin_popcountll(locations->words[word]);
+	return count;
+}
+
+bool locations_last(const struct locations *locations, uint32_t most, uint32_t *location)
+{
+	uint32_t word = (uint32_t)min_u64(locations->end, most / 64 + UINT64_C(1));
+
+	while (word-- > 0) {
+		uint64_t bits = locations->words[word];
+
+		if (word == most / 64 && most % 64 < 63)
+			bits &= (UINT64_C(2) << most % 64) - 1;
+		if (!bits)
+			continue;
+		*location = word * 64 + 63 - (uint32_t)__builtin_clzll(bits);
+		return true;
+	}
+	return false;
+}
+
+void locations_leave(struct locations *locations, uint32_t location)
+{
+	locations->words[location / 64] &= ~(UINT64_C(1) << location % 64);
+}
+
+void locations_leave_behind(struct locations *locations, uint32_t location)
+{
+	uint32_t last;
+
+	while (locations_last(locations, UINT32_MAX, &last) && last > location)
+		locations_leave(locations, last);
+}
+
 bool locations_take_last(struct locations *locations, uint32_t *location)
 {
 	for (; locations->end; locations->end--) {
@@ -44,60 +83,65 @@ bool locations_take_last(struct locations *locations, uint32_t *location)
 	return false;
 }
 
-/* ---- the exact table ---- */
+/* ---- entries of some members at once ---- */
 
-/* The entry below a member's rank; its segment becomes the member. */
-static bool exact_entry(const struct member_walk *walk, uint64_t below, struct tag_entry *entry)
+static uint64_t *words_of(struct member_walk *walk, uint32_t member)
 {
-	uint64_t from = exact_rank(exact_shape_of(walk->exact), walk->first, 0);
+	return walk->gathered + (uint64_t)(member - walk->lowest) * walk->stride;
+}
 
-	if (!exact_below(walk->exact, walk->tag, from, from + below, entry))
+static void gather(struct member_walk *walk, const struct tag_entry *entry)
+{
+	uint64_t *words = words_of(walk, entry->segment);
+
+	if (!(walk->found >> entry->segment & 1))
+		memset(words, 0, walk->stride * sizeof(*words));
+	walk->found |= UINT64_C(1) << entry->segment;
+	words[entry->location / 64] |= UINT64_C(1) << entry->location % 64;
+}
+
+/*
+ * The next entry in the exact table of members from `lowest` on that are below `below`; its segment
+ * becomes the member.
+ */
+static bool next_exact(const struct member_walk *walk, uint32_t *at, struct tag_entry *entry)
+{
+	const struct exact_shape *shape = exact_shape_of(walk->exact);
+
+	if (!exact_find(walk->exact, walk->tag, exact_rank(shape, walk->first + walk->lowest, 0),
+			exact_rank(shape, walk->first + walk->below, 0), at, entry))
 		return false;
 	entry->segment -= walk->first;
 	return true;
 }
 
-static uint64_t rank_of_member(const struct member_walk *walk, uint32_t member)
+/* Gathers all entries of the next members that there is space for. */
+static void gather_some(struct member_walk *walk)
 {
-	return exact_rank(exact_shape_of(walk->exact), member, 0);
-}
-
-/* ---- all entries, gone through for the newest member below a bound ---- */
-
-struct choice {
-	bool found;
-	uint32_t member;
-	struct locations *locations;
-};
-
-static void consider(struct choice *choice, const struct tag_entry *entry)
-{
-	if (choice->found && entry->segment < choice->member)
-		return;
-	if (!choice->found || entry->segment > choice->member)
-		clear(choice->locations);
-	choice->found = true;
-	choice->member = entry->segment;
-	add(choice->locations, entry->location);
-}
-
-static bool choose_member(struct member_walk *walk, uint32_t *member, struct locations *locations)
-{
-	struct choice choice = { .locations = locations };
 	struct group_walk numbers = { .tag = walk->tag, .has_failed = true };
-	uint64_t below = rank_of_member(walk, walk->below);
+	uint32_t space = LOCATION_WORDS / walk->stride, at = 0;
 	struct tag_entry entry;
 
+	walk->lowest = walk->below > space ? walk->below - space : 0;
+	while (next_exact(walk, &at, &entry))
+		gather(walk, &entry);
 	while (walk->group && group_next(walk->group, &numbers, &entry))
-		if (entry.segment < walk->below)
-			consider(&choice, &entry);
-	while (exact_entry(walk, below, &entry) &&
-	       (!choice.found || entry.segment >= choice.member)) {
-		consider(&choice, &entry);
-		below = exact_rank(exact_shape_of(walk->exact), entry.segment, entry.location);
-	}
-	*member = choice.member;
-	return choice.found;
+		if (entry.segment >= walk->lowest && entry.segment < walk->below)
+			gather(walk, &entry);
+	walk->below = walk->lowest;
+}
+
+static bool next_gathered(struct member_walk *walk, uint32_t *member, struct locations *locations)
+{
+	while (!walk->found && walk->below)
+		gather_some(walk);
+	if (!walk->found)
+		return false;
+	*member = 63 - (uint32_t)__builtin_clzll(walk->found);
+	walk->found &= ~(UINT64_C(1) << *member);
+	locations->end = walk->stride;
+	memcpy(locations->words, words_of(walk, *member), walk->stride * sizeof(uint64_t));
+	return true;
 }
 
 /* ---- entries that come in order ---- */
@@ -136,24 +180,27 @@ void member_walk_begin(struct member_walk *walk, const struct group *group,
 		       const struct exact *exact, uint32_t first, uint32_t members, uint32_t tag)
 {
 	struct tag_entry entry;
+	uint32_t at = 0;
 
-	*walk = (struct member_walk){
-		.group = group,
-		.exact = exact,
-		.first = first,
-		.tag = tag,
-		.below = members,
-		.walk = { .tag = tag },
-	};
-	walk->in_order = group && !exact_entry(walk, rank_of_member(walk, members), &entry);
+	walk->group = group;
+	walk->exact = exact;
+	walk->first = first;
+	walk->tag = tag;
+	walk->below = members;
+	walk->walk = (struct group_walk){ .tag = tag };
+	walk->has_ahead = walk->at_end = false;
+	walk->found = 0;
+	walk->lowest = 0;
+	walk->stride = (uint32_t)divide_up(UINT64_C(1) << exact_shape_of(exact)->location_bits, 64);
+	walk->in_order = !next_exact(walk, &at, &entry);
 }
 
 bool member_walk_next(struct member_walk *walk, uint32_t *member, struct locations *locations)
 {
-	bool found = walk->in_order ? next_in_order(walk, member, locations)
-				    : choose_member(walk, member, locations);
-
-	if (found)
-		walk->below = *member;
-	return found;
+	if (!walk->in_order)
+		return next_gathered(walk, member, locations);
+	if (!walk->group || !next_in_order(walk, member, locations))
+		return false;
+	walk->below = *member;
+	return true;
 }

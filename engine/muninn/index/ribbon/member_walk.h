@@ -9,18 +9,6 @@
 
 #include "engine/muninn/index/ribbon/group.h"
 
-struct member_walk {
-	const struct group *group; /* NULL: the growing group, which has no ribbon */
-	const struct exact *exact;
-	uint32_t first; /* of the group's segments, in the exact table; its members follow */
-	uint32_t tag;
-	uint32_t below;         /* members still to visit are below this */
-	bool in_order;          /* the ribbon's entries come in order by themselves ... */
-	struct group_walk walk; /* ... then this is where it is ... */
-	struct tag_entry ahead; /* ... and what was found of the next member ... */
-	bool has_ahead, at_end; /* ... if there is one */
-};
-
 /* Locations of a segment: bit n mod 64 of word n / 64 is location n. */
 enum { LOCATION_WORDS = MUNINN_SEGMENT_PAGES_MAX / 64 };
 
@@ -29,12 +17,41 @@ struct locations {
 	uint32_t end; /* words from there on are not set */
 };
 
+struct member_walk {
+	const struct group *group; /* NULL: the growing group, which has no ribbon */
+	const struct exact *exact;
+	uint32_t first; /* of the group's segments, in the exact table; its members follow */
+	uint32_t tag;
+	uint32_t below; /* members still to visit are below this, or in `found` */
+	bool in_order;  /* the ribbon's entries come in order by themselves: then ... */
+	bool has_ahead, at_end;
+	struct group_walk walk; /* ... this is where it is ... */
+	struct tag_entry ahead; /* ... and what was found of the next member. */
+	/*
+	 * Otherwise the entries of as many members as there is space for are gathered at a time:
+	 * members still to visit of these, a bit each, and the locations of each, `stride` words.
+	 */
+	uint64_t found;
+	uint32_t lowest, stride;
+	uint64_t gathered[LOCATION_WORDS];
+};
+
 /* `members`: how many segments from `first` on are the group's. */
 void member_walk_begin(struct member_walk *walk, const struct group *group,
 		       const struct exact *exact, uint32_t first, uint32_t members, uint32_t tag);
 
 /* The next member, and all locations in it. False: there are no more. */
 bool member_walk_next(struct member_walk *walk, uint32_t *member, struct locations *locations);
+
+/* How many are left. */
+uint32_t locations_count(const struct locations *locations);
+
+/* The highest one up to `most`. False: there is none. */
+bool locations_last(const struct locations *locations, uint32_t most, uint32_t *location);
+
+/* Takes one out; all behind it. */
+void locations_leave(struct locations *locations, uint32_t location);
+void locations_leave_behind(struct locations *locations, uint32_t location);
 
 /* The highest location that is left, which is taken out. False: there is none. */
 bool locations_take_last(struct locations *locations, uint32_t *location);

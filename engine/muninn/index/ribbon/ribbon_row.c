@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 
 #include "engine/muninn/index/ribbon/group_format.h"
@@ -53,6 +54,21 @@ uint64_t ribbon_row_bytes(const struct ribbon_row *row)
 	return bytes;
 }
 
+uint64_t ribbon_row_images_memory(const struct ribbon_row *row)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t n = 0; n < row->count; n++)
+		bytes += malloc_usable_size(row->complete[n].image);
+	return bytes;
+}
+
+uint64_t ribbon_row_other_memory(const struct ribbon_row *row)
+{
+	return malloc_usable_size(row->complete) + exact_memory(row->exact) +
+	       exact_memory(row->next);
+}
+
 /* ---- the exact table ---- */
 
 /* What becomes of the groups' places in the row. */
@@ -62,6 +78,11 @@ struct change {
 	uint32_t count;    /* complete groups before that */
 };
 
+static uint32_t place_after(const struct change *change, uint32_t place)
+{
+	return place < change->to ? place : place - (change->to - change->from) + change->added;
+}
+
 /* The growing group's entries are added anew each time. */
 static uint32_t renumber(void *context, uint32_t segment)
 {
@@ -70,9 +91,18 @@ static uint32_t renumber(void *context, uint32_t segment)
 
 	if (place >= change->count || (place >= change->from && place < change->to))
 		return EXACT_DROP;
-	if (place >= change->to)
-		place = place - (change->to - change->from) + change->added;
-	return place * RIBBON_MEMBERS + segment % RIBBON_MEMBERS;
+	return place_after(change, place) * RIBBON_MEMBERS + segment % RIBBON_MEMBERS;
+}
+
+/* The growing group's entries stay. */
+static uint32_t renumber_all(void *context, uint32_t segment)
+{
+	const struct change *change = context;
+	uint32_t place = segment / RIBBON_MEMBERS;
+
+	if (place >= change->from && place < change->to)
+		return EXACT_DROP;
+	return place_after(change, place) * RIBBON_MEMBERS + segment % RIBBON_MEMBERS;
 }
 
 /* Entries of the growing group from member `first` on, up to `last`, whose place is `place`. */
@@ -126,6 +156,7 @@ static int rebuild_exact(struct ribbon_row *row)
 		return -ENOMEM;
 	exact_destroy(row->exact);
 	row->exact = exact;
+	row->grows_in_exact = true;
 	return 0;
 }
 
@@ -138,11 +169,18 @@ void ribbon_row_begin(struct ribbon_row *row, uint32_t number)
 	 * again. They name members that there are not yet.
 	 */
 	growing_begin(&row->growing, number);
+	row->grows_in_exact = true;
 }
 
 int ribbon_row_attach(struct ribbon_row *row)
 {
-	return growing_is_sound(&row->growing) ? rebuild_exact(row) : -EINVAL;
+	row->grows_in_exact = false;
+	return growing_is_sound(&row->growing) ? 0 : -EINVAL;
+}
+
+int ribbon_row_finish(struct ribbon_row *row)
+{
+	return row->grows_in_exact ? 0 : rebuild_exact(row);
 }
 
 int ribbon_row_write(struct ribbon_row *row, const struct active *active,
@@ -153,6 +191,7 @@ int ribbon_row_write(struct ribbon_row *row, const struct active *active,
 	struct tag_entry *entries = malloc((active_count(active) + 1) * sizeof(*entries));
 	uint32_t count;
 
+	assert(row->grows_in_exact);
 	exact_destroy(row->next);
 	row->next = NULL;
 	if (!entries)
@@ -274,6 +313,15 @@ static void put_in_place(struct ribbon_row *row, const struct change *change,
 		row->complete[change->from] = *complete;
 }
 
+/* A member may have been written that does not count yet. */
+static void take_away(struct ribbon_row *row, struct change *change)
+{
+	exact_reduce(row->exact, renumber_all, change);
+	if (row->next)
+		exact_reduce(row->next, renumber_all, change);
+	put_in_place(row, change, NULL);
+}
+
 int ribbon_row_replace(struct ribbon_row *row, uint32_t first, uint32_t last,
 		       const struct ribbon_image *by)
 {
@@ -281,20 +329,24 @@ int ribbon_row_replace(struct ribbon_row *row, uint32_t first, uint32_t last,
 				 .to = ribbon_row_place(row, last + 1),
 				 .added = by != NULL,
 				 .count = row->count };
-	struct complete complete = { 0 };
-	struct complete *grown = realloc(row->complete, (row->count + 1) * sizeof(*grown));
+	struct complete complete, *grown;
 	struct exact *exact;
 	struct group whole;
 
+	if (!by) {
+		take_away(row, &change);
+		return 0;
+	}
+	assert(!row->next);
+	grown = realloc(row->complete, (row->count + 1) * sizeof(*grown));
 	if (!grown)
 		return -ENOMEM;
 	row->complete = grown;
-	if (by && keep(by, &complete))
+	if (keep(by, &complete))
 		return -ENOMEM;
-	if (by)
-		group_attach(&whole, by->bytes, by->length);
-	exact = change_exact(row, &change, by ? &whole : NULL,
-			     !by || whole.number != growing_number(&row->growing));
+	group_attach(&whole, by->bytes, by->length);
+	exact = change_exact(row, &change, &whole,
+			     row->grows_in_exact && whole.number != growing_number(&row->growing));
 	if (!exact) {
 		free(complete.image);
 		return -ENOMEM;
@@ -302,7 +354,31 @@ int ribbon_row_replace(struct ribbon_row *row, uint32_t first, uint32_t last,
 	put_in_place(row, &change, &complete);
 	exact_destroy(row->exact);
 	row->exact = exact;
-	if (by)
-		free(by->bytes);
+	free(by->bytes);
+	return 0;
+}
+
+int ribbon_row_copy_image(const struct ribbon_row *row, uint32_t place, uint8_t **image,
+			  uint64_t *length)
+{
+	const struct group *group = &row->complete[place].group;
+	uint32_t at = 0, failed = 0;
+	struct tag_entry entry;
+
+	*length = group->kept + (uint64_t)group->failed * FAILED_BYTES;
+	*image = malloc(*length);
+	if (!*image)
+		return -ENOMEM;
+	memcpy(*image, group->image, group->kept);
+	while (exact_next(row->exact, &at, &entry)) {
+		if (entry.segment / RIBBON_MEMBERS != place)
+			continue;
+		entry.segment %= RIBBON_MEMBERS;
+		assert(failed < group->failed);
+		group_put_failed_entry(*image + group->kept + (uint64_t)failed++ * FAILED_BYTES,
+				       &entry);
+	}
+	assert(failed == group->failed);
+	group_put_crc(*image, *length);
 	return 0;
 }

@@ -27,7 +27,8 @@ struct ribbon_row {
 	 * behind that of the last complete one.
 	 */
 	struct exact *exact;
-	struct exact *next; /* what it will be when the member counts that has been written */
+	struct exact *next;  /* what it will be when the member counts that has been written */
+	bool grows_in_exact; /* false: the growing group's entries are not in there yet */
 };
 
 /* ---- the row ---- */
@@ -37,16 +38,23 @@ int ribbon_row_create(struct ribbon_row *row, const struct ribbon_shape *shape, 
 		      uint8_t *nvram, uint8_t *sum);
 void ribbon_row_destroy(struct ribbon_row *row);
 
-/* What a row needs in memory, NVRAM apart. */
+/* What a row needs in memory, NVRAM apart; what the allocator gave for its images and the rest. */
 uint64_t ribbon_row_bytes(const struct ribbon_row *row);
+uint64_t ribbon_row_images_memory(const struct ribbon_row *row);
+uint64_t ribbon_row_other_memory(const struct ribbon_row *row);
 
 /* ---- its growing group ---- */
 
 /* Begins group `number`. */
 void ribbon_row_begin(struct ribbon_row *row, uint32_t number);
 
-/* Takes up what is in NVRAM. -EINVAL: that is no group of this row. -ENOMEM. */
+/*
+ * Takes up what is in NVRAM. -EINVAL: that is no group of this row. It can't be searched before
+ * ribbon_row_finish, which comes when all complete groups are there: the exact table is written
+ * with the growing group's entries only then, not for each of them. -ENOMEM.
+ */
 int ribbon_row_attach(struct ribbon_row *row);
+int ribbon_row_finish(struct ribbon_row *row);
 
 /* Writes a member; ribbon_row_commit makes it count. -ENOMEM: it can't count. */
 int ribbon_row_write(struct ribbon_row *row, const struct active *active,
@@ -78,10 +86,17 @@ int ribbon_row_check(const struct ribbon_row *row, const struct ribbon_image *im
 /*
  * Replaces the complete groups with numbers `first` to `last`, as far as there are any, by `by`,
  * which has one of these numbers; NULL: by none. If that is the growing group's, the row has to
- * begin the next one at once. -ENOMEM: nothing has changed.
+ * begin the next one at once. -ENOMEM: nothing has changed; not when there is no `by`.
  */
 int ribbon_row_replace(struct ribbon_row *row, uint32_t first, uint32_t last,
 		       const struct ribbon_image *by);
+
+/*
+ * The image of a complete group by its place, on the heap, as it may be written to flash: its
+ * failed entries need not be in the order that they had there. -ENOMEM.
+ */
+int ribbon_row_copy_image(const struct ribbon_row *row, uint32_t place, uint8_t **image,
+			  uint64_t *length);
 
 /* The place of the first complete group whose number is not below one. */
 uint32_t ribbon_row_place(const struct ribbon_row *row, uint32_t number);

@@ -86,3 +86,47 @@ bool ribbon_search_page(struct ribbon_search *search, uint32_t *page)
 {
 	return locations_take_last(&search->pages, page);
 }
+
+/* From so many pages of a key on the one of an old record is found by halving. */
+enum { NARROW_PAGES = 6 };
+
+/*
+ * The records of a key rise with its pages. So the pages behind the last one that has anything as
+ * old as is looked for are left out, by halves, not one by one.
+ */
+static int halve(struct locations *pages, int (*probe)(void *context, uint32_t page), void *context)
+{
+	uint32_t low = 0, high = 0;
+
+	locations_last(pages, UINT32_MAX, &high);
+	/* What is looked for is not behind `high`, and in `low` or behind it. */
+	while (low < high) {
+		uint32_t half = low + (high - low + 1) / 2, page;
+		int result;
+
+		if (!locations_last(pages, half, &page) || page <= low) {
+			low = half;
+			continue;
+		}
+		result = probe(context, page);
+		if (result < 0)
+			return result;
+		if (result == 2)
+			locations_leave(pages, page);
+		else if (result)
+			low = page;
+		else
+			high = page - 1;
+	}
+	locations_leave_behind(pages, low);
+	return 0;
+}
+
+int ribbon_search_narrow(struct ribbon_search *search, int (*probe)(void *context, uint32_t page),
+			 void *context)
+{
+	if (!search->is_ordered || search->bound >= search->last_sequence ||
+	    locations_count(&search->pages) < NARROW_PAGES)
+		return 0;
+	return halve(&search->pages, probe, context);
+}

@@ -30,4 +30,11 @@ bool ribbon_search_segment(struct ribbon_search *search, uint64_t after, uint32_
 /* Goes on to the next page of that segment, the newest first. False: there are no more. */
 bool ribbon_search_page(struct ribbon_search *search, uint32_t *page);
 
+/*
+ * Leaves out pages of the segment that hold only what is newer than the bound, as far as few probes
+ * tell: see index_search_narrow.
+ */
+int ribbon_search_narrow(struct ribbon_search *search, int (*probe)(void *context, uint32_t page),
+			 void *context);
+
 #endif

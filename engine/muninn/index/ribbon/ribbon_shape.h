@@ -8,6 +8,7 @@
 enum {
 	RIBBON_MEMBERS = 32, /* segments of a group, at most */
 	RIBBON_MEMBERS_LEAST = 17,
+	RIBBON_SPARSE = 8, /* a group that is full has more segments, however small their records */
 	RIBBON_FINGERPRINT_BITS = 7, /* one more in every third group */
 };
 
@@ -50,6 +51,14 @@ static inline uint32_t ribbon_members(uint32_t row, uint32_t number)
 {
 	return number ? RIBBON_MEMBERS
 		      : RIBBON_MEMBERS_LEAST + row % (RIBBON_MEMBERS - RIBBON_MEMBERS_LEAST + 1);
+}
+
+/* Of the largest image that a group can have. */
+static inline uint64_t ribbon_image_bytes_max(const struct ribbon_shape *shape)
+{
+	return group_image_bytes_max(RIBBON_MEMBERS, shape->group_entries,
+				     RIBBON_FINGERPRINT_BITS + 1 + bits_for(shape->locations) +
+					     bits_for(RIBBON_MEMBERS));
 }
 
 static inline uint32_t ribbon_fingerprint_bits(uint32_t number)

@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* The ribbon index as an index of a store: its parts are in ribbon/. */
+#include <errno.h>
+#include <malloc.h>
+#include <stdlib.h>
+
+#include "engine/muninn/index/index_type.h"
+#include "engine/muninn/index/ribbon/growing_format.h"
+
+struct ribbon_index_row {
+	struct row_index base;
+	struct ribbon_row row;
+};
+
+struct ribbon_store {
+	struct index base;
+	struct ribbon_shape shape;
+	struct ribbon_index_row *rows;
+	/* Memory to make an image with; there is one under way at a time. */
+	struct group_builder *builder;
+	struct tag_entry *entries;
+};
+
+struct ribbon_segment {
+	struct segment_index base;
+	struct ribbon_shape shape;
+	struct active *active;
+};
+
+static struct ribbon_store *store_of(struct index *index)
+{
+	return (struct ribbon_store *)index;
+}
+
+static struct ribbon_row *row_of(struct row_index *base)
+{
+	return &((struct ribbon_index_row *)base)->row;
+}
+
+static const struct ribbon_row *row_in(const struct row_index *base)
+{
+	return &((const struct ribbon_index_row *)base)->row;
+}
+
+static struct active *active_of(struct segment_index *base)
+{
+	return ((struct ribbon_segment *)base)->active;
+}
+
+static const struct active *active_in(const struct segment_index *base)
+{
+	return ((const struct ribbon_segment *)base)->active;
+}
+
+/* ---- sizes ---- */
+
+static struct ribbon_shape shape_of(const struct muninn_geometry *geometry)
+{
+	return ribbon_shape_choose(geometry->page_bytes, geometry->segment_pages,
+				   geometry->record_bytes);
+}
+
+static int choose(const struct muninn_options *options, struct muninn_geometry *geometry,
+		  struct error_text *error)
+{
+	(void)options;
+	(void)geometry;
+	(void)error;
+	return 0;
+}
+
+static void put_part(const struct muninn_geometry *geometry, uint8_t part[INDEX_PART_BYTES])
+{
+	(void)geometry;
+	put_le32(part, RIBBON_VERSION);
+}
+
+static void get_part(const uint8_t part[INDEX_PART_BYTES], struct muninn_options *options)
+{
+	(void)part;
+	(void)options;
+}
+
+static uint64_t image_bytes_max(const struct muninn_geometry *geometry)
+{
+	struct ribbon_shape shape = shape_of(geometry);
+
+	return ribbon_image_bytes_max(&shape);
+}
+
+static uint64_t group_bytes(const struct muninn_geometry *geometry)
+{
+	struct ribbon_shape shape = shape_of(geometry);
+
+	return growing_bytes(&shape);
+}
+
+static uint32_t key_pages_max(const struct muninn_geometry *geometry)
+{
+	return geometry->segment_pages;
+}
+
+static uint32_t image_member_at(uint32_t member)
+{
+	return GROUP_HEADER_BYTES + member * MEMBER_BYTES + MEMBER_SEGMENT_AT;
+}
+
+/* ---- the index of a store ---- */
+
+static void destroy(struct index *base)
+{
+	struct ribbon_store *store = store_of(base);
+
+	for (uint32_t number = 0; store->rows && number < base->geometry->rows; number++)
+		ribbon_row_destroy(&store->rows[number].row);
+	group_builder_destroy(store->builder);
+	free(store->entries);
+	free(store->rows);
+	free(store);
+}
+
+static int create_row(struct ribbon_store *store, uint32_t number, uint8_t *nvram)
+{
+	const struct muninn_geometry *geometry = store->base.geometry;
+	struct ribbon_index_row *row = &store->rows[number];
+
+	row->base = (struct row_index){ .type = &ribbon_index,
+					.index = &store->base,
+					.number = number };
+	return ribbon_row_create(&row->row, &store->shape, number,
+				 nvram + geometry->groups_at + number * geometry->group_bytes,
+				 nvram + row_sum_pair_at(geometry, number));
+}
+
+static struct index *create(const struct muninn_geometry *geometry, uint8_t *nvram)
+{
+	struct ribbon_store *store = calloc(1, sizeof(*store));
+	int result = 0;
+
+	if (!store)
+		return NULL;
+	store->base = (struct index){ .type = &ribbon_index, .geometry = geometry };
+	store->shape = shape_of(geometry);
+	store->rows = calloc(geometry->rows, sizeof(*store->rows));
+	store->builder = group_builder_create(store->shape.group_entries);
+	store->entries = malloc(store->shape.group_entries * sizeof(*store->entries));
+	if (!store->rows || !store->builder || !store->entries)
+		result = -ENOMEM;
+	for (uint32_t number = 0; !result && number < geometry->rows; number++)
+		result = create_row(store, number, nvram);
+	if (!result)
+		return &store->base;
+	destroy(&store->base);
+	return NULL;
+}
+
+static int prepare(struct index *base, const struct muninn_options *options,
+		   index_page_reader *read, void *context, struct error_text *error)
+{
+	(void)base;
+	(void)read;
+	(void)context;
+	if (options->bloom.table_cache_bytes)
+		return error_set(error, -EINVAL,
+				 "a cache for tables of the index: this device has the ribbon "
+				 "index, which is in memory as a whole");
+	return 0;
+}
+
+static struct row_index *row_at(struct index *base, uint32_t row)
+{
+	return &store_of(base)->rows[row].base;
+}
+
+static uint64_t given(const void *memory)
+{
+	return malloc_usable_size((void *)(uintptr_t)memory);
+}
+
+static void count(const struct index *base, struct index_figures *figures)
+{
+	const struct ribbon_store *store = (const struct ribbon_store *)base;
+
+	figures->rows_memory = given(store) + given(store->rows) + given(store->entries) +
+			       group_builder_bytes(store->shape.group_entries);
+	for (uint32_t number = 0; number < base->geometry->rows; number++) {
+		const struct ribbon_row *row = &store->rows[number].row;
+
+		figures->internal_versions += row->count; /* each has bounds of its own */
+		figures->bytes += ribbon_row_bytes(row);
+		figures->groups_memory += ribbon_row_images_memory(row);
+		figures->rows_memory += ribbon_row_other_memory(row);
+	}
+}
+
+/* ---- the index of an active segment: a place is a page ---- */
+
+static struct segment_index *segment_create(const struct muninn_geometry *geometry)
+{
+	struct ribbon_segment *index = calloc(1, sizeof(*index));
+
+	if (!index)
+		return NULL;
+	index->base = (struct segment_index){ .type = &ribbon_index, .geometry = geometry };
+	index->shape = shape_of(geometry);
+	index->active = active_create(&index->shape);
+	if (index->active)
+		return &index->base;
+	free(index);
+	return NULL;
+}
+
+static void segment_destroy(struct segment_index *base)
+{
+	active_destroy(active_of(base));
+	free(base);
+}
+
+static void segment_begin(struct segment_index *base, const struct row_index *row, uint32_t ahead,
+			  uint64_t serial)
+{
+	(void)row;
+	(void)ahead;
+	(void)serial;
+	active_begin(active_of(base));
+}
+
+static uint32_t first(const struct segment_index *base, const struct key_hash *hash)
+{
+	return active_first(active_in(base), hash);
+}
+
+static bool next(const struct segment_index *base, const struct key_hash *hash, uint32_t *place,
+		 uint32_t *page)
+{
+	if (!active_next(active_in(base), hash, place))
+		return false;
+	*page = *place;
+	return true;
+}
+
+static void note(struct segment_index *base, const struct key_hash *hash, uint32_t place)
+{
+	active_note(active_of(base), hash, place);
+}
+
+static bool note_page(struct segment_index *base, const struct key_hash *hash, uint32_t page)
+{
+	return active_note_page(active_of(base), hash, page);
+}
+
+static bool find(const struct segment_index *base, const struct key_hash *hash, uint32_t *place,
+		 uint32_t *page)
+{
+	if (!active_find(active_in(base), hash, place))
+		return false;
+	*page = *place;
+	return true;
+}
+
+static bool may_place(const struct muninn_geometry *geometry, const struct key_hash *hash,
+		      uint64_t serial, uint32_t page)
+{
+	(void)geometry;
+	(void)hash;
+	(void)serial;
+	(void)page;
+	return true;
+}
+
+static bool spreads(const struct muninn_geometry *geometry)
+{
+	(void)geometry;
+	return true;
+}
+
+static uint64_t segment_bytes(const struct segment_index *base)
+{
+	return active_bytes(&((const struct ribbon_segment *)base)->shape);
+}
+
+static uint64_t segment_memory(const struct segment_index *base)
+{
+	return given(base) + segment_bytes(base);
+}
+
+/* ---- a row: its growing group ---- */
+
+static void begin(struct row_index *base, uint32_t group)
+{
+	ribbon_row_begin(row_of(base), group);
+}
+
+static int attach(struct row_index *base)
+{
+	return ribbon_row_attach(row_of(base));
+}
+
+static uint64_t sum(const struct row_index *base)
+{
+	return growing_sum(&row_in(base)->growing);
+}
+
+static bool is_full(const struct row_index *base)
+{
+	return growing_is_full(&row_in(base)->growing);
+}
+
+static int write_segment(struct row_index *base, const struct segment_index *index,
+			 const struct sealed_segment *segment)
+{
+	const struct group_member member = {
+		.segment = segment->segment,
+		.records = segment->records,
+		.serial = segment->serial,
+		.first_sequence = segment->first_sequence,
+		.last_sequence = segment->last_sequence,
+		.record_bytes = (uint32_t)segment->record_bytes,
+		.is_ordered = segment->is_ordered,
+	};
+
+	return ribbon_row_write(row_of(base), active_in(index), &member);
+}
+
+static void commit(struct row_index *base)
+{
+	ribbon_row_commit(row_of(base));
+}
+
+static void take_out(struct row_index *base, uint32_t member)
+{
+	growing_take_out(&row_of(base)->growing, member);
+}
+
+/* All of its space: how much is used is known only of members that count. */
+static const uint8_t *nvram(const struct row_index *base, uint64_t *bytes)
+{
+	const struct ribbon_row *row = row_in(base);
+
+	*bytes = growing_bytes(row->shape);
+	return row->growing.nvram;
+}
+
+/* ---- complete groups ---- */
+
+static int make_image(const struct row_index *base, struct index_image *image)
+{
+	const struct ribbon_store *store = store_of(base->index);
+
+	*image = (struct index_image){ .group = growing_number(&row_in(base)->growing) };
+	return ribbon_row_make_image(row_in(base), store->builder, store->entries, &image->bytes,
+				     &image->length);
+}
+
+static int replace(struct row_index *base, uint32_t first, uint32_t last,
+		   const struct index_image *by)
+{
+	struct ribbon_image image;
+
+	if (!by)
+		return ribbon_row_replace(row_of(base), first, last, NULL);
+	image = (struct ribbon_image){ .bytes = by->bytes, .length = by->length, .live = by->live };
+	return ribbon_row_replace(row_of(base), first, last, &image);
+}
+
+static uint64_t image_kept(const struct index *base, uint64_t length)
+{
+	(void)base;
+	return length;
+}
+
+static int check_image(const struct row_index *base, const struct index_image *image,
+		       struct error_text *error)
+{
+	const struct ribbon_image of_row = { .bytes = image->bytes, .length = image->length };
+
+	if (!ribbon_row_check(row_in(base), &of_row, image->group))
+		return 0;
+	return error_set(error, -EINVAL,
+			 "index: group %u of row %u is not what the directory says; the device is "
+			 "damaged",
+			 image->group, base->number);
+}
+
+static int copy_image(const struct row_index *base, uint32_t n, struct index_image *image)
+{
+	const struct complete *complete = &row_in(base)->complete[n];
+
+	*image = (struct index_image){ .group = complete->group.number, .live = complete->live };
+	return ribbon_row_copy_image(row_in(base), n, &image->bytes, &image->length);
+}
+
+static bool is_in_memory(const struct row_index *base, uint32_t n)
+{
+	(void)base;
+	(void)n;
+	return true;
+}
+
+static int refresh(struct row_index *base)
+{
+	return ribbon_row_finish(row_of(base));
+}
+
+/* ---- all groups ---- */
+
+static uint32_t groups(const struct row_index *base)
+{
+	return row_in(base)->count;
+}
+
+static void read_group(const struct row_index *base, uint32_t n, struct index_group *group)
+{
+	const struct ribbon_row *row = row_in(base);
+	const struct complete *complete = &row->complete[n];
+
+	if (n == row->count)
+		*group = (struct index_group){
+			.number = growing_number(&row->growing),
+			.members = growing_members(&row->growing),
+			.live = growing_live(&row->growing),
+		};
+	else
+		*group = (struct index_group){
+			.number = complete->group.number,
+			.members = complete->group.members,
+			.live = get_le64(complete->live) &
+				((UINT64_C(1) << complete->group.members) - 1),
+			.live_word = complete->live,
+		};
+}
+
+static void read_segment(const struct row_index *base, uint32_t n, uint32_t member,
+			 struct sealed_segment *segment)
+{
+	const struct ribbon_row *row = row_in(base);
+	struct group_member facts;
+
+	if (n == row->count)
+		growing_read_member(&row->growing, member, &facts);
+	else
+		group_read_member(&row->complete[n].group, member, &facts);
+	*segment = (struct sealed_segment){
+		.segment = facts.segment,
+		.group = n == row->count ? growing_number(&row->growing)
+					 : row->complete[n].group.number,
+		.member = member,
+		.records = facts.records,
+		.serial = facts.serial,
+		.first_sequence = facts.first_sequence,
+		.last_sequence = facts.last_sequence,
+		.record_bytes = facts.record_bytes,
+		.is_ordered = facts.is_ordered,
+	};
+}
+
+/* ---- search ---- */
+
+static void search_begin(struct index_search *search, const struct row_index *row,
+			 const struct key_hash *hash, uint64_t bound)
+{
+	search->result = 0;
+	search->row = row;
+	ribbon_search_begin(&search->ribbon, row_in(row), hash, bound);
+}
+
+static bool search_segment(struct index_search *search, uint64_t after, uint32_t *segment)
+{
+	return ribbon_search_segment(&search->ribbon, after, segment);
+}
+
+static bool search_page(struct index_search *search, uint32_t *page)
+{
+	return ribbon_search_page(&search->ribbon, page);
+}
+
+static int search_narrow(struct index_search *search, int (*probe)(void *context, uint32_t page),
+			 void *context)
+{
+	return ribbon_search_narrow(&search->ribbon, probe, context);
+}
+
+/* ---- */
+
+const struct index_type ribbon_index = {
+	.sparse = RIBBON_SPARSE,
+
+	.choose = choose,
+	.put_part = put_part,
+	.get_part = get_part,
+	.image_bytes_max = image_bytes_max,
+	.group_bytes = group_bytes,
+	.key_pages_max = key_pages_max,
+	.image_member_at = image_member_at,
+
+	.create = create,
+	.destroy = destroy,
+	.prepare = prepare,
+	.row = row_at,
+	.count = count,
+
+	.segment_create = segment_create,
+	.segment_destroy = segment_destroy,
+	.segment_begin = segment_begin,
+	.first = first,
+	.next = next,
+	.note = note,
+	.note_page = note_page,
+	.find = find,
+	.may_place = may_place,
+	.spreads = spreads,
+	.segment_bytes = segment_bytes,
+	.segment_memory = segment_memory,
+
+	.begin = begin,
+	.attach = attach,
+	.sum = sum,
+	.is_full = is_full,
+	.write = write_segment,
+	.commit = commit,
+	.take_out = take_out,
+	.nvram = nvram,
+
+	.make_image = make_image,
+	.replace = replace,
+	.image_kept = image_kept,
+	.check_image = check_image,
+	.refresh = refresh,
+	.copy_image = copy_image,
+	.is_in_memory = is_in_memory,
+
+	.groups = groups,
+	.read_group = read_group,
+	.read_segment = read_segment,
+
+	.search_begin = search_begin,
+	.search_segment = search_segment,
+	.search_page = search_page,
+	.search_narrow = search_narrow,
+};
