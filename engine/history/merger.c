@@ -136,23 +136,30 @@ bool merger_is_behind(struct engine *engine, enum engine_mode mode)
 
 /* ---- the thread ---- */
 
+bool merger_take_work(struct merger *merger, bool *stores)
+{
+	bool takes;
+
+	pthread_mutex_lock(&merger->mutex);
+	takes = merger->wanted && !merger->stop;
+	*stores = merger->stores;
+	merger->wanted = merger->stores = false;
+	merger->busy = takes;
+	pthread_mutex_unlock(&merger->mutex);
+	return takes;
+}
+
 /* False: the end. */
 static bool wait_for_work(struct merger *merger, bool *stores)
 {
-	bool goes_on;
-
 	pthread_mutex_lock(&merger->mutex);
 	while (!merger->wanted && !merger->stop)
 		pthread_cond_wait(&merger->due, &merger->mutex);
-	goes_on = !merger->stop;
-	*stores = merger->stores;
-	merger->wanted = merger->stores = false;
-	merger->busy = goes_on;
 	pthread_mutex_unlock(&merger->mutex);
-	return goes_on;
+	return merger_take_work(merger, stores);
 }
 
-static void end_work(struct merger *merger)
+void merger_end_work(struct merger *merger)
 {
 	pthread_mutex_lock(&merger->mutex);
 	merger->busy = false;
@@ -214,8 +221,7 @@ static void count_piece(struct engine *engine, const struct merge_job *job)
 	pthread_mutex_unlock(&merger->mutex);
 }
 
-/* As merge_do_piece; also -EAGAIN: the thread is to end. */
-static int do_piece(struct engine *engine, struct merge_job *job)
+int merger_do_piece(struct engine *engine, struct merge_job *job)
 {
 	int result = -EAGAIN;
 
@@ -238,7 +244,7 @@ static int do_step(struct engine *engine, bool stores)
 
 	pthread_mutex_lock(&engine->past->merger.merging);
 	do {
-		result = do_piece(engine, &job);
+		result = merger_do_piece(engine, &job);
 		if (result == 0 && job.under_way)
 			engine->store->operations->merge_run(engine->store);
 	} while (result == 0 && job.under_way);
@@ -255,7 +261,7 @@ static void *merge_all_the_time(void *context)
 	while (wait_for_work(merger, &stores)) {
 		while (do_step(engine, stores) == 0)
 			;
-		end_work(merger);
+		merger_end_work(merger);
 	}
 	return NULL;
 }

@@ -46,6 +46,15 @@ void merger_stop(struct engine *engine);
 /* With the turn, alone: room may have become less. `stores`: for a command that stores. */
 void merger_look(struct engine *engine, bool stores);
 
+/*
+ * What the thread does, for those who do it at moments of their own choice: takes what is wanted
+ * (false: nothing is); a piece, as merge_do_piece, also -EAGAIN when the thread is to end; is done.
+ */
+struct merge_job;
+bool merger_take_work(struct merger *merger, bool *stores);
+int merger_do_piece(struct engine *engine, struct merge_job *job);
+void merger_end_work(struct merger *merger);
+
 /* Without the turn, before a command: waits until it may put something. */
 void merger_await(struct engine *engine, enum engine_mode mode);
 

@@ -186,9 +186,9 @@ static void print_sum(const struct sim_counts *sum, uint64_t seeds, uint64_t vio
 	       N(operations), seeds, N(compared), seconds, (double)N(operations) / seconds);
 	printf("commits %" PRIu64 ", without room %" PRIu64 ", restarts %" PRIu64
 	       ", formats %" PRIu64 ", rollbacks %" PRIu64 ", jumps of the clock %" PRIu64
-	       ", segments sealed beside others %" PRIu64 "\n",
+	       ", segments sealed beside others %" PRIu64 ", merged %" PRIu64 "\n",
 	       N(commits), N(without_room), N(restarts), N(formats), N(rollbacks), N(jumps),
-	       N(sealed));
+	       N(sealed), N(merged));
 	printf("clients: commands %" PRIu64 ", held back %" PRIu64 ", aborted %" PRIu64
 	       ", task functions %" PRIu64 ", unit attentions %" PRIu64 "\n",
 	       N(commands), N(held_back), N(aborted), N(task_functions), N(attentions));

@@ -32,6 +32,7 @@ struct sim_profile {
 	const char *name, *what;
 	struct model_flash flash; /* blocks 0: records in memory, without flash */
 	bool sealers;             /* full buffers are sealed beside the transactions */
+	bool merger;              /* in every fourth seed segments are merged beside them, too */
 	struct model_weights weights;
 	struct sim_troubles troubles;
 	uint64_t operations; /* of a seed, where nobody says how many */
@@ -64,7 +65,7 @@ struct sim_counts {
 	uint64_t commands, held_back, aborted, task_functions, attentions; /* of clients */
 	uint64_t cuts, cuts_in_program, cuts_in_erase, cuts_in_sync, cuts_in_read, cuts_in_point;
 	uint64_t cuts_kept, cuts_flushed, cuts_mixed; /* by what the NVRAM was */
-	uint64_t sealed;                              /* segments, beside transactions */
+	uint64_t sealed, merged;                      /* segments, beside transactions */
 	uint64_t bits_corrected, program_failures, erase_failures;
 	uint64_t unreadable, medium_errors;  /* episodes; answers in them */
 	uint64_t nvram_refused, nvram_whole; /* damaged ones that were opened */

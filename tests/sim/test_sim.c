@@ -55,6 +55,22 @@ static void test_no_profile_finds_a_violation(void **state)
 		}
 }
 
+/* In every fourth seed; others merge before their own transactions. */
+static void test_segments_are_merged_beside_transactions(void **state)
+{
+	struct sim_plan plan = { .profile = sim_profile_find("full"),
+				 .seed = 2,
+				 .operations = 6000 };
+	struct sim_report report;
+
+	(void)state;
+	assert_true(sim_run(&plan, &report, text, sizeof(text)));
+	assert_true(report.counts.merged > 0);
+	plan.seed = 1;
+	assert_true(sim_run(&plan, &report, text, sizeof(text)));
+	assert_int_equal(report.counts.merged, 0);
+}
+
 static void test_a_seed_decides_everything(void **state)
 {
 	(void)state;
@@ -185,6 +201,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_no_profile_finds_a_violation),
+		cmocka_unit_test(test_segments_are_merged_beside_transactions),
 		cmocka_unit_test(test_a_seed_decides_everything),
 		cmocka_unit_test(test_steps_can_be_left_out),
 		cmocka_unit_test(test_a_violation_is_found_and_said),

@@ -50,6 +50,7 @@ static int put_beside_sealers(struct record_store *store, const struct record_ke
 {
 	if (world.profile->sealers)
 		sealers_act(&world.sealers, store, true);
+	sim_merging_act(&world, true);
 	return world.original->put(store, key, epoch, flags, value, length, room);
 }
 
@@ -108,6 +109,8 @@ static struct engine *open_flash(struct model_run *run)
 	run->engine = model_flash_open(run, attach);
 	if (run->engine)
 		open_target(run);
+	if (run->engine)
+		sim_merging_begin(&world);
 	return run->engine;
 }
 
@@ -135,6 +138,7 @@ static void leave(struct model_run *run)
 {
 	(void)run;
 	sealers_forget(&world.sealers);
+	sim_merging_end(&world);
 	if (world.device)
 		osd_device_destroy(world.device);
 	world.device = NULL;
@@ -145,6 +149,7 @@ static void between(struct model_run *run)
 	world.sealers.random = model_run_below(run, UINT64_MAX);
 	if (world.profile->sealers)
 		sealers_act(&world.sealers, run->engine->store, false);
+	sim_merging_act(&world, false);
 	model_power_notice(run);
 	sim_troubles_turn(&world);
 }

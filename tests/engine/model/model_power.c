@@ -88,15 +88,30 @@ static void commit_or_fail(struct record_store *store)
 	nand_power_point(power->nand);
 }
 
-static int merge_or_fail(struct record_store *store, const struct record_keep *keep,
-			 struct record_merge *merge)
+typedef int merge_call(struct record_store *store, const struct record_keep *keep,
+		       struct record_merge *merge);
+
+static int note_failure(struct record_store *store, merge_call *call,
+			const struct record_keep *keep, struct record_merge *merge)
 {
 	struct model_power *power = power_of(store);
 	bool was_off = model_power_is_off(power);
-	int result = power->original->merge(store, keep, merge);
+	int result = call(store, keep, merge);
 
 	power->failed_merging = power->failed_merging || (!was_off && model_power_is_off(power));
 	return result;
+}
+
+static int merge_or_fail(struct record_store *store, const struct record_keep *keep,
+			 struct record_merge *merge)
+{
+	return note_failure(store, power_of(store)->original->merge, keep, merge);
+}
+
+static int piece_or_fail(struct record_store *store, const struct record_keep *keep,
+			 struct record_merge *merge)
+{
+	return note_failure(store, power_of(store)->original->merge_step, keep, merge);
 }
 
 void model_power_attach(struct model_power *power, struct record_store *store)
@@ -106,6 +121,7 @@ void model_power_attach(struct model_power *power, struct record_store *store)
 	power->operations.put = put_or_fail;
 	power->operations.commit = commit_or_fail;
 	power->operations.merge = merge_or_fail;
+	power->operations.merge_step = piece_or_fail;
 	store->operations = &power->operations;
 }
 
