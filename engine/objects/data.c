@@ -498,13 +498,19 @@ static bool has_own_onode(const struct target *target)
 	return !origin->index || target->onode->head.modified_sequence >= origin->since;
 }
 
+/* Whether what is written at `offset` might go into the onode. */
+static bool may_go_inline(const struct target *target, uint64_t offset)
+{
+	return offset < target->txn->engine->page_bytes && fits_inline(target, 0, 0);
+}
+
 /* Whether writing the range changes nothing that the onode says. */
 static bool leaves_onode(const struct target *target, uint64_t offset, uint64_t length)
 {
 	const struct onode *onode = target->onode;
 
 	return target->partition->is_unlogged && !onode->data.here &&
-	       offset + length <= onode->head.length &&
+	       !may_go_inline(target, offset) && offset + length <= onode->head.length &&
 	       has_pieces(target, offset, offset + length) && has_own_onode(target);
 }
 

@@ -191,6 +191,32 @@ static void test_what_a_transaction_overwrites_it_may_clear(void **state)
 	abort_all(f);
 }
 
+/* A piece that is the object's only one may go into the onode, which then has to be put. */
+static void test_a_write_into_the_only_piece_is_kept(void **state)
+{
+	struct fixture *f = *state;
+
+	make_unlogged(f);
+	make_object(f, OBJECT);
+	write_bytes(f, 0, 'a', 100);
+	write_bytes(f, PAGE, 'b', PAGE);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_clear(f->txn, object(OBJECT), PAGE, PAGE), 0);
+	commit(f);
+	write_bytes(f, 0, 'c', 100);
+	crash(f);
+	begin(f, ENGINE_READ);
+	for (int n = 0; n < 100; n++) {
+		char byte;
+		uint64_t got;
+
+		assert_int_equal(engine_read(f->txn, object(OBJECT), (uint64_t)n, &byte, 1, &got),
+				 0);
+		assert_int_equal(byte, 'c');
+	}
+	abort_all(f);
+}
+
 static void test_differences_are_found(void **state)
 {
 	struct fixture *f = *state;
@@ -450,6 +476,7 @@ int main(void)
 		TEST(test_only_an_empty_partition_becomes_unlogged),
 		TEST(test_an_aborted_write_leaves_what_was_there),
 		TEST(test_what_a_transaction_overwrites_it_may_clear),
+		TEST(test_a_write_into_the_only_piece_is_kept),
 		TEST(test_differences_are_found),
 		FLASH_TEST(test_differences_are_found),
 		TEST(test_an_object_goes_back),
