@@ -604,6 +604,23 @@ void object_model_write(struct object_model *model, struct model_object *object,
 	modified(model, object, ENGINE_TIME_DATA_MODIFIED);
 }
 
+bool object_model_may_overwrite(const struct object_model *model, const struct model_object *object,
+				uint64_t offset, uint64_t length)
+{
+	bool may = offset + length <= object->length;
+
+	for (uint64_t piece = offset / model->page_bytes;
+	     may && piece * model->page_bytes < offset + length; piece++)
+		may = object->live[piece];
+	return may;
+}
+
+void object_model_overwrite(struct object_model *model, struct model_object *object,
+			    uint64_t offset, const void *data, uint64_t length)
+{
+	memcpy(data_of(model, object) + offset, data, length);
+}
+
 /* Zeros behind the end and nothing live there. */
 static void set_length(struct object_model *model, struct model_object *object, uint64_t length)
 {
@@ -764,7 +781,8 @@ void object_model_restore(struct object_model *model, struct model_partition *pa
 		object_model_remove(model, &partition->now, id);
 		return;
 	}
-	if (object && object->modified_sequence == then->modified_sequence)
+	if (object && object->modified_sequence == then->modified_sequence &&
+	    !partition->now.unlogged)
 		return;
 	if (!object)
 		object_model_create(model, &partition->now, ENGINE_USER_OBJECT, id);

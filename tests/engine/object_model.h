@@ -67,6 +67,7 @@ struct model_graves {
 struct model_state {
 	uint32_t version;
 	uint32_t count;
+	bool unlogged; /* as engine_partition_unlog makes it */
 	struct model_object
 		*self; /* attributes and times of the partition; NULL: it does not exist */
 	struct model_object *objects[MODEL_OBJECTS]; /* by ascending ID */
@@ -198,6 +199,14 @@ bool object_model_may_be_left(const struct model_object *object, enum engine_tim
 
 void object_model_write(struct object_model *model, struct model_object *object, uint64_t offset,
 			const void *data, uint64_t length);
+/*
+ * Whether writing there may put data alone, in an unlogged partition; the same without a
+ * modification.
+ */
+bool object_model_may_overwrite(const struct object_model *model, const struct model_object *object,
+				uint64_t offset, uint64_t length);
+void object_model_overwrite(struct object_model *model, struct model_object *object,
+			    uint64_t offset, const void *data, uint64_t length);
 void object_model_truncate(struct object_model *model, struct model_object *object,
 			   uint64_t length);
 void object_model_clear_range(struct object_model *model, struct model_object *object,

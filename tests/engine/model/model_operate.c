@@ -110,6 +110,20 @@ static bool succeeded(struct model_run *run, int result, int wanted)
 
 /* ---- operations on partitions ---- */
 
+/* Makes a partition that has no objects one in which overwriting puts data alone; half of them. */
+static void unlog(struct model_run *run, struct model_partition *partition)
+{
+	int wanted = 0;
+
+	if (one_in(run, 2))
+		return;
+	for (uint32_t n = 0; n < partition->now.count; n++)
+		if (partition->now.objects[n]->type == ENGINE_USER_OBJECT)
+			wanted = -ENOTEMPTY;
+	if (succeeded(run, answer(run, engine_partition_unlog(run->txn, partition->id)), wanted))
+		partition->now.unlogged = true;
+}
+
 static void change_partition(struct model_run *run, struct model_partition *partition)
 {
 	bool contents = one_in(run, 2);
@@ -118,8 +132,14 @@ static void change_partition(struct model_run *run, struct model_partition *part
 	if (!partition->now.self) {
 		if (succeeded(run,
 			      answer(run, engine_partition_create(run->txn, partition->id, NULL)),
-			      0))
+			      0)) {
 			object_model_partition_create(&run->model, partition);
+			unlog(run, partition);
+		}
+		return;
+	}
+	if (one_in(run, 4)) {
+		unlog(run, partition);
 		return;
 	}
 	if (one_in(run, 2)) {
@@ -243,6 +263,26 @@ static struct model_object *change(struct model_run *run, struct model_partition
 	return object_model_change(&run->model, &partition->now, id);
 }
 
+/*
+ * Whether a write has put data alone. The model does not know where data is, nor which onodes a
+ * clone has, so it asks; but it knows where that may not be.
+ */
+static bool was_quiet(struct model_run *run, struct model_partition *partition,
+		      const struct model_object *object, uint64_t offset, uint64_t length)
+{
+	struct engine_stat stat;
+	bool quiet = false;
+
+	if (length &&
+	    !answer(run, engine_stat(run->txn, address_of(partition, object->id, 0), &stat)))
+		quiet = stat.modified_sequence != run->model.sequence ||
+			(!run->model.bypass &&
+			 stat.times_ms[ENGINE_TIME_DATA_MODIFIED] != run->model.time_ms);
+	assert_true(!quiet || (partition->now.unlogged &&
+			       object_model_may_overwrite(&run->model, object, offset, length)));
+	return quiet;
+}
+
 static void write_data(struct model_run *run, struct model_partition *partition, uint64_t id,
 		       const struct model_object *object)
 {
@@ -261,7 +301,14 @@ static void write_data(struct model_run *run, struct model_partition *partition,
 	if (!succeeded(run, result, wanted))
 		return;
 	assert_true(!append || at == offset);
-	object_model_write(&run->model, change(run, partition, id), offset, run->buffer, length);
+	if (was_quiet(run, partition, object, offset, length)) {
+		object_model_overwrite(&run->model, change(run, partition, id), offset, run->buffer,
+				       length);
+		run->overwritten++;
+	} else {
+		object_model_write(&run->model, change(run, partition, id), offset, run->buffer,
+				   length);
+	}
 }
 
 static void change_ranges(struct model_run *run, struct model_partition *partition, uint64_t id,

@@ -449,7 +449,7 @@ void model_run(struct model_run *run, uint64_t seed, uint64_t operations)
 	       "compared; %llu locks, %llu refusals for them; %llu jumps of the clock, %llu "
 	       "epochs, %llu times looked up, %llu of before the epoch; %llu comparisons of two "
 	       "moments; "
-	       "%llu partitions left out of moments\n",
+	       "%llu partitions left out of moments; %llu writes of data alone\n",
 	       (unsigned long long)run->operations, (unsigned long long)run->commits,
 	       (unsigned long long)run->aborts, (unsigned long long)run->crashes,
 	       (unsigned long long)run->failures, (unsigned long long)run->formats,
@@ -458,5 +458,6 @@ void model_run(struct model_run *run, uint64_t seed, uint64_t operations)
 	       (unsigned long long)run->locks, (unsigned long long)run->refusals,
 	       (unsigned long long)run->jumps, (unsigned long long)run->epochs,
 	       (unsigned long long)run->times, (unsigned long long)run->refused_times,
-	       (unsigned long long)run->diffs, (unsigned long long)run->left_out);
+	       (unsigned long long)run->diffs, (unsigned long long)run->left_out,
+	       (unsigned long long)run->overwritten);
 }

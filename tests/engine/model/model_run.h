@@ -96,10 +96,11 @@ struct model_run {
 	enum model_doing doing;
 	struct model_power *power; /* model_power.h; NULL: it never fails */
 	uint64_t commits, aborts, crashes, failures, formats; /* what happened */
-	uint64_t moments, undone, rollbacks, clones;  /* what was compared or done of history */
-	uint64_t diffs;                               /* that were compared */
-	uint64_t left_out;                            /* partitions, of moments of the device */
-	uint64_t locks, refusals;                     /* that were set; of commands, for locks */
+	uint64_t moments, undone, rollbacks, clones; /* what was compared or done of history */
+	uint64_t diffs;                              /* that were compared */
+	uint64_t overwritten;     /* writes of unlogged partitions that put data alone */
+	uint64_t left_out;        /* partitions, of moments of the device */
+	uint64_t locks, refusals; /* that were set; of commands, for locks */
 	uint64_t jumps, epochs, times, refused_times; /* of the clock; that were looked up */
 	bool restless;     /* partitions and their clones come and go all the time */
 	bool times_free;   /* access times are not compared */
