@@ -159,7 +159,7 @@ static void task_done(struct session_task *task)
 
 int osd_client_submit(struct osd_client *client, struct osd_request *request)
 {
-	int result = request_prepare(request, client);
+	int result = client->stop && client->stop() ? -ECANCELED : request_prepare(request, client);
 
 	if (result < 0)
 		return result;
@@ -216,20 +216,32 @@ int osd_client_drain(struct osd_client *client)
 	return session_error(client->session, NULL);
 }
 
+void osd_client_stop_when(struct osd_client *client, bool (*stop)(void))
+{
+	client->stop = stop;
+}
+
+int client_not_submitted(const struct osd_client *client, int result, const char *what,
+			 struct osd_client_error *error)
+{
+	struct error_text sentence;
+
+	if (result == -ECANCELED)
+		return outcome_set_local(error, result, "%s: interrupted", what);
+	if (session_error(client->session, &sentence) < 0)
+		return outcome_set(error, result, "%s", sentence.text);
+	return outcome_set(error, result, "%s: %s", what,
+			   result == -ENOTCONN ? "the target has asked for the end of the session"
+					       : strerror(-result));
+}
+
 int osd_client_run(struct osd_client *client, struct osd_request *request)
 {
 	int result = osd_client_submit(client, request);
 
-	if (result < 0) {
-		request->error = (struct osd_client_error){ .result = result };
-		if (session_error(client->session, &request->error.sentence) == 0)
-			error_set(&request->error.sentence, 0, "%s: %s",
-				  osd_action_name(request->cdb.action),
-				  result == -ENOTCONN
-					  ? "the target has asked for the end of the session"
-					  : strerror(-result));
-		return result;
-	}
+	if (result < 0)
+		return client_not_submitted(client, result, osd_action_name(request->cdb.action),
+					    &request->error);
 	while (request->pending)
 		session_step(client->session, -1);
 	return request->error.result;

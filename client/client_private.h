@@ -14,7 +14,12 @@ struct osd_client {
 	osd_client_credential *give_credential; /* NULL: commands are not signed */
 	void *credential_context;
 	uint8_t security_token[OSD_SECURITY_TOKEN_BYTES];
+	bool (*stop)(void); /* NULL: nobody stops it */
 };
+
+/* Why osd_client_submit has refused a command; returns `result`. */
+int client_not_submitted(const struct osd_client *client, int result, const char *what,
+			 struct osd_client_error *error);
 
 /*
  * Lays out buffers and encodes and signs the CDB into request->task; allocates request->scratch.

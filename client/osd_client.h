@@ -194,6 +194,12 @@ void osd_request_address(struct osd_request *request, struct osd_client_address 
 int osd_client_submit(struct osd_client *client, struct osd_request *request);
 
 /*
+ * From now on commands are refused with -ECANCELED when `stop` says so, until this is called with
+ * NULL. Those that are on their way end as usual. So whatever goes on with many commands ends soon.
+ */
+void osd_client_stop_when(struct osd_client *client, bool (*stop)(void));
+
+/*
  * The attributes that came back, for osd_list_next, inside `done`. -ENODATA: none asked for or none
  * came; -EPROTO.
  */

@@ -12,8 +12,6 @@ ssize_t read_fully(int fd, uint8_t *data, size_t capacity)
 	while (length < capacity) {
 		ssize_t got = read(fd, data + length, capacity - length);
 
-		if (got < 0 && errno == EINTR)
-			continue;
 		if (got < 0)
 			return -errno;
 		if (got == 0)

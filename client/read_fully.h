@@ -7,7 +7,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Reads until `capacity` bytes are there or the file ends. Returns how many, or -errno. */
+/*
+ * Reads until `capacity` bytes are there or the file ends. Returns how many, or -errno; -EINTR when
+ * a signal comes that the program catches, in order to end.
+ */
 ssize_t read_fully(int fd, uint8_t *data, size_t capacity);
 
 #endif

@@ -84,11 +84,7 @@ static void submit(struct transfer *transfer, struct slot *slot)
 	slot->busy = result == 0;
 	if (result == 0)
 		return;
-	if (osd_client_failed(transfer->client, &error.sentence) < 0)
-		outcome_set(&error, result, "%s", error.sentence.text);
-	else
-		outcome_set(&error, result,
-			    "transfer: the target has asked for the end of the session");
+	client_not_submitted(transfer->client, result, "transfer", &error);
 	fail(transfer, &error);
 }
 

@@ -56,6 +56,10 @@ struct tree_report {
 	 * `warn` has said which.
 	 */
 	uint64_t left_out, torn;
+	/* Of an import: what tree_discard has to know. */
+	uint8_t import_id[TREE_IMPORT_BYTES];
+	uint64_t first_object; /* its objects have this ID or higher ones; 0: it has none */
+	bool made_partition;
 };
 
 struct tree_options {
@@ -78,8 +82,8 @@ struct tree_options {
 /*
  * Stores a directory, and creates the partition if it does not exist. -EEXIST: it holds a tree
  * already. Small files are one command each; larger ones are complete when TREE_OBJECT_COMPLETE is
- * set. On error everything acknowledged stays. What can't be read is left out, or in an update
- * stays as it was stored.
+ * set. On error everything acknowledged stays (tree_discard removes it). What can't be read is left
+ * out, or in an update stays as it was stored.
  *
  * With `update` an object stays that of its file. TREE_OBJECT_COMPLETE shows what an interrupted
  * update left, and the next update makes it right.
@@ -89,9 +93,17 @@ int tree_import(struct osd_client *client, uint64_t partition, const char *direc
 		struct osd_client_error *error);
 
 /*
+ * After tree_import has failed, without `update`: removes what it has stored, and the partition if
+ * it has made that. `report` is what tree_import has left there; `removed` counts. The client may
+ * be another one. -EEXIST: nothing is removed, because the tree is there as a whole.
+ */
+int tree_discard(struct osd_client *client, uint64_t partition, struct tree_report *report,
+		 struct osd_client_error *error);
+
+/*
  * Unpacks the tree of a partition into a directory that does not exist or is empty. Checks content
  * against the manifest. -ENODATA: no tree there. -EINPROGRESS: an update of it is not complete.
- * -EBADMSG: something is not as the manifest says; what was written so far stays.
+ * -EBADMSG: something is not as the manifest says. On error the files that are there are whole.
  */
 int tree_export(struct osd_client *client, struct osd_client_address partition,
 		const char *directory, const struct tree_options *options,

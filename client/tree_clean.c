@@ -2,6 +2,7 @@
 /* Removes the objects that former and unfinished imports have left in a partition. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "client/tree_private.h"
 
@@ -11,7 +12,8 @@
 struct cleaner {
 	struct osd_client *client;
 	uint64_t partition;
-	uint64_t *used; /* IDs of the tree, ascending */
+	const uint8_t *only; /* the import whose objects they are; NULL: any */
+	uint64_t *used;      /* IDs of the tree, ascending */
 	size_t used_count;
 	struct probe {
 		struct osd_request request;
@@ -47,7 +49,10 @@ static void probed(struct osd_request *request)
 	}
 	if (osd_request_attributes(request, &reader) == 0 &&
 	    osd_list_next(&reader, &attribute) == 1)
-		probe->ours = attribute.length == TREE_IMPORT_BYTES;
+		probe->ours =
+			attribute.present == TREE_IMPORT_BYTES &&
+			(!probe->cleaner->only ||
+			 memcmp(attribute.value, probe->cleaner->only, TREE_IMPORT_BYTES) == 0);
 }
 
 static void removed(struct osd_request *request)
@@ -64,7 +69,8 @@ static int submit(struct cleaner *cleaner, struct osd_request *request)
 {
 	int result = osd_client_submit(cleaner->client, request);
 
-	return result < 0 ? tree_not_submitted(cleaner->client, result, cleaner->error) : 0;
+	return result < 0 ? client_not_submitted(cleaner->client, result, "import", cleaner->error)
+			  : 0;
 }
 
 static int ask(struct cleaner *cleaner, struct probe *probe)
@@ -156,7 +162,9 @@ static int note_used(struct cleaner *cleaner)
 			     : outcome_set_local(cleaner->error, -ENOMEM, "import: out of memory");
 }
 
-int tree_remove_unused(struct osd_client *client, uint64_t partition, struct tree_report *report,
+/* Objects from `first` on; those of an import, `only`, or of all. */
+static int remove_from(struct osd_client *client, uint64_t partition, uint64_t first,
+		       const uint8_t *only, struct tree_report *report,
 		       struct osd_client_error *error)
 {
 	struct cleaner *cleaner = calloc(1, sizeof(*cleaner));
@@ -166,16 +174,48 @@ int tree_remove_unused(struct osd_client *client, uint64_t partition, struct tre
 		return outcome_set_local(error, -ENOMEM, "import: out of memory");
 	cleaner->client = client;
 	cleaner->partition = partition;
+	cleaner->only = only;
 	cleaner->report = report;
 	cleaner->error = error;
 	result = note_used(cleaner);
 	if (result == 0)
 		result = osd_client_list(client,
 					 (struct osd_client_address){ .partition = partition },
-					 OSD_FIRST_ID, consider, cleaner, error);
+					 first, consider, cleaner, error);
 	if (result == 0)
 		result = finish_batch(cleaner);
 	free(cleaner->used);
 	free(cleaner);
 	return result;
+}
+
+int tree_remove_unused(struct osd_client *client, uint64_t partition, struct tree_report *report,
+		       struct osd_client_error *error)
+{
+	return remove_from(client, partition, OSD_FIRST_ID, NULL, report, error);
+}
+
+int tree_discard(struct osd_client *client, uint64_t partition, struct tree_report *report,
+		 struct osd_client_error *error)
+{
+	struct osd_client_address address = { .partition = partition };
+	struct tree_pointer pointer;
+	int result;
+
+	report->removed = 0;
+	if (report->first_object != 0) {
+		/* The answer to its last command may be what was lost. */
+		if (tree_read_pointer(client, address, &pointer, error) == 0 &&
+		    pointer.object >= report->first_object)
+			return outcome_set(error, -EEXIST, "the tree is there as a whole");
+		result = remove_from(client, partition, report->first_object, report->import_id,
+				     report, error);
+		if (result < 0)
+			return result;
+	}
+	if (!report->made_partition)
+		return 0;
+	/* Somebody else may have put something there. */
+	result = osd_client_remove_partition(client, partition, false, error);
+	return result == -ENOTEMPTY || result == -ENOENT ? 0 : result;
 }

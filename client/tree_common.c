@@ -10,17 +10,6 @@
 #include "client/tree_private.h"
 #include "common/bytes.h"
 
-int tree_not_submitted(struct osd_client *client, int result, struct osd_client_error *error)
-{
-	struct error_text sentence;
-
-	if (osd_client_failed(client, &sentence) < 0)
-		return outcome_set(error, result, "%s", sentence.text);
-	return outcome_set(error, result, "%s",
-			   result == -ENOTCONN ? "the target has asked for the end of the session"
-					       : strerror(-result));
-}
-
 /* ---- progress ---- */
 
 void tree_count_bytes(void *context, uint64_t bytes)

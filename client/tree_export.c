@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,8 @@
 
 /* Set-user-ID and set-group-ID would mean another user here. */
 #define FILE_MODE_MASK 01777U
+
+#define PARTIAL ".partial"
 
 struct exporter {
 	struct osd_client *client;
@@ -75,12 +78,47 @@ static int fail_content(struct exporter *exporter, const struct manifest_entry *
 
 /* ---- files ---- */
 
+/*
+ * The name of a file that is not whole: PATH.partial, which the order of paths has never before
+ * PATH. A long name loses its end.
+ */
+static void partial_name(const struct manifest_entry *entry, char partial[PATH_MAX])
+{
+	const char *slash = strrchr(entry->path, '/');
+	const char *name = slash ? slash + 1 : entry->path;
+
+	snprintf(partial, PATH_MAX, "%.*s%.*s" PARTIAL, (int)(name - entry->path), entry->path,
+		 (int)(NAME_MAX - strlen(PARTIAL)), name);
+}
+
 static int create_file(const struct exporter *exporter, const struct manifest_entry *entry)
 {
-	int fd = openat(exporter->root, entry->path,
-			O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	char partial[PATH_MAX];
+	int fd;
 
+	partial_name(entry, partial);
+	fd = openat(exporter->root, partial, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		    0600);
 	return fd < 0 ? -errno : fd;
+}
+
+/* A file that is whole gets its name; one that is not goes. `result`: whether it is. */
+static int name_file(const struct exporter *exporter, const struct manifest_entry *entry,
+		     int result)
+{
+	char partial[PATH_MAX];
+
+	partial_name(entry, partial);
+	if (result == 0 &&
+	    renameat2(exporter->root, partial, exporter->root, entry->path, RENAME_NOREPLACE) < 0)
+		result = -errno;
+	/* Not every file system can look first. */
+	if (result == -EINVAL)
+		result = renameat(exporter->root, partial, exporter->root, entry->path) < 0 ? -errno
+											    : 0;
+	if (result < 0)
+		unlinkat(exporter->root, partial, 0);
+	return result;
 }
 
 static int set_times(int fd, const struct manifest_entry *entry)
@@ -123,7 +161,7 @@ static int write_small(struct exporter *exporter, const struct manifest_entry *e
 	if (result == 0)
 		result = sparse_file_end(&file);
 	finished = finish_file(file.fd, entry);
-	result = result < 0 ? result : finished;
+	result = name_file(exporter, entry, result < 0 ? result : finished);
 	return result < 0 ? fail_local(exporter, result, entry->path) : 0;
 }
 
@@ -202,8 +240,8 @@ static int fetch_small(struct exporter *exporter, size_t index)
 	if (result < 0) {
 		free(small);
 		if (exporter->result == 0)
-			exporter->result =
-				tree_not_submitted(exporter->client, result, exporter->error);
+			exporter->result = client_not_submitted(exporter->client, result, "export",
+								exporter->error);
 		return result;
 	}
 	exporter->in_flight++;
@@ -289,9 +327,11 @@ static int fetch_large(struct exporter *exporter, const struct manifest_entry *e
 	EVP_MD_CTX_free(large.hash);
 	if (large.file.fd < 0)
 		return exporter->result;
-	result = sparse_file_end(&large.file);
+	result = exporter->result;
+	if (result == 0)
+		result = sparse_file_end(&large.file);
 	finished = finish_file(large.file.fd, entry);
-	result = result < 0 ? result : finished;
+	result = name_file(exporter, entry, result < 0 ? result : finished);
 	if (result < 0)
 		fail_local(exporter, result, entry->path);
 	if (exporter->result == 0)

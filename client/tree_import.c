@@ -97,9 +97,12 @@ static int prepare_partition(struct importer *importer, struct manifest *old, bo
 	int result = tree_read_pointer(importer->client, address, &pointer, importer->error);
 
 	*has_old = false;
-	if (result == -ENOENT)
-		return osd_client_create_partition(importer->client, importer->partition, -1, NULL,
-						   importer->error);
+	if (result == -ENOENT) {
+		result = osd_client_create_partition(importer->client, importer->partition, -1,
+						     NULL, importer->error);
+		importer->report->made_partition = result == 0;
+		return result;
+	}
 	if (result < 0 && result != -ENODATA)
 		return result;
 	if (result == 0 && !options->replace && !options->update)
@@ -142,6 +145,8 @@ static int prepare_ids(struct importer *importer)
 	if (result == 0)
 		result = tree_first_free(importer->client, importer->partition, ids,
 					 &importer->next_object, importer->error);
+	if (result == 0)
+		importer->report->first_object = importer->next_object;
 	return result;
 }
 
@@ -202,6 +207,7 @@ int tree_import(struct osd_client *client, uint64_t partition, const char *direc
 	if (getrandom(importer.import_id, sizeof(importer.import_id), 0) !=
 	    (ssize_t)sizeof(importer.import_id))
 		return outcome_set_local(error, -EIO, "import: the system gives no random bytes");
+	memcpy(report->import_id, importer.import_id, sizeof(report->import_id));
 	result = tree_walk(directory, options, &manifest, report, error);
 	if (result == 0)
 		result = import(&importer);

@@ -63,7 +63,4 @@ void tree_count_bytes(void *count, uint64_t bytes);
 /* All of its `length` bytes, and the file. */
 void tree_count_file(struct tree_count *count, uint64_t length);
 
-/* The error when the session takes no more commands. */
-int tree_not_submitted(struct osd_client *client, int result, struct osd_client_error *error);
-
 #endif

@@ -218,7 +218,8 @@ static int submit_small(struct importer *importer, struct small_file *small)
 	};
 	result = osd_client_submit(importer->client, &small->request);
 	if (result < 0 && importer->result == 0)
-		importer->result = tree_not_submitted(importer->client, result, importer->error);
+		importer->result =
+			client_not_submitted(importer->client, result, "import", importer->error);
 	return result;
 }
 

@@ -152,7 +152,8 @@ static int look_at(struct tree_update *update, size_t index)
 	}
 	free(look);
 	if (importer->result == 0)
-		importer->result = tree_not_submitted(importer->client, result, importer->error);
+		importer->result =
+			client_not_submitted(importer->client, result, "import", importer->error);
 	return result;
 }
 

@@ -246,6 +246,11 @@ void progress_watch(struct progress *progress, const struct ctl *ctl, const char
 int progress_items(struct progress *progress, const uint8_t *items, size_t length);
 /* Removes the bar, before lines are printed in its place. */
 void progress_clear(const struct progress *progress);
+/*
+ * SIGINT, SIGTERM and SIGHUP end no longer the process, but are told by progress_interrupted. The
+ * second one ends it.
+ */
+void progress_catch_signals(void);
 bool progress_interrupted(void);
 
 /* ---- main.c ---- */
@@ -255,7 +260,17 @@ bool progress_interrupted(void);
  * message, why not.
  */
 int ctl_connect(struct ctl *ctl);
-/* The same, but does not sign commands, whatever the options say. */
+/*
+ * For verbs that tidy up when they are interrupted: from now on a signal makes every command of the
+ * connection fail with -ECANCELED.
+ */
+void ctl_catch_signals(struct ctl *ctl);
+/*
+ * For tidying up after a verb has failed: commands work again, on a new connection if the old one
+ * has failed. False, with a message: they do not.
+ */
+bool ctl_recover(struct ctl *ctl);
+/* ctl_connect, but does not sign commands, whatever the options say. */
 int ctl_connect_unsigned(struct ctl *ctl);
 
 /* ---- signer.c ---- */

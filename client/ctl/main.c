@@ -347,6 +347,23 @@ int ctl_connect(struct ctl *ctl)
 	return code;
 }
 
+void ctl_catch_signals(struct ctl *ctl)
+{
+	progress_catch_signals();
+	osd_client_stop_when(ctl->client, progress_interrupted);
+}
+
+bool ctl_recover(struct ctl *ctl)
+{
+	osd_client_stop_when(ctl->client, NULL);
+	if (osd_client_failed(ctl->client, NULL) == 0)
+		return true;
+	osd_client_disconnect(ctl->client);
+	ctl->client = NULL;
+	ctl_forget_keys();
+	return ctl_connect(ctl) == CTL_OK;
+}
+
 /* Is the word behind this one the value of an option? The option may be abbreviated. */
 static bool takes_value(const char *word)
 {

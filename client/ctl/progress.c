@@ -185,6 +185,16 @@ static void interrupt(int number)
 	interrupted = 1;
 }
 
+void progress_catch_signals(void)
+{
+	/* The second one ends the process in any case. */
+	const struct sigaction action = { .sa_handler = interrupt, .sa_flags = SA_RESETHAND };
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
+}
+
 bool progress_interrupted(void)
 {
 	return interrupted;
@@ -192,13 +202,10 @@ bool progress_interrupted(void)
 
 void progress_watch(struct progress *progress, const struct ctl *ctl, const char *label)
 {
-	/* The second ^C ends the process in any case. */
-	const struct sigaction action = { .sa_handler = interrupt, .sa_flags = SA_RESETHAND };
-
 	progress_begin(progress, ctl, label, 0, 0);
 	progress->is_permille = true;
 	progress->in_lines = ctl->options->progress && !progress->shown && !ctl->options->quiet;
-	sigaction(SIGINT, &action, NULL);
+	progress_catch_signals();
 }
 
 void progress_clear(const struct progress *progress)

@@ -75,7 +75,7 @@ static const struct ctl_verb verbs[] = {
 	  "Prints the object's ADDRESS. Without OID it makes a new object, and the target\n"
 	  "chooses the ID. With OID the object must not exist, unless:\n"
 	  "--replace   replaces the content of an object: up to one chunk in one step;\n"
-	  "            for longer content it first cuts the object to nothing\n"
+	  "            of longer content a version keeps the old one until all is there\n"
 	  "--offset N  writes the data into the object from byte N on, and leaves the\n"
 	  "            rest; makes the object if it is missing\n"
 	  "FILE '-', or none, is standard input. Longer data goes in chunks, several at\n"
@@ -224,7 +224,8 @@ static const struct ctl_verb verbs[] = {
 	{ "import", "URL PID DIR [--update [--checksum] | --replace] [--clean] [--log FILE]",
 	  "store a directory tree in a partition",
 	  "Stores files, directories, symbolic and hard links with names, modes and\n"
-	  "times. When the command ends, the whole tree is there, or nothing of it.\n"
+	  "times. When the command ends, the whole tree is there, or nothing of it: what\n"
+	  "fails or is interrupted removes its objects again.\n"
 	  "Makes the partition if it does not exist.\n"
 	  "--update    makes the stored tree equal to DIR: leaves files with the same\n"
 	  "            length and time alone, and writes the ranges of others that\n"
@@ -240,7 +241,8 @@ static const struct ctl_verb verbs[] = {
 	  "  muninnctl import $URL 0x10000 /usr/share/doc --update\n",
 	  2, 2, verb_import },
 	{ "export", "URL PID[@MOMENT] DIR [--at MOMENT]", "bring a directory tree back",
-	  "Makes DIR, or fills an empty one. Checks length and SHA-256 of every file.\n"
+	  "Makes DIR, or fills an empty one. Checks length and SHA-256 of every file, which\n"
+	  "is FILE.partial until it is whole.\n"
 	  "Owners are not kept, so files lose their set-user-ID and set-group-ID bits.\n"
 	  "\n"
 	  "Example:\n"

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "client/ctl/ctl.h"
+#include "client/ctl/way_back.h"
 #include "client/read_fully.h"
 #include "client/sparse_file.h"
 #include "common/bytes.h"
@@ -83,7 +84,7 @@ static ssize_t read_source(void *context, void *data, size_t capacity, uint64_t 
 	source->head_used += buffered;
 	got = read_fully(source->fd, (uint8_t *)data + buffered, capacity - buffered);
 	if (got < 0)
-		return got;
+		return got == -EINTR ? -ECANCELED : got;
 	*offset = source->position;
 	source->position += buffered + (uint64_t)got;
 	return (ssize_t)buffered + got;
@@ -213,32 +214,43 @@ static int check_length(const struct ctl *ctl, const struct source *source,
 			 source->name, address.partition, ids.bytes_max);
 }
 
-/*
- * Makes sure that the object is there and ready to be filled. `created`: it is new, and useless if
- * filling fails.
- */
-static int prepare_long(struct ctl *ctl, struct osd_client_address *address, bool *created,
+/* Gives up the content, in a way that leads back. */
+static int empty_object(struct ctl *ctl, struct osd_client_address address, struct way_back *back,
+			struct osd_client_error *error)
+{
+	int result = check_object(ctl, address, error);
+
+	if (result < 0)
+		return result;
+	way_back_keep(ctl, address, back);
+	result = osd_client_truncate(ctl->client, address, 0, error);
+	back->is_changed = result == 0;
+	return result;
+}
+
+/* Makes sure that the object is there and ready to be filled. */
+static int prepare_long(struct ctl *ctl, struct osd_client_address *address, struct way_back *back,
 			struct osd_client_error *error)
 {
 	uint64_t length;
 	int result = -ENOENT;
 
-	*created = false;
 	if (address->object && ctl->options->has_offset)
 		result = osd_client_get_number(ctl->client, *address, OSD_USER_OBJECT_INFORMATION,
 					       OSD_INFORMATION_LOGICAL_LENGTH, &length, error);
 	else if (address->object && ctl->options->replace)
-		result = osd_client_truncate(ctl->client, *address, 0, error);
+		result = empty_object(ctl, *address, back, error);
 	if (result != -ENOENT)
 		return result;
 	result = osd_client_create(ctl->client, address->partition, address->object, 1,
 				   &address->object, NULL, error);
-	*created = result == 0;
+	back->is_new = result == 0;
+	back->object = *address;
 	return result;
 }
 
 static int put_long(struct ctl *ctl, struct source *source, struct osd_client_address *address,
-		    uint64_t *stored, struct osd_client_error *error)
+		    uint64_t *stored, struct way_back *back, struct osd_client_error *error)
 {
 	struct progress progress;
 	struct transfer_options options = {
@@ -246,16 +258,16 @@ static int put_long(struct ctl *ctl, struct source *source, struct osd_client_ad
 		.progress = add_bytes,
 		.progress_context = &progress,
 	};
-	bool created = false;
 	int result = check_length(ctl, source, *address, error);
 
 	if (result == 0)
-		result = prepare_long(ctl, address, &created, error);
+		result = prepare_long(ctl, address, back, error);
 	if (result < 0)
 		return result;
 	source->position = ctl->options->offset;
 	source->leaves_holes = !ctl->options->has_offset;
 	source->progress = &progress;
+	ctl_catch_signals(ctl);
 	progress_begin(&progress, ctl, "put", source->size, 0);
 	result = transfer_upload(ctl->client, *address, read_next, source, &options, NULL, error);
 	/* Only the length tells of a hole at the end. */
@@ -263,8 +275,6 @@ static int put_long(struct ctl *ctl, struct source *source, struct osd_client_ad
 		result = osd_client_truncate(ctl->client, *address, source->position, error);
 	*stored = source->position - ctl->options->offset;
 	progress_end(&progress);
-	if (result < 0 && created && osd_client_failed(ctl->client, NULL) == 0)
-		osd_client_remove(ctl->client, *address, NULL);
 	return result;
 }
 
@@ -272,13 +282,15 @@ static int report_failure(const struct ctl *ctl, const struct source *source,
 			  struct osd_client_error *error)
 {
 	/* Errors of read_source come without a sentence. */
-	if (error->local && !error->sentence.text[0])
+	if (error->local && error->result == -ECANCELED)
+		error_set(&error->sentence, 0, "%s: interrupted", ctl->verb);
+	else if (error->local && !error->sentence.text[0])
 		error_set(&error->sentence, 0, "%s: %s", source->name, strerror(-error->result));
 	if (error->result == -EEXIST)
 		return ctl_fail(ctl, CTL_EXISTS,
 				"%s; --replace stores it in place of the old content",
 				error->sentence.text);
-	return ctl_fail_command(ctl, error);
+	return ctl_fail(ctl, ctl_exit_of(error), "%s", error->sentence.text);
 }
 
 int verb_put(struct ctl *ctl)
@@ -286,6 +298,7 @@ int verb_put(struct ctl *ctl)
 	struct osd_client_address address;
 	struct osd_client_error error = { 0 };
 	char text[OSD_CLIENT_ADDRESS_TEXT];
+	struct way_back back = { .version = 0 };
 	struct source source;
 	uint64_t bytes;
 	int result, code = ctl_address(ctl, 0, &address);
@@ -312,10 +325,14 @@ int verb_put(struct ctl *ctl)
 		return code;
 	bytes = source.head_length;
 	result = is_short(ctl, &source) ? put_short(ctl, &source, &address, &error)
-					: put_long(ctl, &source, &address, &bytes, &error);
+					: put_long(ctl, &source, &address, &bytes, &back, &error);
 	close_source(&source);
-	if (result < 0)
-		return report_failure(ctl, &source, &error);
+	if (result < 0) {
+		code = report_failure(ctl, &source, &error);
+		way_back_go(ctl, &back);
+		return code;
+	}
+	way_back_forget(ctl, &back);
 	osd_client_format_address(address, text);
 	if (ctl->options->json)
 		return ctl_print_json(stdout, json_pack("{s:s,s:o,s:I}", "address", text, "id",

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "client/ctl/ctl.h"
@@ -15,10 +16,40 @@ struct tree_run {
 	struct progress progress;
 };
 
+/* What the tree can take at most where it goes; 0: nobody can tell. */
+static uint64_t room_for(struct ctl *ctl)
+{
+	const struct osd_client_address root = { .partition = 0 };
+	struct osd_client_error error;
+	struct statvfs status;
+	uint64_t capacity;
+
+	if (strcmp(ctl->verb, "export") == 0)
+		return statvfs(ctl->arguments[1], &status) == 0
+			       ? (uint64_t)status.f_bavail * status.f_frsize
+			       : 0;
+	return osd_client_get_number(ctl->client, root, OSD_ROOT_INFORMATION,
+				     OSD_ROOT_TOTAL_CAPACITY, &capacity, &error) == 0
+		       ? capacity
+		       : 0;
+}
+
+/* Holes take no room, so it may fit all the same. */
+static void warn_of_size(struct ctl *ctl, uint64_t bytes)
+{
+	uint64_t room = room_for(ctl);
+	char size[CTL_SIZE_TEXT], there[CTL_SIZE_TEXT];
+
+	if (room != 0 && bytes > room)
+		fprintf(stderr, "muninnctl: %s: the files have %s, and there is room for %s\n",
+			ctl->verb, ctl_format_size(bytes, size), ctl_format_size(room, there));
+}
+
 static void begin(void *context, uint64_t files, uint64_t bytes)
 {
 	struct tree_run *run = context;
 
+	warn_of_size(run->ctl, bytes);
 	progress_begin(&run->progress, run->ctl, run->ctl->verb, bytes, files);
 }
 
@@ -129,6 +160,52 @@ static int open_log(const struct ctl *ctl, int *fd)
 	return CTL_OK;
 }
 
+static int fail_tree(const struct ctl *ctl, const struct osd_client_error *error)
+{
+	return ctl_fail(ctl, ctl_exit_of(error), "%s", error->sentence.text);
+}
+
+static void say_what_is_left(const char *why)
+{
+	if (why)
+		ctl_warn(why);
+	ctl_warn("import: objects of it are left; `import --clean` into the same partition removes "
+		 "them first");
+}
+
+/*
+ * After a failure. An update can only go on. Of other imports nothing is left, or somebody is told
+ * what is.
+ */
+static void tidy_up(struct ctl *ctl, struct osd_client_address partition,
+		    struct tree_report *stored)
+{
+	struct osd_client_error error;
+	int result;
+
+	/* It has not come so far as to change anything. */
+	if (stored->first_object == 0 && !stored->made_partition)
+		return;
+	if (ctl->options->update) {
+		ctl_warn("import: what was changed so far stays; the same import with --update "
+			 "goes on");
+		return;
+	}
+	if (!ctl_recover(ctl)) {
+		say_what_is_left(NULL);
+		return;
+	}
+	result = tree_discard(ctl->client, partition.partition, stored, &error);
+	if (result == -EEXIST)
+		ctl_warn("import: the tree is stored as a whole all the same");
+	else if (result < 0)
+		say_what_is_left(error.sentence.text);
+	else
+		fprintf(stderr,
+			"muninnctl: import: nothing of it is left; objects removed: %" PRIu64 "\n",
+			stored->removed);
+}
+
 int verb_import(struct ctl *ctl)
 {
 	struct tree_run run = { .ctl = ctl };
@@ -150,13 +227,17 @@ int verb_import(struct ctl *ctl)
 	if (code != CTL_OK)
 		return code;
 	options = options_of(&run, log_fd);
+	ctl_catch_signals(ctl);
 	result = tree_import(ctl->client, address.partition, ctl->arguments[1], &options, &stored,
 			     &error);
 	progress_end(&run.progress);
 	if (log_fd >= 0)
 		close(log_fd);
-	if (result < 0)
-		return ctl_fail_command(ctl, &error);
+	if (result < 0) {
+		code = fail_tree(ctl, &error);
+		tidy_up(ctl, address, &stored);
+		return code;
+	}
 	code = report(ctl, &stored);
 	return code == CTL_OK && stored.left_out + stored.torn > 0 ? CTL_FAILED : code;
 }
@@ -174,7 +255,16 @@ int verb_export(struct ctl *ctl)
 		code = ctl_connect(ctl);
 	if (code != CTL_OK)
 		return code;
+	ctl_catch_signals(ctl);
 	result = tree_export(ctl->client, address, ctl->arguments[1], &options, &unpacked, &error);
 	progress_end(&run.progress);
-	return result < 0 ? ctl_fail_command(ctl, &error) : report(ctl, &unpacked);
+	if (result == 0)
+		return report(ctl, &unpacked);
+	code = fail_tree(ctl, &error);
+	if (unpacked.directories)
+		fprintf(stderr,
+			"muninnctl: export: %s has %" PRIu64 " files of it, each whole; the others "
+			"are missing\n",
+			ctl->arguments[1], unpacked.files);
+	return code;
 }

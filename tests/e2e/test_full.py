@@ -127,25 +127,44 @@ class Full(E2ETest):
             self.assertTrue(self.ctl("get", url, address, binary=True) == noise(3_000_000, 1), address)
         self.ctl("rm", url, *stored)
 
-    def test_an_import_that_does_not_fit_leaves_no_tree_and_a_usable_device(self):
+    def test_an_import_that_does_not_fit_leaves_nothing_and_a_usable_device(self):
         url, source = self.device.url(), self.folder("source")
         for number in range(30):
             trees.write_file(os.path.join(source, f"{number}"), noise(LARGE - 90_000 * (number % 20), number))
-        log = os.path.join(self.folder("log"), "log")
-        done = self.try_ctl("import", url, P, source, "--log", log)
-        self.assertEqual(done.returncode, EXIT_NO_SPACE, done.stderr)
-        self.assertEqual(self.try_ctl("export", url, P, os.path.join(self.folder("target"), "tree")).returncode, 3)
-        with open(log, "rb") as file:
-            acknowledged = [line.split(b" ", 3) for line in file.read().splitlines()]
-        self.assertGreater(len(acknowledged), 5)
-        for number, length, _, path in acknowledged:
-            content = self.ctl("get", url, f"{P:#x}/{number.decode()}", binary=True)
-            with open(os.path.join(source, path.decode()), "rb") as file:
-                self.assertTrue(content == file.read(), f"{number} {path}")
+        for made in (False, True):
+            done = self.try_ctl("import", url, P, source)
+            self.assertEqual(done.returncode, EXIT_NO_SPACE, done.stderr)
+            self.assertRegex(done.stderr.decode(), r"the files have .* and there is room for ")
+            self.assertRegex(done.stderr.decode(), r"nothing of it is left; objects removed: [1-9]\d*\n$")
+            self.assertEqual(self.try_ctl("export", url, P, os.path.join(self.folder("target"), "tree")).returncode, 3)
+            # A partition that was there before stays.
+            self.assertEqual(self.ctl("ls", url).split(), [f"{P:#x}"] if made else [])
+            if not made:
+                self.ctl("mkpart", url, P)
+                self.ctl("put", url, f"{P:#x}/0x10000", stdin=b"somebody's")
+        self.assertEqual(self.ctl("ls", url, P).split(), [f"{P:#x}/0x10000"])
         few = self.folder("few")
         trees.write_file(os.path.join(few, "file"), noise(LARGE, 1))
-        self.ctl("import", url, P, few, "--clean")
-        self.assertEqual(len(self.ctl("ls", url, P).split()), 2)
+        self.ctl("import", url, P, few)
+        self.assertEqual(len(self.ctl("ls", url, P).split()), 3)
+
+    def test_a_replacement_that_does_not_fit_leaves_the_old_content(self):
+        url, address = self.device.url(), f"{P:#x}/0x10000"
+        old = noise(6_000_000, 1)
+        self.ctl("mkpart", url, P)
+        self.ctl("put", url, address, stdin=old)
+        for _ in range(2):
+            done = self.try_ctl("put", url, address, "--replace", stdin=noise(40_000_000, 2))
+            self.assertEqual(done.returncode, EXIT_NO_SPACE, done.stderr)
+            self.assertIn(f"put: {address} has its old content again", done.stderr.decode())
+            self.assertTrue(self.ctl("get", url, address, binary=True) == old)
+        # A new object that does not fit is not there.
+        done = self.try_ctl("put", url, f"{P:#x}/0x10001", stdin=noise(40_000_000, 2))
+        self.assertEqual(done.returncode, EXIT_NO_SPACE, done.stderr)
+        self.assertIn("is removed again", done.stderr.decode())
+        self.assertEqual(self.ctl("ls", url, P).split(), [address])
+        self.ctl("put", url, address, "--replace", stdin=noise(3_000_000, 3))
+        self.assertTrue(self.ctl("get", url, address, binary=True) == noise(3_000_000, 3))
 
 
 if __name__ == "__main__":
