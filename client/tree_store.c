@@ -99,12 +99,14 @@ int importer_log(struct importer *importer, const struct manifest_entry *entry)
 	return result;
 }
 
-static void acknowledged(struct importer *importer, size_t index, struct tree_count *count)
+/* `sent`: bytes of content; holes of long files are none. */
+static void acknowledged(struct importer *importer, size_t index, uint64_t sent,
+			 struct tree_count *count)
 {
 	const struct manifest_entry *entry = &importer->manifest->entries[index];
 
 	importer->report->added++;
-	importer->report->sent_bytes += entry->length;
+	importer->report->sent_bytes += sent;
 	importer_log(importer, entry);
 	tree_count_file(count, entry->length);
 }
@@ -236,7 +238,7 @@ static void small_done(struct osd_request *request)
 	if (request->error.result < 0)
 		importer_fail(importer, &request->error);
 	else
-		acknowledged(importer, small->index, &count);
+		acknowledged(importer, small->index, small->request.data_length, &count);
 	free(small);
 }
 
@@ -291,7 +293,8 @@ struct content {
 	const char *text;
 	uint64_t length; /* to read at most */
 	uint64_t position;
-	int error; /* of reading */
+	uint64_t sent; /* without what is left out as a hole */
+	int error;     /* of reading */
 	EVP_MD_CTX *hash;
 };
 
@@ -384,8 +387,8 @@ static int upload(struct importer *importer, const struct manifest_entry *entry,
 					      .object = entry->object };
 	struct osd_client_error error;
 
-	if (transfer_upload(importer->client, address, read_content, content, &options, NULL,
-			    &error) == 0)
+	if (transfer_upload(importer->client, address, read_content, content, &options,
+			    &content->sent, &error) == 0)
 		return 0;
 	if (content->error)
 		return content->error;
@@ -454,7 +457,7 @@ static int store_once(struct importer *importer, size_t index, struct reading *r
 		content.length = entry->length;
 		result = store_large(importer, entry, &content, &count);
 		if (result == 0)
-			acknowledged(importer, index, &count);
+			acknowledged(importer, index, content.sent, &count);
 	}
 	close(reading->fd);
 	return result;

@@ -49,7 +49,8 @@ static const struct ctl_verb verbs[] = {
 	  "Prints one ADDRESS a line, in ascending order. 0 is the device: ls lists its\n"
 	  "partitions. With a moment it lists those of that time; you can read them at\n"
 	  "that moment even if somebody has removed them.\n"
-	  "-l, --long  adds length, time of the last change and user name\n"
+	  "-l, --long  adds length, time of the last change and user name; of files that\n"
+	  "            import has stored, their own time\n"
 	  "\n"
 	  "Examples:\n"
 	  "  muninnctl ls $URL\n"
@@ -278,8 +279,8 @@ static const struct ctl_verb verbs[] = {
 	  "  muninnctl snapshot $URL 0\n",
 	  1, 1, verb_snapshot },
 	{ "versions", "URL PID|0", "list versions with time, size and name",
-	  "`written` is what was written since the version before: the most that this\n"
-	  "version holds alone.\n"
+	  "`written` is what was written since the version before that is still there. A\n"
+	  "version holds alone at most the smaller of `written` and `used`.\n"
 	  "\n"
 	  "Example:\n"
 	  "  muninnctl versions $URL 0x10000\n",

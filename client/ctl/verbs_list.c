@@ -7,6 +7,7 @@
 
 #include "client/ctl/ctl.h"
 #include "client/ctl/facts.h"
+#include "client/tree.h"
 #include "common/bytes.h"
 
 /* Objects whose attributes are asked for at the same time. */
@@ -20,6 +21,7 @@ struct row {
 	uint64_t id;
 	bool gone; /* removed since it was listed */
 	uint64_t length, modified_ms;
+	uint64_t file_ms; /* of an object that import has made: the file's; 0: none */
 	char username[USERNAME_BYTES + 1];
 };
 
@@ -27,7 +29,8 @@ struct listing {
 	struct ctl *ctl;
 	struct osd_client_address parent;
 	struct ctl_list list;
-	struct osd_client_value gets[3];
+	struct osd_client_value gets[4];
+	size_t get_count;
 	struct row *rows; /* with --long */
 	size_t rows_used;
 	struct osd_client_error error; /* the first of a row */
@@ -46,20 +49,38 @@ static struct osd_client_address address_of(const struct listing *listing, uint6
 
 static void print_row(struct listing *listing, const struct row *row)
 {
-	char address[OSD_CLIENT_ADDRESS_TEXT], time[CTL_TIME_TEXT];
+	char address[OSD_CLIENT_ADDRESS_TEXT], time[CTL_TIME_TEXT], of_file[CTL_TIME_TEXT];
+	json_t *object;
 
 	ctl_format_address(listing->ctl, address_of(listing, row->id), address);
 	ctl_format_time(row->modified_ms, time);
+	ctl_format_time(row->file_ms, of_file);
 	if (listing->list.is_json) {
-		ctl_list_add(&listing->list,
-			     json_pack("{s:s,s:o,s:I,s:s,s:o}", "address", address, "id",
-				       ctl_json_id(row->id), "length", (json_int_t)row->length,
-				       "modified", time, "username", ctl_json_text(row->username)));
+		object = json_pack("{s:s,s:o,s:I,s:s,s:o}", "address", address, "id",
+				   ctl_json_id(row->id), "length", (json_int_t)row->length,
+				   "modified", time, "username", ctl_json_text(row->username));
+		if (object && row->file_ms)
+			json_object_set_new(object, "file_modified", json_string(of_file));
+		ctl_list_add(&listing->list, object);
 	} else {
-		printf("%-28s %15" PRIu64 "  %s  ", address, row->length, time);
+		printf("%-28s %15" PRIu64 "  %s  ", address, row->length,
+		       row->file_ms ? of_file : time);
 		ctl_print_text(row->username);
 		putchar('\n');
 	}
+}
+
+/* What import has noted of the file (client/tree.h). Before 1970 there is no time to show. */
+static uint64_t time_of_file(const struct osd_attribute *attribute)
+{
+	int64_t seconds;
+
+	if (attribute->present != TREE_STATUS_BYTES)
+		return 0;
+	seconds = (int64_t)get_be64(attribute->value + 4);
+	return seconds <= 0 || seconds > INT64_MAX / 1000
+		       ? 0
+		       : (uint64_t)seconds * 1000 + get_be32(attribute->value + 12) / 1000000;
 }
 
 static void row_done(struct osd_request *request)
@@ -75,7 +96,9 @@ static void row_done(struct osd_request *request)
 	if (request->error.result < 0 || osd_request_attributes(request, &reader) < 0)
 		return;
 	while (osd_list_next(&reader, &attribute) == 1) {
-		if (attribute.number == OSD_INFORMATION_USERNAME)
+		if (attribute.page == TREE_OBJECT_PAGE)
+			row->file_ms = time_of_file(&attribute);
+		else if (attribute.number == OSD_INFORMATION_USERNAME)
 			snprintf(row->username, sizeof(row->username), "%.*s",
 				 (int)attribute.present, (const char *)attribute.value);
 		else if (attribute.present == 8)
@@ -85,7 +108,10 @@ static void row_done(struct osd_request *request)
 	}
 }
 
-/* Username; length of an object or used bytes of a partition; last change of data. */
+/*
+ * Username; length of an object or used bytes of a partition; last change of data; the time of the
+ * file that an object was.
+ */
 static void choose_attributes(struct listing *listing)
 {
 	bool objects = listing->parent.partition != 0;
@@ -100,6 +126,9 @@ static void choose_attributes(struct listing *listing)
 						      NULL, 8 };
 	listing->gets[2] = (struct osd_client_value){ pages + OSD_PAGE_TIMESTAMPS,
 						      OSD_TIME_DATA_MODIFIED, NULL, 6 };
+	listing->gets[3] = (struct osd_client_value){ TREE_OBJECT_PAGE, TREE_OBJECT_STATUS, NULL,
+						      TREE_STATUS_BYTES };
+	listing->get_count = objects ? 4 : 3;
 }
 
 static int finish_rows(struct listing *listing)
@@ -112,7 +141,7 @@ static int finish_rows(struct listing *listing)
 		row->request = (struct osd_request){
 			.cdb = { .action = OSD_GET_ATTRIBUTES },
 			.gets = listing->gets,
-			.get_count = 3,
+			.get_count = listing->get_count,
 			.done = row_done,
 			.context = listing,
 		};

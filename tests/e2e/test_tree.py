@@ -3,6 +3,7 @@
 
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -93,6 +94,34 @@ class SmallTree(E2ETest):
         self.ctl("export", daemon.url(), P, target)
         self.assertEqual(trees.differences(trees.describe(second), trees.describe(target)), [])
         self.assertEqual(len(self.ctl("ls", daemon.url(), P).split()), 2)
+
+    def test_files_show_their_own_times_and_holes_are_not_sent(self):
+        daemon = self.daemon(size="128M").start()
+        source = self.folder("source")
+        path = os.path.join(source, "sparse")
+        with open(path, "wb") as file:
+            file.truncate(8 << 20)
+            file.seek(3 << 20)
+            file.write(b"x" * 1000)
+        trees.write_file(os.path.join(source, "small"), b"12345")
+        os.utime(path, ns=(10**18, 981173106 * 10**9 + 789 * 10**6))  # 2001-02-03T04:05:06.789Z
+        report = json.loads(self.ctl("--json", "import", daemon.url(), P, source))
+        # A piece of --chunk bytes that holds data is sent.
+        self.assertEqual((report["bytes"], report["sent_bytes"]), ((8 << 20) + 5, (1 << 20) + 5))
+        self.assertRegex(self.ctl("ls", "-l", daemon.url(), P), r" 8388608  2001-02-03T04:05:06.789Z  sparse\n")
+        listed = {row["username"]: row for row in json.loads(self.ctl("--json", "ls", "-l", daemon.url(), P))}
+        self.assertEqual(listed["sparse"]["file_modified"], "2001-02-03T04:05:06.789Z")
+        self.assertGreater(listed["sparse"]["modified"], "2020")
+
+    def test_info_tells_what_is_live_of_what_is_used(self):
+        daemon = self.daemon(size="128M").start()
+        self.ctl("mkpart", daemon.url(), P)
+        for number in range(5):
+            self.ctl("put", daemon.url(), f"{P}/0x10000", "--replace", stdin=random.Random(number).randbytes(4 << 20))
+        facts = json.loads(self.ctl("--json", "info", daemon.url()))
+        self.assertEqual(facts["live"], 4 << 20)
+        self.assertGreater(facts["used"], 4 * facts["live"])
+        self.assertIn("live                 4194304 (4.0 MiB)", self.ctl("info", daemon.url()))
 
     def test_the_log_names_every_object(self):
         daemon = self.daemon(size="64M").start()
