@@ -13,7 +13,8 @@ static int bad_moment(struct error_text *error, const char *text)
 {
 	return error_set(error, -EINVAL,
 			 "'%.80s' is no moment; for instance 3 (a version), daily (its name), "
-			 "2026-11-21T14:32:05, 2026-11-21, -10min, ~2 (modifications), now",
+			 "2026-11-21T14:32:05, 2026-11-21, 14:32, yesterday, -10min, ~2 "
+			 "(modifications), now",
 			 text);
 }
 
@@ -44,6 +45,8 @@ static bool is_version(const char *text, uint64_t *version)
 	return errno == 0;
 }
 
+enum { SHORT_UNITS = 6 }; /* the first, which have no plural */
+
 /* "10min" before now. */
 static int parse_before(const char *text, uint64_t now_ms, uint64_t *ms)
 {
@@ -51,8 +54,18 @@ static int parse_before(const char *text, uint64_t now_ms, uint64_t *ms)
 		const char *unit;
 		uint64_t ms;
 	} units[] = {
-		{ "ms", 1 },      { "s", 1000 },     { "min", 60000 },
-		{ "h", 3600000 }, { "d", 86400000 }, { "w", 604800000 },
+		{ "ms", 1 },
+		{ "s", 1000 },
+		{ "min", 60000 },
+		{ "h", 3600000 },
+		{ "d", 86400000 },
+		{ "w", 604800000 },
+		/* As people write them, with an s where it belongs. */
+		{ "second", 1000 },
+		{ "minute", 60000 },
+		{ "hour", 3600000 },
+		{ "day", 86400000 },
+		{ "week", 604800000 },
 	};
 	uint64_t count;
 	const char *unit;
@@ -60,7 +73,10 @@ static int parse_before(const char *text, uint64_t now_ms, uint64_t *ms)
 	if (parse_digits(text, &count, &unit) < 0)
 		return -EINVAL;
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-		if (strcmp(unit, units[i].unit) != 0)
+		size_t length = strlen(units[i].unit);
+
+		if (strncmp(unit, units[i].unit, length) != 0 ||
+		    (unit[length] && (i < SHORT_UNITS || strcmp(unit + length, "s") != 0)))
 			continue;
 		if (count > now_ms / units[i].ms)
 			return -EINVAL;
@@ -145,34 +161,101 @@ static bool is_in_calendar(const struct tm *wall)
 	return gmtime_r(&as_utc, &shown) && same_time(&shown, wall);
 }
 
+/* The day that a local calendar shows now, or some days before. */
+static void local_day(uint64_t now_ms, int before, struct tm *day)
+{
+	time_t now = (time_t)(now_ms / 1000), as_utc;
+	struct tm shown = { 0 };
+
+	localtime_r(&now, &shown);
+	shown.tm_hour = shown.tm_min = shown.tm_sec = 0;
+	as_utc = timegm(&shown) - before * DAY_SECONDS;
+	gmtime_r(&as_utc, day);
+}
+
+/* A time of day. NULL: it is none. */
+static const char *parse_clock(const char *text, struct tm *parts, uint64_t *fraction)
+{
+	const char *behind = strptime(text, "%H:%M:%S", parts);
+
+	if (!behind)
+		behind = strptime(text, "%H:%M", parts);
+	return behind ? parse_fraction(behind, fraction) : NULL;
+}
+
+/*
+ * "today" and "yesterday", by the local calendar. `rest`: what is behind the word. Versions can't
+ * have these names.
+ */
+static bool is_day_word(const char *text, uint64_t now_ms, struct tm *day, const char **rest)
+{
+	static const char *const words[] = { "today", "yesterday" };
+
+	for (int before = 0; before < 2; before++) {
+		size_t length = strlen(words[before]);
+
+		if (strncmp(text, words[before], length) != 0 || !strchr("T ", text[length]))
+			continue;
+		local_day(now_ms, before, day);
+		*rest = text + length;
+		return true;
+	}
+	return false;
+}
+
+/* The last time at which a local clock showed this. */
+static int parse_last(const char *text, uint64_t now_ms, uint64_t *ms)
+{
+	for (int before = 0; before < 2; before++) {
+		struct tm parts;
+		uint64_t fraction = 0;
+		const char *rest;
+		time_t seconds;
+		int result;
+
+		local_day(now_ms, before, &parts);
+		rest = parse_clock(text, &parts, &fraction);
+		if (!rest || *rest)
+			return -EINVAL;
+		result = find_local(&parts, &seconds);
+		if (result < 0)
+			return result;
+		*ms = (uint64_t)seconds * 1000 + fraction;
+		if (*ms <= now_ms)
+			return 0;
+	}
+	return -EINVAL;
+}
+
 /* -EDOM: not in the calendar; -ENOENT, -ENOTUNIQ: as find_local. */
-static int parse_time(const char *text, uint64_t *ms)
+static int parse_time(const char *text, uint64_t now_ms, uint64_t *ms)
 {
 	struct tm parts = { 0 };
-	const char *rest = strptime(text, "%Y-%m-%d", &parts);
+	const char *rest;
 	uint64_t fraction = 0;
-	bool zone;
+	bool zone, is_word;
 	int minutes, result;
 	time_t seconds;
 
+	tzset();
+	is_word = is_day_word(text, now_ms, &parts, &rest);
+	if (!is_word)
+		rest = strptime(text, "%Y-%m-%d", &parts);
 	if (!rest)
-		return -EINVAL;
+		return parse_last(text, now_ms, ms);
 	if (*rest == 'T' || *rest == ' ') {
-		const char *behind = strptime(rest + 1, "%H:%M:%S", &parts);
-
-		rest = behind ? behind : strptime(rest + 1, "%H:%M", &parts);
+		rest = parse_clock(rest + 1, &parts, &fraction);
 		if (!rest)
 			return -EINVAL;
-		rest = parse_fraction(rest, &fraction);
 	}
-	if (parse_zone(rest, &zone, &minutes) < 0)
+	/* The day is one of the local calendar. */
+	if (parse_zone(rest, &zone, &minutes) < 0 || (zone && is_word))
 		return -EINVAL;
 	if (!is_in_calendar(&parts))
 		return -EDOM;
 	if (zone) {
 		seconds = timegm(&parts) - minutes * 60;
 	} else {
-		tzset();
 		result = find_local(&parts, &seconds);
 		if (result < 0)
 			return result;
@@ -208,6 +291,14 @@ static int refuse(struct error_text *error, int result, const char *text)
 	}
 }
 
+bool osd_client_is_day(const char *text)
+{
+	struct tm ignored;
+	const char *rest;
+
+	return is_day_word(text, 0, &ignored, &rest);
+}
+
 static bool is_number(const char *text)
 {
 	return *text && strspn(text, "0123456789") == strlen(text);
@@ -235,9 +326,9 @@ int osd_client_parse_moment(const char *text, uint64_t now_ms, struct osd_client
 	} else if (text[0] == '-') {
 		moment->kind = OSD_CLIENT_AT_TIME;
 		result = parse_before(text + 1, now_ms, &moment->value);
-	} else if (isdigit((unsigned char)text[0])) {
+	} else if (isdigit((unsigned char)text[0]) || osd_client_is_day(text)) {
 		moment->kind = OSD_CLIENT_AT_TIME;
-		result = parse_time(text, &moment->value);
+		result = parse_time(text, now_ms, &moment->value);
 	} else if (isalpha((unsigned char)text[0]) && strlen(text) <= OSD_VERSION_NAME_MAX) {
 		moment->kind = OSD_CLIENT_AT_NAME;
 		strcpy(moment->name, text);

@@ -371,13 +371,17 @@ struct osd_client_moment {
 
 /*
  * What stands behind the @ of an address: "3", "0x3" a version; "2026-11-21T14:32:05" (local time;
- * with Z or +hh:mm that of there), "2026-11-21"; "-10min" (s, min, h, d, w) before `now_ms`; "~2"
- * before the last two modifications; "#4711" a sequence number; "now"; anything else that begins
+ * with Z or +hh:mm that of there), "2026-11-21", "yesterday 14:32", "today"; "14:32", the last one
+ * before `now_ms`; "-10min" (s, min, h, d, w, 1day, 2hours...) before it; "~2" before the last two
+ * modifications; "#4711" a sequence number; "now"; anything else that begins
  * with a letter is a version's name. -EINVAL with a sentence, also of days that no calendar has,
  * and of local times that clocks left out or showed twice.
  */
 int osd_client_parse_moment(const char *text, uint64_t now_ms, struct osd_client_moment *moment,
 			    struct error_text *error);
+
+/* Whether a text begins like "today" or "yesterday", which no name of a version may be. */
+bool osd_client_is_day(const char *text);
 
 /* ---- clones and snapshots: partitions that begin with the contents of another one ---- */
 

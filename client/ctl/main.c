@@ -425,12 +425,49 @@ static bool has_address(const struct ctl_verb *verb)
 	       strstr(verb->synopsis, "COLLECTION");
 }
 
+/*
+ * The first word behind the verb, or $MUNINN_URL if that is no URL and the verb wants one. `used`:
+ * words before the arguments. CTL_USAGE: there is neither.
+ */
+static int find_url(struct ctl *ctl, const struct ctl_verb *verb, int count, char **words,
+		    int *used)
+{
+	bool wants_url = strncmp(verb->synopsis, "URL", 3) == 0;
+	const char *usual = wants_url ? getenv("MUNINN_URL") : NULL;
+	bool is_there = count > *used && (!usual || strstr(words[*used], "://"));
+
+	if (!is_there && !usual)
+		return ctl_fail(
+			ctl, CTL_USAGE, "%s: the %.*s is missing%s; the form is: muninnctl %s %s",
+			verb->name, (int)strcspn(verb->synopsis, " "), verb->synopsis,
+			wants_url ? ", and MUNINN_URL is not set" : "", verb->name, verb->synopsis);
+	ctl->url = is_there ? words[(*used)++] : usual;
+	return CTL_OK;
+}
+
+/* `muninnctl help VERB`, or `help` alone. */
+static int help_about(struct ctl *ctl, int count, char **words)
+{
+	int used;
+	const struct ctl_verb *verb = count > 0 ? ctl_find_verb(count, words, &used) : NULL;
+
+	if (count > 0 && !verb)
+		return fail_verb(ctl, count, words);
+	if (verb)
+		ctl_print_verb_help(verb);
+	else
+		ctl_print_help();
+	return CTL_OK;
+}
+
 static int run_verb(struct ctl *ctl, int count, char **words)
 {
 	int used;
 	const struct ctl_verb *verb = ctl_find_verb(count, words, &used);
 	int code;
 
+	if (!verb && strcmp(words[0], "help") == 0)
+		return help_about(ctl, count - 1, words + 1);
 	if (!verb)
 		return fail_verb(ctl, count, words);
 	ctl->verb = verb->name;
@@ -438,18 +475,15 @@ static int run_verb(struct ctl *ctl, int count, char **words)
 		ctl_print_verb_help(verb);
 		return CTL_OK;
 	}
-	if (count == used)
-		return ctl_fail(ctl, CTL_USAGE,
-				"%s: the %.*s is missing; the form is: muninnctl %s %s", verb->name,
-				(int)strcspn(verb->synopsis, " "), verb->synopsis, verb->name,
-				verb->synopsis);
+	code = find_url(ctl, verb, count, words, &used);
+	if (code != CTL_OK)
+		return code;
 	if (ctl->options->at && !has_address(verb))
 		return ctl_fail(ctl, CTL_USAGE,
 				"%s: --at is for verbs that read an ADDRESS; this one takes none",
 				verb->name);
-	ctl->url = words[used];
-	ctl->arguments = words + used + 1;
-	ctl->argument_count = count - used - 1;
+	ctl->arguments = words + used;
+	ctl->argument_count = count - used;
 	if (ctl->argument_count < verb->arguments_min || ctl->argument_count > verb->arguments_max)
 		return ctl_fail(ctl, CTL_USAGE,
 				"%s: too %s arguments; the form is: muninnctl %s %s", verb->name,

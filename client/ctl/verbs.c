@@ -571,11 +571,13 @@ static const char general_help[] =
 	"\n"
 	"URL      iscsi://[USER%SECRET@]HOST[:PORT]/TARGET/LUN. A secret is safer in the\n"
 	"         environment: LIBISCSI_CHAP_USERNAME and LIBISCSI_CHAP_PASSWORD.\n"
+	"         Where it is left out: the environment's MUNINN_URL.\n"
 	"ADDRESS  PID[/OID][@MOMENT], numbers decimal or 0x. PID alone is the partition,\n"
 	"         0 the device. With a MOMENT, only verbs that read take it.\n"
 	"MOMENT   3 or daily: a version by number or name\n"
 	"         2026-11-21T14:32:05, 2026-11-21: a time, local, or with Z or +hh:mm\n"
-	"         -10min: so long ago (ms, s, min, h, d, w), by this host's clock\n"
+	"         yesterday 14:32, today, 14:32 (the last one): local times\n"
+	"         -10min, -2days: so long ago (ms, s, min, h, d, w), by this host's clock\n"
 	"         ~2: before the object's last two modifications\n"
 	"         #4711: after the command with this sequence number\n"
 	"         now: the present\n"
@@ -627,7 +629,7 @@ void ctl_print_help(void)
 	printf("muninnctl VERB URL [ADDRESS] [ARGUMENTS]: objects of a T10 OSD over iSCSI\n\n");
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
 		printf("  %-11s %s\n", verbs[i].name, verbs[i].summary);
-	printf("\n`muninnctl VERB --help` tells more.\n\n%s", general_help);
+	printf("\n`muninnctl help VERB` tells more.\n\n%s", general_help);
 }
 
 void ctl_print_verb_help(const struct ctl_verb *verb)

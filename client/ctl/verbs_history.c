@@ -22,13 +22,14 @@ int verb_snapshot(struct ctl *ctl)
 	int code = ctl_scope_address(ctl, 0, &address);
 
 	if (code == CTL_OK && ctl->options->name &&
-	    !osd_version_name_is_valid((const uint8_t *)ctl->options->name,
-				       strlen(ctl->options->name)))
+	    (osd_client_is_day(ctl->options->name) ||
+	     !osd_version_name_is_valid((const uint8_t *)ctl->options->name,
+					strlen(ctl->options->name))))
 		return ctl_fail(
 			ctl, CTL_USAGE,
 			"--name '%.80s': a name is 1 to %d bytes of UTF-8, begins with an "
-			"ASCII letter, has no control characters, and is not \"now\"; other "
-			"names could not be written as @NAME",
+			"ASCII letter, has no control characters, and is not \"now\", "
+			"\"today\" or \"yesterday\"; other names could not be written as @NAME",
 			ctl->options->name, OSD_VERSION_NAME_MAX);
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);

@@ -98,7 +98,7 @@ static void test_everything_else_is_refused_with_examples(void **state)
 		"--1h",
 		"2026-13-01",
 		"2026-1",
-		"12:00",
+		"12:60",
 		"2026-11-21T",
 		"2026-11-21x",
 		"2026-11-21T14:32:05+1",
@@ -172,6 +172,68 @@ static void test_local_times_that_clocks_leave_out_or_show_twice_need_an_offset(
 	tzset();
 }
 
+static void test_days_have_names_and_a_time_alone_is_the_last_one(void **state)
+{
+	(void)state;
+	setenv("TZ", "UTC-2", 1); /* two hours east of UTC: it is 16:32:05 */
+	expect("today", OSD_CLIENT_AT_TIME, NOW - ((16 * 60 + 32) * 60 + 5) * 1000);
+	expect("yesterday", OSD_CLIENT_AT_TIME, NOW - ((40 * 60 + 32) * 60 + 5) * 1000);
+	expect("yesterday 16:32:05", OSD_CLIENT_AT_TIME, NOW - 86400000);
+	expect("todayT16:30", OSD_CLIENT_AT_TIME, NOW - 125000);
+	expect("16:32:05", OSD_CLIENT_AT_TIME, NOW);
+	expect("16:32", OSD_CLIENT_AT_TIME, NOW - 5000);
+	expect("16:32:04.5", OSD_CLIENT_AT_TIME, NOW - 500);
+	/* Not yet today. */
+	expect("16:33", OSD_CLIENT_AT_TIME, NOW - 86400000 + 55000);
+	assert_int_equal(parse("yesterdays").kind, OSD_CLIENT_AT_NAME);
+	assert_true(osd_client_is_day("today"));
+	assert_false(osd_client_is_day("todays"));
+	unsetenv("TZ");
+}
+
+static void test_a_day_that_clocks_were_set_on_is_as_long_as_it_was(void **state)
+{
+	/* 2026-03-29T12:00 in Berlin; at 2:00 it became 3:00. */
+	const uint64_t now = UINT64_C(1774778400000);
+	struct osd_client_moment moment;
+	struct error_text error;
+
+	(void)state;
+	setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
+	assert_int_equal(osd_client_parse_moment("today", now, &moment, &error), 0);
+	assert_true(moment.value == now - 11 * UINT64_C(3600000));
+	assert_int_equal(osd_client_parse_moment("yesterday 12:00", now, &moment, &error), 0);
+	assert_true(moment.value == now - 23 * UINT64_C(3600000));
+	assert_int_equal(osd_client_parse_moment("02:30", now, &moment, &error), -EINVAL);
+	assert_non_null(strstr(error.text, "left out"));
+	unsetenv("TZ");
+}
+
+static void test_units_may_be_words(void **state)
+{
+	(void)state;
+	expect("-1day", OSD_CLIENT_AT_TIME, NOW - 86400000);
+	expect("-2days", OSD_CLIENT_AT_TIME, NOW - 2 * 86400000);
+	expect("-3hours", OSD_CLIENT_AT_TIME, NOW - 3 * 3600000);
+	expect("-1week", OSD_CLIENT_AT_TIME, NOW - 604800000);
+	expect("-5minutes", OSD_CLIENT_AT_TIME, NOW - 300000);
+	expect("-1second", OSD_CLIENT_AT_TIME, NOW - 1000);
+}
+
+static void test_words_that_are_no_times_are_refused(void **state)
+{
+	static const char *const texts[] = { "yesterday 25:00", "todayT",   "today 10:00Z",
+					     "16:60",           "16:32x",   "-1hs",
+					     "-1dayss",         "-1months", "16:32Z" };
+	struct osd_client_moment moment;
+	struct error_text error;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (osd_client_parse_moment(texts[i], NOW, &moment, &error) != -EINVAL)
+			fail_msg("%s is a moment", texts[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -179,6 +241,10 @@ int main(void)
 		cmocka_unit_test(test_letters_are_the_name_of_a_version),
 		cmocka_unit_test(test_times_are_local_or_of_the_zone_behind_them),
 		cmocka_unit_test(test_durations_count_back_from_now),
+		cmocka_unit_test(test_days_have_names_and_a_time_alone_is_the_last_one),
+		cmocka_unit_test(test_a_day_that_clocks_were_set_on_is_as_long_as_it_was),
+		cmocka_unit_test(test_units_may_be_words),
+		cmocka_unit_test(test_words_that_are_no_times_are_refused),
 		cmocka_unit_test(test_everything_else_is_refused_with_examples),
 		cmocka_unit_test(test_days_and_times_that_no_calendar_has_are_refused),
 		cmocka_unit_test(

@@ -185,6 +185,35 @@ static void test_errors_are_json_when_asked_for(void **state)
 	json_decref(object);
 }
 
+static void test_the_url_may_come_from_the_environment(void **state)
+{
+	(void)state;
+	expect("ls", CTL_USAGE, "URL is missing, and MUNINN_URL is not set");
+	setenv("MUNINN_URL", closed_url, 1);
+	expect("ls", CTL_CONNECTION, "127.0.0.1");
+	expect("ls 0x10000", CTL_CONNECTION, "127.0.0.1");
+	expect("get 0x10000", CTL_USAGE, "address of an object");
+	expect("get", CTL_USAGE, "too few arguments");
+	/* One that is given is stronger. */
+	expect("ls iscsi://127.0.0.1/x", CTL_USAGE, "parse");
+	/* It is no image. */
+	expect("nand info", CTL_USAGE, "the IMAGE is missing; the form is");
+	setenv("MUNINN_URL", "http://x", 1);
+	expect("ls $U", CTL_CONNECTION, "127.0.0.1");
+	expect("ls", CTL_USAGE, "iscsi://");
+	unsetenv("MUNINN_URL");
+}
+
+static void test_help_is_a_verb_too(void **state)
+{
+	(void)state;
+	expect("help", CTL_OK, "Exit codes");
+	expect("help ls", CTL_OK, "muninnctl ls URL");
+	expect("help attr get", CTL_OK, "muninnctl attr get URL");
+	expect("help attr", CTL_USAGE, "behind 'attr' one of these is missing");
+	expect("help fly", CTL_USAGE, "'fly' is no verb");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -193,6 +222,8 @@ int main(void)
 		cmocka_unit_test(test_wrong_addresses_are_found_before_connecting),
 		cmocka_unit_test(test_no_target_is_6),
 		cmocka_unit_test(test_errors_are_json_when_asked_for),
+		cmocka_unit_test(test_the_url_may_come_from_the_environment),
+		cmocka_unit_test(test_help_is_a_verb_too),
 	};
 
 	return cmocka_run_group_tests(tests, find_program, NULL);
