@@ -473,7 +473,10 @@ analyze-sources: $(TGT_DIR)/usr/tgtd.h $(TGT_IDENTITY)
 
 PREFIX ?= /usr/local
 MODULE_DIR := /usr/lib/tgt/backing-store
-install: all
+install:
+	@command -v $(firstword $(CC)) >/dev/null || \
+		{ echo 'there is no $(firstword $(CC)): scripts/bootstrap installs what a build needs' >&2; exit 1; }
+	+@$(SUBMAKE) all
 	install -D -m 755 $(BUILD)/bin/muninnd $(DESTDIR)$(PREFIX)/sbin/muninnd
 	install -D -m 755 $(BUILD)/bin/muninnctl $(DESTDIR)$(PREFIX)/bin/muninnctl
 	install -D -m 755 $(BUILD)/bin/muninn-fsck $(DESTDIR)$(PREFIX)/sbin/muninn-fsck
