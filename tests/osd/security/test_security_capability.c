@@ -154,6 +154,20 @@ static void test_new_objects_and_partitions_inherit_their_policy(void **state)
 	expect_good(unit);
 }
 
+static void test_the_root_shows_its_own_method(void **state)
+{
+	struct unit *unit = *state;
+	struct signed_call call;
+
+	secured_set_method(unit, 0, OSD_CMDRSP);
+	call = signed_call_of(unit, OSD_GET_ATTRIBUTES, 0, 0, OSD_CMDRSP);
+	call_get(&call.call, OSD_ROOT_SECURITY, OSD_SECURITY_DEFAULT_METHOD);
+	signed_run(unit, &call);
+	expect_good(unit);
+	assert_int_equal(unit_retrieved(unit, &call.call, 0).length, 1);
+	assert_int_equal(unit_retrieved(unit, &call.call, 0).value[0], OSD_CMDRSP);
+}
+
 /* ---- ranges ---- */
 
 static void fill_length(struct call *call)
@@ -202,6 +216,13 @@ static void test_a_range_is_not_left(void **state)
 	fill_length(&call.call);
 	signed_run(unit, &call);
 	expect_field(unit, 168);
+	/* Neither another attribute of that page nor one of that number is the length. */
+	call = signed_call_of(unit, OSD_SET_ATTRIBUTES, P, O, OSD_CMDRSP);
+	call.capability.range_length = 5000;
+	call_set(&call.call, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_USERNAME, "raven", 5);
+	call_set_number(&call.call, 0x10000, OSD_INFORMATION_LOGICAL_LENGTH, 10);
+	signed_run(unit, &call);
+	expect_good(unit);
 	call = signed_call_of(unit, OSD_APPEND, P, O, OSD_CMDRSP);
 	call.capability.range_length = 5000;
 	call_data(&call.call, "x", 1);
@@ -384,6 +405,7 @@ int main(void)
 		with_keys_in_both(test_a_genuine_capability_for_something_else_is_refused),
 		with_keys_in_both(test_times_tags_and_epochs_that_are_right_are_accepted),
 		with_keys_in_both(test_new_objects_and_partitions_inherit_their_policy),
+		with_keys(test_the_root_shows_its_own_method),
 		with_keys(test_a_range_is_not_left),
 		with_keys(test_snapshots_are_as_secure_as_their_partition_is_now),
 		with_keys(test_a_clone_is_closed_until_it_has_keys_of_its_own),

@@ -256,13 +256,14 @@ static void test_a_refreshed_clone_is_no_less_protected_than_its_source(void **s
 
 static void test_a_clone_has_the_policy_of_its_source(void **state)
 {
-	static const uint8_t audit[20] = { 7 };
+	static const uint8_t audit[20] = { 7 }, pair[8] = { 0, 1, 0, 0, 0, 0, 0, 2 };
 	struct unit *unit = *state;
 	struct call plain = call_of(OSD_CREATE_CLONE, SNAPSHOT, 0);
 	uint8_t value[20];
 
 	unit_set(unit, P, 0, OSD_PARTITION_FROZEN_AUDITS, 3, audit, sizeof(audit));
 	unit_set(unit, P, 0, OSD_PARTITION_SECURITY, OSD_SECURITY_FROZEN_KEYS, "\0\7", 2);
+	unit_set(unit, P, 0, OSD_PARTITION_ATTRIBUTES_ACCESS, 0x10, pair, sizeof(pair));
 	plain.cdb.address = P;
 	call_run(unit, &plain);
 	expect_good(unit);
@@ -273,6 +274,10 @@ static void test_a_clone_has_the_policy_of_its_source(void **state)
 				  OSD_SECURITY_FROZEN_KEYS, value, 20),
 			 2);
 	assert_int_equal(value[1], 7);
+	assert_int_equal(
+		unit_get(unit, SNAPSHOT, 0, OSD_PARTITION_ATTRIBUTES_ACCESS, 0x10, value, 20),
+		sizeof(pair));
+	assert_memory_equal(value, pair, sizeof(pair));
 	assert_int_equal(unit_get(unit, SNAPSHOT, 0, OSD_PARTITION_SECURITY,
 				  OSD_SECURITY_WORKING_KEY_IDENTIFIERS + KEY_VERSION, value, 20),
 			 0);
