@@ -589,6 +589,11 @@ void memory_store_fail_put(struct memory_store *memory, int64_t puts)
 	memory->fail_put = puts;
 }
 
+int64_t memory_store_fail_put_left(const struct memory_store *memory)
+{
+	return memory->fail_put;
+}
+
 void memory_store_corrupt(struct memory_store *memory, const struct record_key *key)
 {
 	memory->corrupt = key;

@@ -36,6 +36,9 @@ void memory_store_limit(struct memory_store *memory, uint64_t bytes, uint64_t wi
 /* The put after the next `puts` fails with -ENOSPC, once. Negative: none does. */
 void memory_store_fail_put(struct memory_store *memory, int64_t puts);
 
+/* The `puts` that are left of that. Negative: it has failed. */
+int64_t memory_store_fail_put_left(const struct memory_store *memory);
+
 /* Gets of this key fail with -EBADMSG. NULL: none. */
 void memory_store_corrupt(struct memory_store *memory, const struct record_key *key);
 

@@ -164,6 +164,8 @@ static void check_refused(struct fixture *f, struct engine_moment moment)
 	assert_int_not_equal(cursor.state, ENGINE_DIFF_DONE);
 	assert_int_equal(engine_diff_next(f->txn, PARTITION, now, moment, &cursor, &difference),
 			 -ENOENT);
+	/* The device has no moments to compare. */
+	assert_int_equal(engine_diff_next(f->txn, 0, now, now, &cursor, &difference), -ENOENT);
 	assert_int_equal(
 		engine_diff_progress(f->txn, PARTITION, moment, now, &cursor, &done, &total),
 		-ENOENT);

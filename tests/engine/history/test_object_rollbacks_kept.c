@@ -54,9 +54,9 @@ static void test_merging_keeps_what_each_version_shows(void **state)
  * What only a version behind it shows: superseded at the version before it and at the present, with
  * no moment left in between.
  */
-static void test_merging_keeps_what_only_a_version_behind_it_shows(void **state)
+static void merging_keeps_what_only_a_version_behind_it_shows(struct fixture *f,
+							      bool whole_partition)
 {
-	struct fixture *f = *state;
 	struct engine_address at = address_of(PARTITION, OBJECT);
 	uint32_t versions[2];
 
@@ -66,7 +66,10 @@ static void test_merging_keeps_what_only_a_version_behind_it_shows(void **state)
 	write_all(f, 2);
 	versions[0] = take_snapshot(f, PARTITION, NULL);
 	f->now = 30 * SECOND;
-	assert_int_equal(object_go_back(f, PARTITION, 15 * SECOND), 0);
+	if (whole_partition)
+		roll_back(f, PARTITION, at_time(15 * SECOND));
+	else
+		assert_int_equal(object_go_back(f, PARTITION, 15 * SECOND), 0);
 	versions[1] = take_snapshot(f, PARTITION, NULL);
 	write_all(f, 3);
 	set_kind(f, PARTITION, ENGINE_RETAIN_NONE);
@@ -80,6 +83,16 @@ static void test_merging_keeps_what_only_a_version_behind_it_shows(void **state)
 	check_pages(f, at, 0, PAGES, 2);
 	at.version = versions[1];
 	check_pages(f, at, 0, PAGES, 1);
+}
+
+static void test_merging_keeps_what_only_a_version_behind_it_shows(void **state)
+{
+	merging_keeps_what_only_a_version_behind_it_shows(*state, false);
+}
+
+static void test_merging_keeps_what_only_a_version_behind_a_partition_s_rollback_shows(void **state)
+{
+	merging_keeps_what_only_a_version_behind_it_shows(*state, true);
 }
 
 /* What is hidden for good makes room. */
@@ -253,6 +266,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		FLASH_TEST(test_merging_keeps_what_each_version_shows),
 		FLASH_TEST(test_merging_keeps_what_only_a_version_behind_it_shows),
+		FLASH_TEST(
+			test_merging_keeps_what_only_a_version_behind_a_partition_s_rollback_shows),
 		FLASH_TEST(test_what_is_hidden_is_reclaimed),
 		FLASH_TEST(test_rollbacks_that_nothing_shows_make_room_for_others),
 		FLASH_TEST(test_a_rollback_that_another_one_leads_to_stays),

@@ -127,6 +127,7 @@ static void test_a_page_s_spare_area_has_the_documented_bytes(void **state)
 	page_spare_encode(&spare, bytes);
 	assert_memory_equal(bytes, documented, sizeof(documented));
 	assert_memory_equal(bytes + 16, spare.large_header, RECORD_HEADER_BYTES);
+	memset(&decoded, 0xFF, sizeof(decoded));
 	assert_true(page_spare_decode(bytes, 4096, &decoded));
 	assert_int_equal(decoded.kind, PAGE_KIND_RECORDS);
 	assert_true(decoded.large && decoded.unfinished);
@@ -176,6 +177,7 @@ static void test_a_page_of_a_root_has_the_documented_spare_area(void **state)
 	spare.parts = 4;
 	page_spare_encode(&spare, bytes);
 	assert_memory_equal(bytes, documented, sizeof(documented));
+	memset(&decoded, 0xFF, sizeof(decoded));
 	assert_true(page_spare_decode(bytes, 512, &decoded));
 	assert_int_equal(decoded.part, 1);
 	assert_int_equal(decoded.parts, 4);
