@@ -7,9 +7,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/bytes.h"
 #include "nand/faults.h"
+#include "nand/timing.h"
 #include "tests/nand/fixture.h"
 
 enum { HELD_MAX = 64 };
@@ -301,6 +303,34 @@ static void test_a_failed_transfer_is_an_error_of_its_pages(void **state)
 			 4 * (4096 + device->nand->geometry.spare_bytes));
 }
 
+static uint64_t host_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void test_a_page_was_under_way_since_its_request_was_submitted(void **state)
+{
+	const struct nand_timing measured = { .mode = NAND_TIMING_MEASURED };
+	struct device *device = *state;
+	struct histogram_snapshot latency;
+	uint64_t until_ns;
+
+	submit(device, 0, NAND_REQUEST_PROGRAM, 0, 4);
+	arrive(device, 0, 0);
+	assert_int_equal(nand_set_timing(device->nand, &measured, NULL), 0);
+	submit(device, 1, NAND_REQUEST_READ, 0, 4);
+	until_ns = host_ns() + 1000000;
+	while (host_ns() < until_ns)
+		;
+	arrive(device, 0, 0);
+	nand_latency(device->nand, NAND_READ, &latency);
+	assert_int_equal(latency.count, 4);
+	assert_true(latency.least_ns >= 1000000);
+}
+
 static void test_a_block_is_not_erased_while_pages_of_it_are_under_way(void **state)
 {
 	struct device *device = *state;
@@ -437,6 +467,7 @@ int main(void)
 		HELD(test_after_a_failed_program_no_page_of_the_block_under_way_counts),
 		HELD(test_a_block_that_turned_bad_stays_bad_when_an_earlier_page_arrives),
 		HELD(test_a_failed_transfer_is_an_error_of_its_pages),
+		HELD(test_a_page_was_under_way_since_its_request_was_submitted),
 		HELD(test_a_block_is_not_erased_while_pages_of_it_are_under_way),
 		HELD(test_a_block_is_not_programmed_past_the_queue),
 		HELD(test_neighbours_share_a_transfer),
