@@ -178,6 +178,8 @@ static void test_damage_is_noticed(void **state)
 	put_le48(bytes + 9, 2);
 	put(f, bytes, HIDDEN_CHUNK_HEAD_BYTES + HIDDEN_BYTES);
 	assert_int_equal(load(f), -EBADMSG);
+	assert_int_equal(hidden_chunk_change(&f->txn->writer, &absent), -EBADMSG);
+	assert_int_equal(hidden_chunk_remove(&f->txn->writer, &absent), -EBADMSG);
 	/* An object's without an object, then with a flag that there is not. */
 	bytes[0] = 0;
 	put_le48(bytes + 9, 1);
