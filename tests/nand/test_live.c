@@ -32,6 +32,7 @@ static int setup(void **state)
 	snprintf(image->path, sizeof(image->path), "%s/image", image->directory);
 	assert_int_equal(nand_create(image->path, &geometry, 4096, &error), 0);
 	assert_int_equal(nand_open(image->path, &image->nand, &error), 0);
+	assert_string_equal(error.text, "");
 	*state = image;
 	return 0;
 }
@@ -73,6 +74,7 @@ static void leave(struct image *image, enum nand_setting which, const char *text
 	struct error_text error = { "" };
 
 	assert_int_equal(nand_leave_setting(image->path, which, text, &error), 0);
+	assert_string_equal(error.text, "");
 }
 
 static void test_a_setting_is_taken_up_changed_and_taken_back_while_the_image_is_open(void **state)
@@ -141,6 +143,7 @@ static void test_bad_texts_and_images_are_refused_with_a_sentence(void **state)
 	assert_non_null(strstr(error.text, "/nowhere/image"));
 	assert_int_equal(nand_leave_setting(image->path, NAND_SETTING_TIMING, NULL, &error),
 			 -ENOENT);
+	assert_non_null(strstr(error.text, "no timing was set for"));
 	nand_take_settings(image->nand, &image->settings);
 	assert_int_equal(read_ns(image), 0);
 }
