@@ -432,6 +432,11 @@ static void verify_data_in(struct unit *unit, const struct signed_call *signed_c
 					       pieces, 2, expected),
 			 0);
 	assert_memory_equal(information, expected, bytes);
+	/* Nothing that was in the buffer before goes out in front of it. */
+	size_t end = lengths.gets ? cdb->retrieved.offset + lengths.gets : lengths.data;
+
+	for (; unit->data_in + end < information; end++)
+		assert_int_equal(unit->data_in[end], 0);
 }
 
 void signed_execute(struct unit *unit, struct signed_call *signed_call,
