@@ -5,9 +5,8 @@
 #include "tests/sim/sim.h"
 
 /* What all of them have in common, where they do not say otherwise. */
-#define USUAL                                                                                     \
-	.jumps = 150, .upheavals = 600, .looks = 1500, .wholes = 6, .crashes = 200, .aborts = 12, \
-	.comebacks = 6
+#define USUAL \
+	.jumps = 150, .upheavals = 600, .looks = 1500, .crashes = 200, .aborts = 12, .comebacks = 6
 
 const struct sim_profile sim_profiles[] = {
 	{
@@ -22,7 +21,12 @@ const struct sim_profile sim_profiles[] = {
 		.flash = { .blocks = 1500, .power_fails = true },
 		.sealers = true,
 		.merger = true,
-		.weights = { .reading = 20, .history = 17, .cuts = 12, .failures = 32, USUAL },
+		.weights = { .reading = 20,
+			     .history = 17,
+			     .cuts = 12,
+			     .failures = 32,
+			     .wholes = 6,
+			     USUAL },
 		.operations = 30000,
 	},
 	{
@@ -31,7 +35,12 @@ const struct sim_profile sim_profiles[] = {
 		.flash = { .blocks = 500, .power_fails = true, .restless = true },
 		.sealers = true,
 		.merger = true,
-		.weights = { .reading = 25, .history = 22, .cuts = 20, .failures = 32, USUAL },
+		.weights = { .reading = 25,
+			     .history = 22,
+			     .cuts = 20,
+			     .failures = 32,
+			     .wholes = 6,
+			     USUAL },
 		.operations = 30000,
 	},
 	{
@@ -54,6 +63,7 @@ const struct sim_profile sim_profiles[] = {
 			     .others = 85,
 			     .cuts = 8,
 			     .failures = 24,
+			     .wholes = 6,
 			     USUAL },
 		.operations = 30000,
 	},
@@ -101,7 +111,6 @@ const struct sim_profile sim_profiles[] = {
 			     .jumps = 8,
 			     .upheavals = 60,
 			     .looks = 300,
-			     .wholes = 6,
 			     .crashes = 100,
 			     .aborts = 12,
 			     .comebacks = 6 },
