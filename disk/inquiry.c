@@ -5,57 +5,23 @@
 
 #include "common/bytes.h"
 #include "disk/commands.h"
+#include "wire/inquiry.h"
 
 enum {
-	VPD_SUPPORTED_PAGES = 0x00,
-	VPD_UNIT_SERIAL_NUMBER = 0x80,
-	VPD_DEVICE_IDENTIFICATION = 0x83,
 	VPD_BLOCK_LIMITS = 0xB0,
 	VPD_BLOCK_DEVICE_CHARACTERISTICS = 0xB1,
 	VPD_LOGICAL_BLOCK_PROVISIONING = 0xB2,
 };
 
-enum { STANDARD_BYTES = 96, INQUIRY_BYTES_MAX = 96 };
+enum { INQUIRY_BYTES_MAX = 96 };
 
-#define DISK_VENDOR   "MUNINN  "
-#define DISK_PRODUCT  "VOLUME          "
-#define DISK_REVISION "0001"
-
-static size_t standard_data(uint8_t *data)
-{
-	/* SAM-5, iSCSI, SPC-4, SBC-3 */
-	static const uint16_t versions[] = { 0x00A0, 0x0960, 0x0460, 0x04C0 };
-
-	data[0] = SBC_PERIPHERAL_DEVICE_TYPE;
-	data[2] = 0x06; /* SPC-4 */
-	data[3] = 0x12; /* HISUP, response data format 2 */
-	data[4] = STANDARD_BYTES - 5;
-	data[7] = 0x02; /* CMDQUE */
-	memcpy(data + 8, DISK_VENDOR, 8);
-	memcpy(data + 16, DISK_PRODUCT, 16);
-	memcpy(data + 32, DISK_REVISION, 4);
-	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++)
-		put_be16(data + 58 + 2 * i, versions[i]);
-	return STANDARD_BYTES;
-}
-
-/* A T10 vendor designator of vendor and serial number, and the volume's name. */
-static size_t identification(const struct disk *disk, uint8_t *page)
-{
-	size_t serial = strlen(disk->serial), at = 4;
-
-	page[at] = 0x02;     /* ASCII */
-	page[at + 1] = 0x01; /* logical unit, T10 vendor */
-	page[at + 3] = (uint8_t)(8 + serial);
-	memcpy(page + at + 4, DISK_VENDOR, 8);
-	memcpy(page + at + 12, disk->serial, serial);
-	at += 12 + serial;
-	page[at] = 0x01;     /* binary */
-	page[at + 1] = 0x03; /* logical unit, NAA */
-	page[at + 3] = sizeof(disk->naa);
-	memcpy(page + at + 4, disk->naa, sizeof(disk->naa));
-	return at + 4 + sizeof(disk->naa);
-}
+static const struct inquiry inquiry = {
+	.device_type = SBC_PERIPHERAL_DEVICE_TYPE,
+	.version = 0x06, /* SPC-4 */
+	.bytes = INQUIRY_BYTES_MAX,
+	.product = "VOLUME          ",
+	.versions = { 0x00A0, 0x0960, 0x0460, 0x04C0 }, /* SAM-5, iSCSI, SPC-4, SBC-3 */
+};
 
 /* How much one command does (limits.h), and that pages of flash are what is written best. */
 static size_t block_limits(const struct disk *disk, uint8_t *page)
@@ -106,7 +72,7 @@ static size_t vital_product_data(const struct disk *disk, uint8_t code, uint8_t 
 		memcpy(page + 4, disk->serial, strlen(disk->serial));
 		return 4 + strlen(disk->serial);
 	case VPD_DEVICE_IDENTIFICATION:
-		return identification(disk, page);
+		return inquiry_identification(disk->serial, disk->naa, page);
 	case VPD_BLOCK_LIMITS:
 		return block_limits(disk, page);
 	case VPD_BLOCK_DEVICE_CHARACTERISTICS:
@@ -126,14 +92,12 @@ int disk_inquiry(const struct disk *disk, const uint8_t cdb[6], uint8_t *data, s
 
 	if (cdb[1] & ~1 || (!vital && cdb[2] != 0))
 		return -EINVAL;
-	length = vital ? vital_product_data(disk, cdb[2], answer) : standard_data(answer);
+	length = vital ? vital_product_data(disk, cdb[2], answer)
+		       : inquiry_standard(&inquiry, answer);
 	if (!length)
 		return -EINVAL;
-	if (vital) {
-		answer[0] = SBC_PERIPHERAL_DEVICE_TYPE;
-		answer[1] = cdb[2];
-		put_be16(answer + 2, (uint16_t)(length - 4));
-	}
+	if (vital)
+		inquiry_page_head(&inquiry, cdb[2], length, answer);
 	if (capacity)
 		memcpy(data, answer, min_u64(length, capacity));
 	return (int)length;

@@ -29,12 +29,13 @@
 #include "osd/osd.h"
 #include "osd/portions.h"
 #include "osd/security.h"
+#include "wire/inquiry.h"
 #include "wire/wire.h"
 
-#define OSD_VENDOR   "MUNINN  "
+#define OSD_VENDOR   INQUIRY_VENDOR
 #define OSD_PRODUCT  "OBJECT STORE    "
 #define OSD_MODEL    "Versioning object store on flash"
-#define OSD_REVISION "0001"
+#define OSD_REVISION INQUIRY_REVISION
 
 /* Longest CDB continuation segment, 4093 scatter/gather pieces. Root information attribute 0xA. */
 #define OSD_CONTINUATION_BYTES_MAX 65536u
