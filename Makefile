@@ -348,7 +348,7 @@ help:
 	@echo 'make bench-list LIST of a million objects and members: build/bench/muninn-list.json'
 	@echo "make bench-paper the paper's experiments, its numbers beside ours: build/bench/muninn-paper.json"
 	@echo '                QUICK=1: a minute, with 2 million pairs in place of 50 million'
-	@echo 'make figures    draws docs/figures/ from build/bench/muninn-paper.json'
+	@echo 'make figures    draws docs/figures/ from build/bench/muninn-paper.json; of quick ones FIGURES=build/bench'
 	@echo 'make fuzz       fuzzes the target, the client and the formats: SECONDS=60 (of each), FUZZ=osd|wire|client|flash|pdu'
 	@echo 'make fuzz-many  the same without learning, many times as fast, for counts: SECONDS=60, FUZZ=pdu'
 	@echo 'make fuzz-pdu   sessions of mutated PDUs against a real tgtd: SECONDS=60, SEED=N'
@@ -615,9 +615,11 @@ bench-paper: bootstrap
 	@$(BIN)/muninn-bench paper $(if $(QUICK),--quick) --output $(PAPER_RESULTS) \
 		--commit "$$(git describe --always --dirty 2>/dev/null || echo unknown)"
 
+# Results of another scale do not replace figures of full scale: FIGURES=build/bench.
+FIGURES ?= docs/figures
 figures:
 	@scripts/bootstrap figures
-	@scripts/figures-muninn $(PAPER_RESULTS) docs/figures
+	@scripts/figures-muninn $(PAPER_RESULTS) $(FIGURES)
 
 SECONDS ?= 60
 FUZZ ?= $(FUZZ_TARGETS)
