@@ -79,8 +79,10 @@ static int begin_turn(struct osd_request *request, struct osd_subject *from)
 	struct osd_copying *copying = &request->copying;
 	struct engine_address address = from->address;
 	uint64_t sequence = from->stat.modified_sequence;
+	/* Of an unlogged object it is not known. */
+	bool has_changed = copying->sequence != sequence || from->stat.is_unlogged;
 
-	if (copying->sequence != 0 && copying->sequence != sequence && !copying->restarted) {
+	if (copying->sequence != 0 && has_changed && !copying->restarted) {
 		copying->restarted = true;
 		copying->offset = 0;
 		if (!is_past(&address))

@@ -65,8 +65,10 @@ static void begin_turn(struct osd_request *request)
 	struct osd_reading *reading = &request->reading;
 	const struct engine_address *address = &request->subject.address;
 	uint64_t sequence = request->subject.stat.modified_sequence;
+	/* Of an unlogged object it is not known. */
+	bool has_changed = reading->sequence != sequence || request->subject.stat.is_unlogged;
 
-	if (!reading->begun || (!reading->restarted && reading->sequence != sequence)) {
+	if (!reading->begun || (!reading->restarted && has_changed)) {
 		request->command->data_in_length = 0;
 		reading->restarted = reading->begun;
 		if (reading->restarted && address->version == 0 && address->ago == 0)

@@ -216,6 +216,7 @@ int engine_object_stat(struct engine_object *object, struct engine_stat *stat)
 		.length = head->length,
 		.created_sequence = head->created_sequence,
 		.modified_sequence = head->modified_sequence,
+		.is_unlogged = address.object && partition->is_unlogged,
 	};
 	if (address.object) {
 		stat->used_bytes = target->onode->extents.pieces * txn->engine->page_bytes;

@@ -177,6 +177,38 @@ static void test_a_read_is_of_one_moment_when_the_object_changes(void **state)
 	}
 }
 
+/* As if nothing told when an object of the partition was written to. */
+static void unlog(struct unit *unit)
+{
+	struct partition *partition;
+	struct engine_txn *txn;
+
+	assert_int_equal(engine_begin(unit->engine, ENGINE_WRITE, &txn), 0);
+	assert_int_equal(partition_get(unit->engine, P, &partition), 0);
+	partition->is_unlogged = true;
+	partition_mark(txn, partition);
+	partition_release(unit->engine, partition);
+	assert_int_equal(engine_commit(txn, false), 0);
+}
+
+static void test_a_read_of_an_unlogged_object_is_of_one_moment(void **state)
+{
+	struct unit *unit = *state;
+
+	fill(unit, O, 'a');
+	unlog(unit);
+	for (unsigned turn = 2; turn <= 3; turn++) {
+		struct call call = read_call(O, OBJECT_BYTES);
+
+		fill(unit, O, 'a');
+		stepped_run(unit, &call, turn, write_b);
+		expect_good(unit);
+		/* The second turn holds a moment, as if the object had changed. */
+		assert_bytes(unit, turn == 2 ? 'b' : 'a', OBJECT_BYTES);
+		assert_int_equal(views_in_use(unit), 0);
+	}
+}
+
 static unsigned writes;
 
 /* Before each turn from the second on. */
@@ -674,6 +706,7 @@ int main(void)
 		with_turns(test_a_read_in_turns_reads_all),
 		with_turns(test_scattered_pieces_take_turns_too),
 		with_turns(test_a_read_is_of_one_moment_when_the_object_changes),
+		with_turns(test_a_read_of_an_unlogged_object_is_of_one_moment),
 		with_turns(test_a_read_is_of_one_moment_however_often_the_object_changes),
 		with_turns(test_where_no_history_is_kept_each_turn_is_of_one_moment),
 		with_turns(test_a_read_of_what_goes_ends),
