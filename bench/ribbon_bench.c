@@ -5,6 +5,7 @@
  */
 #include "bench/ribbon_bench.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -334,6 +335,7 @@ static void ask(const struct ribbon_bench_options *options, const struct groups 
 	uint64_t found = 0;
 	double begin, none, time;
 
+	assert(options->members); /* at least 1: the options say so */
 	/* The questions by themselves are taken off. */
 	begin = ribbon_bench_seconds();
 	for (uint64_t n = 0; n < options->questions; n++)
