@@ -43,10 +43,10 @@ int nand_opening_check(const char *image, const struct nand_opening *of_image, c
 		nvram, nvram_time, is_older ? "older" : "newer", image, image_time);
 }
 
-static int store_in_nvram(struct nand *nand, const struct nand_opening *opening, bool stable)
+static int store_in_nvram(struct nand *nand, const struct nand_opening *opening)
 {
 	nand_opening_encode(opening, nand->nvram.at + NAND_OPENING_AT);
-	return stable && msync(nand->nvram.at, NAND_HEADER_BYTES, MS_SYNC) < 0 ? -errno : 0;
+	return msync(nand->nvram.at, NAND_HEADER_BYTES, MS_SYNC) < 0 ? -errno : 0;
 }
 
 /*
@@ -78,7 +78,7 @@ void nand_note_opening(struct nand *nand)
 		return;
 	clock_gettime(CLOCK_REALTIME, &now);
 	opening.time_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-	result = store_in_nvram(nand, &opening, true);
+	result = store_in_nvram(nand, &opening);
 	if (result == 0)
 		result = store_in_image(nand, &opening);
 	if (result < 0) {
@@ -88,8 +88,8 @@ void nand_note_opening(struct nand *nand)
 			 nand->path, strerror(-result));
 		return;
 	}
-	/* Should this be lost, the next opening takes more for right than it has to. */
+	/* If this is lost, the next opening takes more for right than it has to. */
 	opening.is_under_way = false;
-	store_in_nvram(nand, &opening, false);
+	(void)store_in_nvram(nand, &opening);
 	nand->opening = opening;
 }
