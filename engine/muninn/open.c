@@ -158,7 +158,7 @@ static int step_sums(struct muninn_store *store, struct error_text *error)
 		return result;
 	if (!store->host_failed)
 		sums_settle(store);
-	outage_begin(store);
+	result = outage_begin(store, error);
 	/* Those may have been about to begin. */
 	for (uint32_t number = 0; number < store->geometry.rows; number++) {
 		struct row_index *index = store->rows[number].index;
@@ -166,25 +166,7 @@ static int step_sums(struct muninn_store *store, struct error_text *error)
 		if (!row_index_members(index))
 			row_index_begin(index, row_index_growing(index));
 	}
-	return 0;
-}
-
-/*
- * Begins the next group of a row. That the one before is complete need not have reached the host's
- * storage: it must before that group's own NVRAM is used again.
- */
-static int begin_next_group(struct muninn_store *store, uint32_t number, struct error_text *error)
-{
-	struct row_index *index = store->rows[number].index;
-	uint64_t bytes =
-		(uint64_t)store->geometry.directory_entries * store->geometry.directory_entry_bytes;
-	int result = nand_nvram_sync(store->nand, NVRAM_DIRECTORY_AT, bytes);
-
-	if (result)
-		return error_set(error, result, "NVRAM can't be made stable (error %d)", -result);
-	row_index_begin(index, row_index_growing(index) + 1);
-	image_sync_group(store, number);
-	return 0;
+	return result;
 }
 
 /* The growing group of a row is newer than its complete ones. */
@@ -202,7 +184,9 @@ static int check_growing_group(struct muninn_store *store, uint32_t number,
 				 "corrupt",
 				 number, growing, newest);
 	/* Listed as complete, but the next one had not begun when the process ended. */
-	return begin_next_group(store, number, error);
+	row_index_begin(index, growing + 1);
+	image_sync_group(store, number);
+	return 0;
 }
 
 /* Notes which segments a row has. */

@@ -94,16 +94,32 @@ static int sync_boot(struct muninn_store *store)
 	return result ? result : nand_nvram_sync(store->nand, store->geometry.sums_at, NVRAM_PAGE);
 }
 
-void outage_begin(struct muninn_store *store)
+/*
+ * Behind a crash of the store. What is sealed, complete or taken out need not have reached the
+ * host's storage. It must before the buffers, groups and segments that it makes free are used
+ * again: a failure of the host would bring back what it says of them, but not what they held.
+ */
+static int sync_all(struct muninn_store *store, struct error_text *error)
+{
+	int result = nand_nvram_sync(store->nand, 0, store->geometry.nvram_bytes);
+
+	return result ? error_set(error, result, "NVRAM can't be made stable (error %d)", -result)
+		      : 0;
+}
+
+int outage_begin(struct muninn_store *store, struct error_text *error)
 {
 	int result;
 
-	/* After a failure of the host the boot ID waits for what depends on it (outage_finish). */
+	/*
+	 * After a failure of the host all of it comes from storage. The boot ID waits for what
+	 * depends on it (outage_finish).
+	 */
 	if (store->host_failed)
-		return;
+		return 0;
 	outage_note_boot(store);
 	if (!is_clean(store))
-		return;
+		return sync_all(store, error);
 	/* The new boot ID first: without it the next opening would find a failure. */
 	result = sync_boot(store);
 	sums_set_clean(store, 0);
@@ -114,6 +130,7 @@ void outage_begin(struct muninn_store *store)
 			 "%s: NVRAM can't be made stable (error %d); should this host fail, the "
 			 "unit may not open again",
 			 nand_path(store->nand), -result);
+	return 0;
 }
 
 void outage_note_clean(struct muninn_store *store)

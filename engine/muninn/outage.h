@@ -16,9 +16,10 @@ void outage_note_boot(struct muninn_store *store);
 
 /*
  * From now on the store is not closed any more, if the host has not failed. Before anything in
- * NVRAM changes. The opposite: everything is stable, and nothing follows.
+ * NVRAM changes; behind a crash of the store all of it is made stable. Errors of that. The
+ * opposite: everything is stable, and nothing follows.
  */
-void outage_begin(struct muninn_store *store);
+int outage_begin(struct muninn_store *store, struct error_text *error);
 void outage_note_clean(struct muninn_store *store);
 
 /* Sets `committed` back to the last flush. Between loading the index and recovering the buffers. */

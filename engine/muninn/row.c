@@ -235,23 +235,6 @@ static struct buffer pass_over_oldest(struct row *row, const struct buffer *thir
 	return oldest;
 }
 
-/*
- * A row's buffer that was sealed when the store ended: its segment counts, but that need not have
- * reached the host's storage. It must before the buffer is given away.
- */
-static int take_back_sealed(struct muninn_store *store, struct buffer *buffer,
-			    struct error_text *error)
-{
-	uint64_t bytes;
-	const uint8_t *group = row_index_nvram(store->rows[buffer_row(buffer)].index, &bytes);
-	int result = nand_nvram_sync(store->nand, (uint64_t)(group - store->nvram), bytes);
-
-	if (result)
-		return error_set(error, result, "NVRAM can't be made stable (error %d)", -result);
-	buffer_take_back(buffer);
-	return 0;
-}
-
 /* Those from `n` on, so that all are freed. */
 static void keep_in_list(struct muninn_store *store, uint32_t n, uint32_t count)
 {
@@ -275,20 +258,17 @@ static int distribute_buffers(struct muninn_store *store, struct error_text *err
 
 		if (used && adopt_buffer(&store->rows[number], &buffer))
 			continue;
-		if (used && store->host_failed) {
-			buffer = pass_over_oldest(&store->rows[number], &buffer);
-			buffer_take_back(&buffer);
-		} else if (used) {
+		if (used && !store->host_failed) {
 			keep_in_list(store, n, count);
 			return error_set(error, -EINVAL,
 					 "row %u has three buffers in NVRAM; the NVRAM is corrupt",
 					 number);
 		}
-		if (!used && number < store->geometry.rows &&
-		    take_back_sealed(store, &buffer, error)) {
-			keep_in_list(store, n, count);
-			return -EIO;
-		}
+		if (used)
+			buffer = pass_over_oldest(&store->rows[number], &buffer);
+		/* It was sealed when the store ended. */
+		if (number < store->geometry.rows)
+			buffer_take_back(&buffer);
 		if (buffer_rest(&buffer))
 			return error_set(error, -ENOMEM, "out of memory");
 		store->free_buffers[store->free_buffer_count++] = buffer;
