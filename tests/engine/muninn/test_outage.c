@@ -479,6 +479,87 @@ static void test_a_group_that_was_complete_when_the_store_crashed_is_there_then(
 	fail_behind_crashes(GROUP_SEGMENTS, 4);
 }
 
+/* ---- a crash of the store while it merges, and then of the host ---- */
+
+enum { PIECES_MAX = 200 };
+
+/* Merges so many pieces. Whether there was more to do. */
+static bool merge_in_part(struct record_store *store, int pieces)
+{
+	const struct record_keep keep = { .bounds = keep_newest };
+	struct record_merge merge = { .live_permille_max = 1000 };
+	int result = 1;
+
+	for (int n = 0; n < pieces && result == 1; n++) {
+		result = store->operations->merge_step(store, &keep, &merge);
+		if (n + 1 < pieces && result == 1)
+			store->operations->merge_run(store);
+	}
+	assert_in_range(result, 0, 1);
+	return result == 1;
+}
+
+/* Puts keys until there is no room for more; returns how many transactions that took. */
+static uint64_t fill(struct record_store *store, enum record_room room)
+{
+	uint8_t value[VALUE_BYTES] = { 0 };
+	uint64_t n = 0;
+
+	for (int result = 0; !result; n++) {
+		struct record_key key = { .partition = 1, .identifier = 0x10000 + n % MANY_KEYS };
+
+		put_le64(value, n);
+		store->operations->begin(store, 0);
+		result = store->operations->put(store, &key, 1, 0, value, sizeof(value), room);
+		if (result)
+			store->operations->abort(store);
+		else
+			store->operations->commit(store);
+	}
+	return n - 1;
+}
+
+static bool fail_behind_a_merge(int pieces, uint64_t seed)
+{
+	struct record_store *store;
+	struct host host;
+	uint64_t count;
+	bool more;
+
+	start_host(&host);
+	store = open_store(&host);
+	count = fill(store, RECORD_ROOM_WRITE);
+	assert_int_equal(flush_now(store), 0);
+	arm(&host, OPERATIONS_MAX / 2, seed);
+	more = merge_in_part(store, pieces);
+	store->operations->close(store, false);
+	store = open_store(&host);
+	/* All that is free is written again. */
+	fill(store, RECORD_ROOM_MERGE);
+	fail_host(&host, store);
+	store = open_store(&host);
+	check_keys(store, MANY_KEYS, count);
+	assert_int_equal(store->operations->close(store, true), 0);
+	nand_close(host.nand);
+	return more;
+}
+
+/* Opening finds segments taken out, and lets them be written again. */
+static void test_what_was_merged_when_the_store_crashed_is_there_when_the_host_fails_then(
+	void **state)
+{
+	(void)state;
+	log_configure(discard_line, LOG_LEVEL_ERROR);
+	for (uint64_t seed = 1; seed <= 4 * MIXTURES; seed++) {
+		int pieces = 1;
+
+		while (pieces < PIECES_MAX && fail_behind_a_merge(pieces, seed))
+			pieces++;
+		assert_in_range(pieces, 3, PIECES_MAX - 1);
+	}
+	log_configure(NULL, LOG_LEVEL_WARNING);
+}
+
 /* ---- buffers that nothing was promised of ---- */
 
 enum { TWO_ROWS = 2, IN_MANY_BUFFERS = 200 };
@@ -625,6 +706,8 @@ int main(void)
 			test_what_was_sealed_when_the_store_crashed_is_there_when_the_host_fails_then),
 		cmocka_unit_test(
 			test_a_group_that_was_complete_when_the_store_crashed_is_there_then),
+		cmocka_unit_test(
+			test_what_was_merged_when_the_store_crashed_is_there_when_the_host_fails_then),
 		cmocka_unit_test(test_a_row_may_have_three_buffers_when_the_host_has_failed),
 		cmocka_unit_test(test_what_a_compacted_page_has_left_does_not_come_back),
 	};
