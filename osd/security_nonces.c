@@ -71,7 +71,7 @@ struct osd_nonces {
 static int allocate(struct osd_nonces *nonces)
 {
 	nonces->entries = malloc(nonces->capacity * sizeof(*nonces->entries));
-	nonces->lists = malloc(nonces->lists_max * sizeof(*nonces->lists));
+	nonces->lists = OPENSSL_malloc(nonces->lists_max * sizeof(*nonces->lists));
 	nonces->partitions = calloc(nonces->partitions_max, sizeof(*nonces->partitions));
 	nonces->entry_chains = malloc(nonces->capacity * sizeof(*nonces->entry_chains));
 	nonces->list_chains = malloc(nonces->lists_max * sizeof(*nonces->list_chains));
@@ -119,10 +119,8 @@ void osd_nonces_destroy(struct osd_nonces *nonces)
 	if (!nonces)
 		return;
 	pthread_mutex_destroy(&nonces->lock);
-	if (nonces->lists)
-		OPENSSL_cleanse(nonces->lists, nonces->lists_max * sizeof(*nonces->lists));
 	free(nonces->entries);
-	free(nonces->lists);
+	OPENSSL_clear_free(nonces->lists, nonces->lists_max * sizeof(*nonces->lists));
 	free(nonces->partitions);
 	free(nonces->entry_chains);
 	free(nonces->list_chains);

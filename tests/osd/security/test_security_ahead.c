@@ -111,6 +111,25 @@ static void test_more_partitions_than_places_are_not_taken(void **state)
 	assert_int_equal(bound_of(&ahead, P + 9, 1), 0);
 }
 
+/* What is in memory behind the table is no bound of anybody. */
+static void test_only_places_of_the_table_count(void **state)
+{
+	struct {
+		struct osd_ahead ahead;
+		struct osd_ahead_bound behind;
+	} memory = { .ahead.count = 0 };
+	struct osd_ahead before;
+
+	(void)state;
+	for (uint32_t i = 0; i < OSD_AHEAD_MAX; i++)
+		assert_true(raise_of(&memory.ahead, P + i, 1, 100 + i));
+	memory.behind = memory.ahead.bounds[0];
+	before = memory.ahead;
+	assert_false(raise_of(&memory.ahead, P + OSD_AHEAD_MAX, 1, 500));
+	assert_memory_equal(&memory.ahead, &before, sizeof(before));
+	assert_memory_equal(&memory.behind, &before.bounds[0], sizeof(memory.behind));
+}
+
 static void test_the_bytes_are_those_that_are_documented(void **state)
 {
 	static const uint8_t example[] = {
@@ -150,6 +169,7 @@ int main(void)
 		cmocka_unit_test(test_who_has_most_places_gets_one_bound_for_all_his_keys),
 		cmocka_unit_test(test_the_partition_that_is_folded_may_be_the_new_owner_s),
 		cmocka_unit_test(test_more_partitions_than_places_are_not_taken),
+		cmocka_unit_test(test_only_places_of_the_table_count),
 		cmocka_unit_test(test_the_bytes_are_those_that_are_documented),
 	};
 

@@ -248,6 +248,28 @@ static void test_what_a_forgotten_list_had_is_too_old(void **state)
 	osd_nonces_destroy(nonces);
 }
 
+/* A list that was given up takes nobody of its next partition into the ring of the first. */
+static void test_a_partition_that_gave_a_list_up_forgets_its_own_requests_only(void **state)
+{
+	struct osd_nonces *nonces = open_list(8, 0);
+
+	(void)state;
+	/* All four lists there are, the second of them the oldest. */
+	for (uint32_t sender = 1; sender <= 4; sender++)
+		assert_int_equal(take_of(nonces, 1, sender, NOW + (sender == 2 ? 0 : sender), 0),
+				 0);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(take_of(nonces, 2, 9, NOW + i, 0), 0);
+	/* Both have half of what there is now. */
+	for (uint32_t i = 0; i < 20; i++)
+		for (uint32_t sender = 1; sender <= 4; sender++)
+			if (sender != 2)
+				assert_int_equal(take_of(nonces, 1, sender, NOW + 10 + i, 0), 0);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(take_of(nonces, 2, 9, NOW + i, 0), -EEXIST);
+	osd_nonces_destroy(nonces);
+}
+
 static void test_what_a_forgotten_partition_had_is_too_old(void **state)
 {
 	struct osd_nonces *nonces = open_list(2 * OSD_NONCE_PARTITIONS_MAX, 0);
@@ -314,6 +336,8 @@ int main(void)
 			test_any_number_of_senders_of_a_partition_locks_out_none_of_another),
 		cmocka_unit_test(test_a_sender_keeps_its_share),
 		cmocka_unit_test(test_what_a_forgotten_list_had_is_too_old),
+		cmocka_unit_test(
+			test_a_partition_that_gave_a_list_up_forgets_its_own_requests_only),
 		cmocka_unit_test(test_what_a_forgotten_partition_had_is_too_old),
 		cmocka_unit_test(test_no_request_of_many_senders_is_taken_twice),
 	};

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Security and the memory that it works in: a request whose sums can't be computed is refused as
+ * one to be sent again, and no key stays behind where one was used.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <openssl/evp.h>
+
+#include "tests/osd/secured.h"
+
+#define M (&secured_manager)
+
+/* ---- sums that can't be computed ---- */
+
+/* The sum after so many more that OpenSSL has no memory for; negative: none. */
+static int sums_left = -1;
+static bool has_failed;
+
+/* In place of OpenSSL's, which each sum begins with. */
+EVP_MAC_CTX *EVP_MAC_CTX_dup(const EVP_MAC_CTX *context)
+{
+	EVP_MAC_CTX *(*duplicate)(const EVP_MAC_CTX *) = NULL;
+
+	if (sums_left >= 0 && sums_left-- == 0) {
+		has_failed = true;
+		return NULL;
+	}
+	*(void **)&duplicate = dlsym(RTLD_NEXT, "EVP_MAC_CTX_dup");
+	return duplicate(context);
+}
+
+static void execute(struct unit *unit, const struct encoded_call *encoded)
+{
+	unit_execute(unit, encoded->cdb, encoded->cdb_length, encoded->out, encoded->out_length,
+		     encoded->in_capacity);
+}
+
+/* True: the command computes as many sums as that. */
+static bool is_safe_without_sum(struct unit *unit, uint8_t method, int number)
+{
+	struct signed_call call = signed_write(unit, method, "again");
+	uint64_t before = contents_of(unit);
+	struct encoded_call encoded;
+
+	signed_encode(unit, &call, &encoded);
+	has_failed = false;
+	sums_left = number;
+	execute(unit, &encoded);
+	sums_left = -1;
+	if (unit->command.status != SCSI_STATUS_GOOD) {
+		assert_true(has_failed);
+		assert_int_equal(unit->command.status, SCSI_STATUS_BUSY);
+		assert_int_equal(contents_of(unit), before);
+		/* The same bytes again are no replay. */
+		execute(unit, &encoded);
+	}
+	expect_good(unit);
+	free(encoded.out);
+	return has_failed;
+}
+
+static void test_a_request_whose_sums_cannot_be_computed_may_be_sent_again(void **state)
+{
+	struct unit *unit = *state;
+
+	for (size_t i = 0; i < SECURED_METHODS; i++) {
+		int number = 0;
+
+		secured_close(unit, secured_methods[i]);
+		while (is_safe_without_sum(unit, secured_methods[i], number))
+			number++;
+		/* Its key's and its own, at least. */
+		assert_true(number >= 2);
+		secured_reopen(unit, secured_methods[i]);
+	}
+}
+
+static void test_a_token_that_cannot_be_computed_is_not_shown(void **state)
+{
+	const uint8_t cdb[6] = { 0x12, 1, 0xB1, 0, 255 };
+	struct unit *unit = *state;
+	uint8_t data[255];
+
+	assert_int_equal(osd_inquiry(unit->device, 7, cdb, data, sizeof(data)),
+			 4 + OSD_SECURITY_TOKEN_BYTES);
+	sums_left = 0;
+	assert_int_equal(osd_inquiry(unit->device, 7, cdb, data, sizeof(data)), 4);
+	sums_left = -1;
+	assert_int_equal(data[3], 0);
+}
+
+/* ---- keys that were used ---- */
+
+enum { STACK_BYTES = 8 << 20 };
+
+/* Where the stack was. */
+static const uint8_t *frame;
+
+static void *execute_there(void *argument)
+{
+	struct unit *unit = argument;
+
+	frame = __builtin_frame_address(0);
+	osd_execute(unit->device, &unit->command);
+	return NULL;
+}
+
+/* On a stack of its own, which it leaves as it is when it ends. */
+static void execute_on(uint8_t *stack, struct unit *unit, const struct encoded_call *encoded)
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+
+	unit->command = (struct osd_command){ .cdb = encoded->cdb,
+					      .cdb_length = encoded->cdb_length,
+					      .data_out = encoded->out,
+					      .data_out_length = encoded->out_length };
+	assert_int_equal(pthread_attr_init(&attributes), 0);
+	assert_int_equal(pthread_attr_setstack(&attributes, stack, STACK_BYTES), 0);
+	assert_int_equal(pthread_create(&thread, &attributes, execute_there, unit), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(pthread_attr_destroy(&attributes), 0);
+}
+
+/* True: the command computes so many sums that `number` of them can succeed before one fails. */
+static bool leaves_no_key(uint8_t *stack, struct unit *unit, uint8_t method, int number)
+{
+	const struct key_pair *key = &M->working[KEY_VERSION];
+	struct signed_call call = signed_write(unit, method, "wiped");
+	struct encoded_call encoded;
+
+	signed_encode(unit, &call, &encoded);
+	memset(stack, 0, STACK_BYTES);
+	has_failed = false;
+	sums_left = number;
+	execute_on(stack, unit, &encoded);
+	sums_left = -1;
+	free(encoded.out);
+	assert_true(frame > stack && frame < stack + STACK_BYTES);
+	assert_null(memmem(stack, STACK_BYTES, key->authentication, OSD_KEY_BYTES));
+	assert_null(memmem(stack, STACK_BYTES, key->generation, OSD_KEY_BYTES));
+	return has_failed;
+}
+
+/* Wherever the command ends: what comes behind that would cover what it has left. */
+static void test_no_key_stays_on_the_stack(void **state)
+{
+	uint8_t *stack = aligned_alloc(4096, STACK_BYTES);
+	struct unit *unit = *state;
+
+	assert_non_null(stack);
+	for (size_t i = 0; i < SECURED_METHODS; i++) {
+		int number = 0;
+
+		secured_close(unit, secured_methods[i]);
+		while (leaves_no_key(stack, unit, secured_methods[i], number))
+			number++;
+		expect_good(unit);
+		secured_reopen(unit, secured_methods[i]);
+	}
+	free(stack);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		with_keys_in_both(test_a_request_whose_sums_cannot_be_computed_may_be_sent_again),
+		with_keys(test_a_token_that_cannot_be_computed_is_not_shown),
+		with_keys_in_both(test_no_key_stays_on_the_stack),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
