@@ -228,6 +228,8 @@ static void test_no_lock_ends_earlier_for_it(void **state)
  */
 static void keep_again(struct fixture *f, uint64_t id)
 {
+	uint64_t horizon;
+
 	f->now = 1000 * SECOND;
 	make_text_object(f);
 	set_policy(f, id, 100 * SECOND, 0, 0);
@@ -235,12 +237,15 @@ static void keep_again(struct fixture *f, uint64_t id)
 	put_text_at(f, YEAR, "a year ahead");
 	f->now = (YEAR + 1000) * (uint64_t)SECOND;
 	retention_judge(f->engine);
+	horizon = horizon_of(f, PARTITION);
 	begin_epoch_at(f, 1040);
+	assert_true(horizon_of(f, PARTITION) >= horizon);
 	put_text_at(f, 1050, "at 1050 s");
 	put_text_at(f, 1060, "at 1060 s");
 	for (int start = 0; start < 2; start++) {
 		f->now = 1070 * SECOND;
 		retention_judge(f->engine);
+		assert_true(horizon_of(f, PARTITION) >= horizon);
 		assert_int_equal(try_time(f, PARTITION, 1005), -ESTALE);
 		check_text_at(f, 1055, "at 1050 s");
 		crash(f);

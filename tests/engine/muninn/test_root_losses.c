@@ -16,6 +16,7 @@
 #include <errno.h>
 
 #include "common/log.h"
+#include "engine/muninn/header.h"
 #include "engine/muninn/root_find.h"
 #include "engine/muninn/roots.h"
 #include "engine/muninn/row.h"
@@ -75,7 +76,7 @@ static void merge_some(struct model *model, uint32_t wanted)
  * A device whose last root has a list of kills, and on which segments were sealed since. Every time
  * the same.
  */
-static struct model *make(void)
+static struct model *make_with(const struct engine_options *own)
 {
 	struct model *model = calloc(1, sizeof(*model));
 
@@ -83,7 +84,7 @@ static struct model *make(void)
 	log_configure(count_lines, LOG_LEVEL_WARNING);
 	came_back = 0;
 	model->random = 1;
-	model_open(model, &nand, &options);
+	model_open(model, &nand, own);
 	for (uint32_t n = 0; n < 500; n++)
 		assert_true(model_transaction(model, true, false));
 	assert_int_equal(roots_write(inside(model)), 0);
@@ -92,6 +93,11 @@ static struct model *make(void)
 		assert_true(model_transaction(model, true, false));
 	merge_some(model, 2);
 	return model;
+}
+
+static struct model *make(void)
+{
+	return make_with(&options);
 }
 
 static void end(struct model *model)
@@ -230,6 +236,107 @@ static void test_a_new_device_has_two_roots(void **state)
 	}
 }
 
+static struct sealed_segment newest_of(const struct model *model, uint32_t row)
+{
+	struct sealed_segment newest = { .segment = NO_SEGMENT };
+
+	row_index_read_last(inside(model)->rows[row].index, &newest, 1);
+	return newest;
+}
+
+/* Transactions until each row has sealed a segment since its last root was written. */
+static void seal_in_each_row(struct model *model)
+{
+	assert_int_equal(roots_write(inside(model)), 0);
+	for (uint32_t row = 0; row < options.muninn.rows; row++) {
+		uint32_t before = newest_of(model, row).segment;
+
+		while (newest_of(model, row).segment == before)
+			assert_true(model_transaction(model, true, false));
+	}
+}
+
+/*
+ * A row's newest segment was still being programmed when the power failed, and no parity gives its
+ * last page back.
+ */
+static void test_of_each_row_the_segment_is_left_out_whose_last_page_was_cut_off(void **state)
+{
+	struct engine_options own = options;
+
+	(void)state;
+	own.muninn.parity = MUNINN_PARITY_NONE;
+	for (uint32_t row = 0; row < options.muninn.rows; row++) {
+		struct model *model = make_with(&own);
+		struct record_statistics sealed;
+
+		seal_in_each_row(model);
+		sealed = figures(model);
+		lose_page(model->nand, segment_page(&inside(model)->geometry,
+						    newest_of(model, row).segment + 1) -
+					       1);
+		recover(model, NULL);
+		assert_int_equal(figures(model).segments_sealed, sealed.segments_sealed - 1);
+		end(model);
+	}
+}
+
+static void program(struct model *model, uint64_t page, const struct page_spare *spare,
+		    const uint8_t data[512])
+{
+	uint8_t spare_bytes[512] = { 0 };
+	const struct nand_page_io io = { .page = page,
+					 .data = (uint8_t *)data,
+					 .spare = spare_bytes };
+
+	page_spare_encode(spare, spare_bytes);
+	assert_int_equal(nand_program(model->nand, NAND_CAUSE_USER, &io, 1), 0);
+}
+
+/* The page that begins a root of this device, if it had been formatted with other options. */
+static void make_root_page(const struct model *model, const struct engine_options *other,
+			   uint8_t data[512])
+{
+	struct muninn_geometry geometry;
+
+	assert_int_equal(
+		muninn_geometry_choose(&nand, &other->records, &other->muninn, &geometry, NULL), 0);
+	memset(data, 0, 512);
+	put_le64(data, ROOT_MAGIC);
+	header_write(data + ROOT_HEADER_BYTES, &geometry, nand_uuid(model->nand));
+}
+
+/*
+ * A large record may be the image of a root, and lie where the beginnings of other segments of the
+ * ring are looked for when those before it are lost.
+ */
+static void test_nothing_that_a_user_writes_is_taken_for_a_root(void **state)
+{
+	const struct page_spare of_record = { .kind = PAGE_KIND_RECORDS, .large = true };
+	const struct page_spare of_root = { .kind = PAGE_KIND_ROOT, .parts = 1 };
+	const uint8_t nothing[512] = { 0 };
+	struct model *model = calloc(1, sizeof(*model));
+	struct engine_options other = options;
+	struct found_root found;
+	uint8_t data[512];
+	uint64_t page;
+
+	(void)state;
+	assert_non_null(model);
+	other.muninn.segment_pages *= 4;
+	model_open(model, &nand, &options);
+	make_root_page(model, &other, data);
+	page = segment_page(&inside(model)->geometry, inside(model)->geometry.root_segments);
+	assert_true(is_power_of_two(page) && page > nand.pages_per_block);
+	lose_page(model->nand, 0);
+	program(model, page / 2, &of_root, nothing);
+	program(model, page, &of_record, data);
+	assert_int_equal(root_find(model->nand, &found), 0);
+	assert_int_equal(found.geometry.segment_pages, options.muninn.segment_pages);
+	root_found_free(&found);
+	model_close(model);
+}
+
 /* ---- with NVRAM ---- */
 
 static void mend_all(struct model *model)
@@ -293,6 +400,9 @@ int main(void)
 		cmocka_unit_test(
 			test_with_more_of_them_the_root_before_is_found_and_the_log_says_so),
 		cmocka_unit_test(test_a_new_device_has_two_roots),
+		cmocka_unit_test(
+			test_of_each_row_the_segment_is_left_out_whose_last_page_was_cut_off),
+		cmocka_unit_test(test_nothing_that_a_user_writes_is_taken_for_a_root),
 		cmocka_unit_test(
 			test_the_last_root_is_written_anew_when_the_scrubber_finds_it_damaged),
 		cmocka_unit_test(test_lost_pages_of_older_roots_are_no_loss),

@@ -73,6 +73,20 @@ static void test_of_segments_as_worn_the_one_that_was_free_longest_is_taken(void
 	assert_int_equal(nand_close(nand), 0);
 }
 
+/* As an opening does that has to look at the segments again, and fails then. */
+static void test_what_was_destroyed_may_be_destroyed_again(void **state)
+{
+	const bool in_use[SEGMENTS] = { false };
+	struct nand *nand = open_nand();
+	struct space space;
+
+	(void)state;
+	assert_int_equal(space_create(&space, nand, &shape, in_use), 0);
+	space_destroy(&space);
+	space_destroy(&space);
+	assert_int_equal(nand_close(nand), 0);
+}
+
 static void test_a_worn_segment_waits_while_less_worn_ones_are_near(void **state)
 {
 	struct nand *nand = open_nand();
@@ -224,6 +238,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_of_segments_as_worn_the_one_that_was_free_longest_is_taken),
+		cmocka_unit_test(test_what_was_destroyed_may_be_destroyed_again),
 		cmocka_unit_test(test_a_worn_segment_waits_while_less_worn_ones_are_near),
 		cmocka_unit_test(test_taking_a_written_segment_erases_it_and_counts_that),
 		cmocka_unit_test(test_a_segment_of_more_blocks_is_as_worn_as_its_most_worn_one),
