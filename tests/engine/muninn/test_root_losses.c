@@ -244,16 +244,17 @@ static struct sealed_segment newest_of(const struct model *model, uint32_t row)
 	return newest;
 }
 
-/* Transactions until each row has sealed a segment since its last root was written. */
-static void seal_in_each_row(struct model *model)
+static void seal_in_row(struct model *model, uint32_t row)
 {
-	assert_int_equal(roots_write(inside(model)), 0);
-	for (uint32_t row = 0; row < options.muninn.rows; row++) {
-		uint32_t before = newest_of(model, row).segment;
+	uint32_t before = newest_of(model, row).segment;
 
-		while (newest_of(model, row).segment == before)
-			assert_true(model_transaction(model, true, false));
-	}
+	while (newest_of(model, row).segment == before)
+		assert_true(model_transaction(model, true, false));
+}
+
+static void lose_last_page(struct model *model, uint32_t segment)
+{
+	lose_page(model->nand, segment_page(&inside(model)->geometry, segment + 1) - 1);
 }
 
 /*
@@ -270,13 +271,40 @@ static void test_of_each_row_the_segment_is_left_out_whose_last_page_was_cut_off
 		struct model *model = make_with(&own);
 		struct record_statistics sealed;
 
-		seal_in_each_row(model);
+		assert_int_equal(roots_write(inside(model)), 0);
+		for (uint32_t n = 0; n < options.muninn.rows; n++)
+			seal_in_row(model, n);
 		sealed = figures(model);
-		lose_page(model->nand, segment_page(&inside(model)->geometry,
-						    newest_of(model, row).segment + 1) -
-					       1);
+		lose_last_page(model, newest_of(model, row).segment);
 		recover(model, NULL);
 		assert_int_equal(figures(model).segments_sealed, sealed.segments_sealed - 1);
+		end(model);
+	}
+}
+
+/* The page of an earlier one is lost, and nothing else of it. */
+static void test_only_the_newest_segment_is_taken_for_one_that_was_cut_off(void **state)
+{
+	struct engine_options own = options;
+
+	(void)state;
+	own.muninn.parity = MUNINN_PARITY_NONE;
+	own.muninn.rows = 1;
+	for (uint32_t is_newest = 0; is_newest <= 1; is_newest++) {
+		struct model *model = make_with(&own);
+		struct record_statistics sealed;
+		uint32_t segments[2];
+
+		assert_int_equal(roots_write(inside(model)), 0);
+		for (uint32_t n = 0; n < 2; n++) {
+			seal_in_row(model, 0);
+			segments[n] = newest_of(model, 0).segment;
+		}
+		sealed = figures(model);
+		lose_last_page(model, segments[is_newest]);
+		recover(model, NULL);
+		assert_int_equal(figures(model).segments_sealed,
+				 sealed.segments_sealed - is_newest);
 		end(model);
 	}
 }
@@ -402,6 +430,7 @@ int main(void)
 		cmocka_unit_test(test_a_new_device_has_two_roots),
 		cmocka_unit_test(
 			test_of_each_row_the_segment_is_left_out_whose_last_page_was_cut_off),
+		cmocka_unit_test(test_only_the_newest_segment_is_taken_for_one_that_was_cut_off),
 		cmocka_unit_test(test_nothing_that_a_user_writes_is_taken_for_a_root),
 		cmocka_unit_test(
 			test_the_last_root_is_written_anew_when_the_scrubber_finds_it_damaged),

@@ -130,6 +130,24 @@ static void test_only_places_of_the_table_count(void **state)
 	assert_memory_equal(&memory.behind, &before.bounds[0], sizeof(memory.behind));
 }
 
+static void test_two_places_make_room_wherever_they_are(void **state)
+{
+	(void)state;
+	for (uint32_t first = 0; first + 1 < OSD_AHEAD_MAX; first++) {
+		struct osd_ahead ahead = { .count = 0 };
+
+		for (uint32_t i = 0; i < OSD_AHEAD_MAX; i++) {
+			bool is_second = i == first + 1;
+
+			assert_true(raise_of(&ahead, P + i - is_second, is_second, 100 + i));
+		}
+		assert_true(raise_of(&ahead, P + OSD_AHEAD_MAX, 1, 500));
+		assert_int_equal(ahead.count, OSD_AHEAD_MAX);
+		assert_int_equal(bound_of(&ahead, P + first, 7), 100 + first + 1);
+		assert_int_equal(bound_of(&ahead, P + OSD_AHEAD_MAX, 1), 500);
+	}
+}
+
 static void test_the_bytes_are_those_that_are_documented(void **state)
 {
 	static const uint8_t example[] = {
@@ -170,6 +188,7 @@ int main(void)
 		cmocka_unit_test(test_the_partition_that_is_folded_may_be_the_new_owner_s),
 		cmocka_unit_test(test_more_partitions_than_places_are_not_taken),
 		cmocka_unit_test(test_only_places_of_the_table_count),
+		cmocka_unit_test(test_two_places_make_room_wherever_they_are),
 		cmocka_unit_test(test_the_bytes_are_those_that_are_documented),
 	};
 

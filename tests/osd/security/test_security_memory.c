@@ -17,6 +17,7 @@
 
 #include <openssl/evp.h>
 
+#include "osd/security_nonces.h"
 #include "tests/osd/secured.h"
 
 #define M (&secured_manager)
@@ -102,6 +103,41 @@ static void test_a_token_that_cannot_be_computed_is_not_shown(void **state)
 
 /* ---- keys that were used ---- */
 
+enum { SENDERS = 8 };
+
+static uint8_t sender_keys[SENDERS][OSD_KEY_BYTES];
+static unsigned keys_wiped; /* of them */
+
+/* In place of OpenSSL's, by which memory with keys is wiped and given back. */
+void CRYPTO_clear_free(void *memory, size_t bytes, const char *file, int line)
+{
+	void (*clear_free)(void *, size_t, const char *, int) = NULL;
+
+	for (unsigned i = 0; memory && i < SENDERS; i++)
+		keys_wiped += memmem(memory, bytes, sender_keys[i], OSD_KEY_BYTES) != NULL;
+	*(void **)&clear_free = dlsym(RTLD_NEXT, "CRYPTO_clear_free");
+	clear_free(memory, bytes, file, line);
+}
+
+/* Whoever has a capability key may do what its capability says. */
+static void test_the_keys_of_senders_are_wiped_with_the_lists_of_their_nonces(void **state)
+{
+	const uint8_t nonce[OSD_NONCE_BYTES] = { 0, 0, 0, 0, 0, 1 };
+	struct osd_nonces *nonces;
+
+	(void)state;
+	assert_int_equal(osd_nonces_create((size_t)2 * SENDERS, 0, UINT64_MAX, &nonces), 0);
+	for (unsigned i = 0; i < SENDERS; i++) {
+		const struct osd_nonce_owner owner = { .partition = P, .key = sender_keys[i] };
+
+		memset(sender_keys[i], 0xA0 + (int)i, OSD_KEY_BYTES);
+		assert_int_equal(osd_nonces_take(nonces, &owner, nonce, 0, 1), 0);
+	}
+	keys_wiped = 0;
+	osd_nonces_destroy(nonces);
+	assert_int_equal(keys_wiped, SENDERS);
+}
+
 enum { STACK_BYTES = 8 << 20 };
 
 /* Where the stack was. */
@@ -177,6 +213,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		with_keys_in_both(test_a_request_whose_sums_cannot_be_computed_may_be_sent_again),
 		with_keys(test_a_token_that_cannot_be_computed_is_not_shown),
+		cmocka_unit_test(test_the_keys_of_senders_are_wiped_with_the_lists_of_their_nonces),
 		with_keys_in_both(test_no_key_stays_on_the_stack),
 	};
 
