@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 #include <errno.h>
@@ -300,6 +301,76 @@ static void test_an_image_that_is_not_the_row_s_is_refused(void **state)
 	free(image.bytes);
 }
 
+/* What flash has of an image. */
+struct stored {
+	uint8_t *bytes;
+	uint64_t length;
+	uint32_t page_bytes, reads;
+};
+
+static int read_stored(void *context, uint32_t row, uint32_t group, const uint8_t *live,
+		       uint32_t page, uint8_t *data)
+{
+	struct stored *stored = context;
+	uint64_t from = (uint64_t)page * stored->page_bytes;
+
+	(void)row;
+	(void)group;
+	(void)live;
+	assert_true(from < stored->length);
+	memset(data, 0, stored->page_bytes);
+	memcpy(data, stored->bytes + from, min_u64(stored->page_bytes, stored->length - from));
+	stored->reads++;
+	return 0;
+}
+
+/* Makes the growing group a complete one, of which flash has `stored`. Returns what it takes. */
+static uint64_t complete_on_flash(struct fixture *f, struct stored *stored, bool stays)
+{
+	uint32_t group = row_index_growing(f->row);
+	struct index_figures before, after;
+	struct index_image image;
+
+	assert_int_equal(row_index_make_image(f->row, &image), 0);
+	stored->length = image.length;
+	stored->bytes = realloc(stored->bytes, image.length);
+	assert_non_null(stored->bytes);
+	memcpy(stored->bytes, image.bytes, image.length);
+	image.live = f->live[group];
+	image.stays = stays;
+	index_count(f->index, &before);
+	assert_int_equal(row_index_replace(f->row, group, group, &image), 0);
+	index_count(f->index, &after);
+	nvram_store64(f->live[group], UINT64_MAX);
+	row_index_begin(f->row, group + 1);
+	row_index_refresh(f->row);
+	return after.groups_memory - before.groups_memory;
+}
+
+/* With a cache only the head of a table is kept, if flash has the rest. */
+static void test_what_flash_has_of_an_image_is_not_kept_in_memory(void **state)
+{
+	const struct muninn_options options = { .bloom.table_cache_bytes = BLOOM_TABLE_CACHE_MIN };
+	struct fixture *f = *state;
+	struct stored stored = { .page_bytes = f->geometry.page_bytes };
+	struct error_text error = { "" };
+
+	assert_int_equal(index_prepare(f->index, &options, read_stored, &stored, &error), 0);
+	fill_group(f, f->row, 0, 1);
+	assert_true(complete_on_flash(f, &stored, true) >= stored.length);
+	assert_true(row_index_is_in_memory(f->row, 0));
+	assert_true(finds(f, 5, RECORD_NEWEST, 0, (const uint32_t[]){ 5 }, 1, 0, 0));
+	assert_int_equal(stored.reads, 0);
+
+	fill_group(f, f->row, GROUP_SEGMENTS, 1 + NUMBERS);
+	assert_true(complete_on_flash(f, &stored, false) < stored.length / 2);
+	assert_false(row_index_is_in_memory(f->row, 1));
+	assert_true(finds(f, GROUP_SEGMENTS + 5, RECORD_NEWEST, 0,
+			  (const uint32_t[]){ GROUP_SEGMENTS + 5 }, 1, 0, 0));
+	assert_true(stored.reads > 0);
+	free(stored.bytes);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -310,6 +381,7 @@ int main(void)
 		TEST(test_a_segment_that_is_taken_out_is_found_no_more),
 		TEST(test_a_group_without_segments_is_replaced_by_nothing),
 		TEST(test_an_image_that_is_not_the_row_s_is_refused),
+		TEST(test_what_flash_has_of_an_image_is_not_kept_in_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
