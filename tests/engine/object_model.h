@@ -217,6 +217,10 @@ void object_model_punch(struct object_model *model, struct model_object *object,
 /* Index of the first attribute at or behind (page, number). */
 uint32_t object_model_attribute(const struct model_object *object, uint32_t page, uint32_t number);
 
+/* The object has data and attributes as `then` again, by a modification of both. */
+void object_model_copy_content(struct object_model *model, struct model_object *object,
+			       const struct model_object *then);
+
 /* Sets or with length 0 removes. false: the model has no room. */
 bool object_model_set_attribute(struct object_model *model, struct model_object *object,
 				struct model_attribute attribute);
