@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* The ribbon index by its parts: ribbons, the exact table of a row, and the images of groups. */
+/* The ribbon index by its parts: ribbons, and the images of groups. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,17 +15,7 @@
 #include "engine/muninn/index/ribbon/group_format.h"
 #include "engine/muninn/index/ribbon/member_walk.h"
 #include "engine/muninn/index/ribbon/ribbon_hash.h"
-
-/* Random numbers that depend on the seed alone. */
-static uint64_t next_random(uint64_t *random)
-{
-	return hash_mix(*random += UINT64_C(0x9e3779b97f4a7c15));
-}
-
-static uint32_t below(uint64_t *random, uint32_t limit)
-{
-	return (uint32_t)(next_random(random) % limit);
-}
+#include "tests/engine/muninn/ribbon_random.h"
 
 /* ---- ribbons ---- */
 
@@ -165,181 +155,6 @@ static void test_of_equal_hashes_with_different_values_one_fails(void **state)
 	assert_true(band_find(&band, 77, &value));
 	assert_int_equal(value, keys[0].failed ? 9 : 5);
 	band_builder_destroy(builder);
-}
-
-/* ---- the exact table ---- */
-
-static const struct exact_shape shapes[] = {
-	{ .bucket_bits = 11, .segment_bits = 9, .location_bits = 2 },
-	{ .bucket_bits = 11, .segment_bits = 12, .location_bits = 8 },
-	{ .bucket_bits = 1, .segment_bits = 16, .location_bits = 16 },
-	{ .bucket_bits = 14, .segment_bits = 10, .location_bits = 12 },
-};
-
-enum { SHAPES = sizeof(shapes) / sizeof(shapes[0]) };
-
-static struct tag_entry random_entry(const struct exact_shape *shape, uint32_t tags,
-				     uint64_t *random)
-{
-	uint32_t tag = below(random, tags);
-
-	return (struct tag_entry){
-		/* Few tags, spread over all buckets. */
-		.tag = tags ? (uint32_t)hash_mix(tag) : (uint32_t)next_random(random),
-		.segment = below(random, 1U << shape->segment_bits),
-		.location = below(random, 1U << shape->location_bits),
-	};
-}
-
-static uint64_t rank_of(const struct exact_shape *shape, const struct tag_entry *entry)
-{
-	return exact_rank(shape, entry->segment, entry->location);
-}
-
-/* They are found in any order, too: as many, and with the same ranks together. */
-static void compare_all(const struct exact *exact, const struct exact_shape *shape,
-			const struct tag_entry *entries, uint32_t count, uint32_t tag,
-			uint64_t from, uint64_t to)
-{
-	uint64_t expected = 0, found = 0;
-	struct tag_entry entry;
-	uint32_t at = 0;
-
-	for (uint32_t n = 0; n < count; n++) {
-		uint64_t rank = rank_of(shape, &entries[n]);
-
-		if (entries[n].tag == tag && rank >= from && rank < to)
-			expected += hash_mix(rank + 1);
-	}
-	while (exact_find(exact, tag, from, to, &at, &entry)) {
-		assert_int_equal(entry.tag, tag);
-		found += hash_mix(rank_of(shape, &entry) + 1);
-	}
-	assert_int_equal(found, expected);
-}
-
-/* All entries of a tag between two ranks, from the highest on, beside those of a plain list. */
-static void compare_tag(const struct exact *exact, const struct exact_shape *shape,
-			const struct tag_entry *entries, uint32_t count, uint32_t tag,
-			uint64_t from, uint64_t to)
-{
-	uint64_t rank = to;
-
-	compare_all(exact, shape, entries, count, tag, from, to);
-	for (;;) {
-		struct tag_entry entry = { 0 };
-		uint64_t expected = 0;
-		bool any = false;
-
-		for (uint32_t n = 0; n < count; n++) {
-			uint64_t other = rank_of(shape, &entries[n]);
-
-			if (entries[n].tag != tag || other < from || other >= rank)
-				continue;
-			expected = any ? max_u64(expected, other) : other;
-			any = true;
-		}
-		assert_int_equal(exact_below(exact, tag, from, rank, &entry), any);
-		if (!any)
-			return;
-		assert_int_equal(entry.tag, tag);
-		assert_int_equal(rank_of(shape, &entry), expected);
-		rank = expected;
-	}
-}
-
-/* Leaves out segments with odd numbers, and halves the others; half of them are free then. */
-static uint32_t halve(void *context, uint32_t segment)
-{
-	(void)context;
-	return segment % 2 ? EXACT_DROP : segment / 2;
-}
-
-static void test_the_exact_table_has_what_was_added_and_not_dropped(void **state)
-{
-	enum { ROUNDS = 6, ADDED = 200 };
-	static struct tag_entry entries[ROUNDS * ADDED];
-
-	(void)state;
-	for (uint64_t seed = 0; seed < 4 * SHAPES; seed++) {
-		const struct exact_shape *shape = &shapes[seed % SHAPES];
-		struct exact *exact = exact_create(shape);
-		uint64_t random = seed;
-		uint32_t count = 0;
-
-		for (uint32_t round = 0; round < ROUNDS; round++) {
-			bool drops = below(&random, 2), in_place = drops && below(&random, 2);
-			struct exact *next;
-			uint32_t left = 0;
-
-			for (uint32_t n = 0; drops && n < count; n++)
-				if (entries[n].segment % 2 == 0) {
-					entries[left] = entries[n];
-					entries[left++].segment /= 2;
-				}
-			count = drops ? left : count;
-			for (uint32_t n = 0; n < ADDED; n++)
-				entries[count + n] = random_entry(shape, 50, &random);
-			if (in_place)
-				exact_reduce(exact, halve, NULL);
-			next = exact_rewrite(exact, shape, entries + count, ADDED,
-					     drops && !in_place ? halve : NULL, NULL);
-			assert_non_null(next);
-			exact_destroy(exact);
-			exact = next;
-			count += ADDED;
-			assert_int_equal(exact_count(exact), count);
-			for (uint32_t n = 0; n < count; n += 7)
-				compare_tag(exact, shape, entries, count, entries[n].tag,
-					    below(&random, 1U << shape->location_bits),
-					    exact_rank(shape, 1U << shape->segment_bits, 0));
-			compare_tag(exact, shape, entries, count, 12345, 0, UINT64_MAX);
-		}
-		exact_destroy(exact);
-	}
-}
-
-static int by_tag(const void *a, const void *b)
-{
-	const struct tag_entry *first = a, *second = b;
-
-	return first->tag < second->tag ? -1 : first->tag > second->tag;
-}
-
-/* Rows with small records, or many segments that wait for their group. */
-static void test_the_exact_table_takes_more_than_65536_entries(void **state)
-{
-	enum { COUNT = 200000 };
-	const struct exact_shape *shape = &shapes[0];
-	struct exact *empty = exact_create(shape), *exact;
-	struct tag_entry *entries = calloc(COUNT, sizeof(*entries)), entry;
-	uint64_t random = 3;
-	uint32_t at = 0, seen = 0;
-
-	(void)state;
-	for (uint32_t n = 0; n < COUNT; n++)
-		entries[n] = (struct tag_entry){ .tag = (uint32_t)hash_mix(n),
-						 .segment = below(&random, 512),
-						 .location = below(&random, 4) };
-	exact = exact_rewrite(empty, shape, entries, COUNT, NULL, NULL);
-	for (uint32_t n = 0; n < COUNT; n++) {
-		uint64_t rank = rank_of(shape, &entries[n]);
-
-		assert_true(exact_below(exact, entries[n].tag, rank, rank + 1, &entry));
-		assert_int_equal(entry.tag, entries[n].tag);
-	}
-	qsort(entries, COUNT, sizeof(*entries), by_tag);
-	while (exact_next(exact, &at, &entry))
-		assert_non_null(bsearch(&entry, entries, COUNT, sizeof(entry), by_tag));
-	for (at = 0; exact_next(exact, &at, &entry);)
-		seen++;
-	assert_int_equal(seen, COUNT);
-	/* 11 bits of the tag are the bucket's, so the rest, segment and candidate take 4 bytes. */
-	assert_int_equal(exact_entry_bytes(shape), 4);
-	assert_in_range(exact_bytes(exact), 4 * COUNT, 4 * COUNT + 4 * 2048 + 100);
-	exact_destroy(exact);
-	exact_destroy(empty);
-	free(entries);
 }
 
 /* ---- groups ---- */
@@ -845,8 +660,6 @@ int main(void)
 		cmocka_unit_test(test_a_ribbon_fails_for_fewer_than_eleven_keys_in_a_thousand),
 		cmocka_unit_test(test_others_are_found_as_often_as_fingerprints_are_equal),
 		cmocka_unit_test(test_of_equal_hashes_with_different_values_one_fails),
-		cmocka_unit_test(test_the_exact_table_has_what_was_added_and_not_dropped),
-		cmocka_unit_test(test_the_exact_table_takes_more_than_65536_entries),
 		cmocka_unit_test(test_every_entry_is_in_the_ribbon_or_among_the_failed),
 		cmocka_unit_test(test_counting_up_goes_from_the_newest_to_the_oldest),
 		cmocka_unit_test(test_gaps_in_the_numbers_lose_nothing),

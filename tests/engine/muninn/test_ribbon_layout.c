@@ -13,18 +13,9 @@
 
 #include "engine/muninn/index/ribbon/layout.h"
 #include "engine/muninn/index/ribbon/ribbon_hash.h"
+#include "tests/engine/muninn/ribbon_random.h"
 
 enum { PAGES = 256, PAGE_BYTES = 4096, RECORDS_MAX = 40000 };
-
-static uint64_t next_random(uint64_t *random)
-{
-	return hash_mix(*random += UINT64_C(0x9e3779b97f4a7c15));
-}
-
-static uint32_t below(uint64_t *random, uint32_t limit)
-{
-	return (uint32_t)(next_random(random) % limit);
-}
 
 /* ---- what is put ---- */
 

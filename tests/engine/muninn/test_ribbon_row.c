@@ -15,6 +15,7 @@
 #include "engine/muninn/index/ribbon/ribbon_hash.h"
 #include "engine/muninn/index/ribbon/ribbon_search.h"
 #include "engine/muninn/nvram.h"
+#include "tests/engine/muninn/ribbon_random.h"
 
 enum {
 	ROW = 3,
@@ -26,16 +27,6 @@ enum {
 	SEALED_MAX = 400,
 	GROUPS_MAX = 40,
 };
-
-static uint64_t next_random(uint64_t *random)
-{
-	return hash_mix(*random += UINT64_C(0x9e3779b97f4a7c15));
-}
-
-static uint32_t below(uint64_t *random, uint32_t limit)
-{
-	return (uint32_t)(next_random(random) % limit);
-}
 
 /* A segment as the list has it. */
 struct sealed {
