@@ -15,7 +15,7 @@
 
 uint32_t lose_of_every_image(struct model *model)
 {
-	const struct muninn_store *store = (struct muninn_store *)(void *)model->store;
+	const struct muninn_store *store = inside(model);
 	const struct parity_shape *shape = &store->geometry.parity;
 	uint32_t n = 0, images = 0;
 	const uint8_t *entry;

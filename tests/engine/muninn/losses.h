@@ -3,7 +3,14 @@
 #ifndef MUNINN_TESTS_ENGINE_MUNINN_LOSSES_H
 #define MUNINN_TESTS_ENGINE_MUNINN_LOSSES_H
 
+#include "engine/muninn/store.h"
 #include "tests/engine/muninn/muninn_model.h"
+
+/* What is behind the interface of the model's store. */
+static inline struct muninn_store *inside(const struct model *model)
+{
+	return (struct muninn_store *)(void *)model->store;
+}
 
 /*
  * Loses one page of each group of parity of each image of the index, counted with its parity.

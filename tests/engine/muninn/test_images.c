@@ -24,18 +24,12 @@
 #include "tests/engine/index_under_test.h"
 #include "tests/engine/lost_page.h"
 #include "tests/engine/muninn/losses.h"
+#include "tests/engine/small_flash.h"
 
 enum { GROUP = 16, CACHE_BYTES = 65536 };
 
 /* As the model's, with room for parity in the spare areas. */
-static const struct nand_geometry nand = {
-	.page_bytes = 512,
-	.spare_bytes = 256,
-	.pages_per_block = 8,
-	.blocks = 1200,
-	.channels = 1,
-	.dies_per_channel = 1,
-};
+static const struct nand_geometry nand = SMALL_FLASH_WITH_SPARE(1200, 256);
 
 /* Images are of 20 pages and more, so of two groups. */
 static const struct engine_options options = {
@@ -48,11 +42,6 @@ static void count_lines(enum log_level level, const char *line)
 {
 	(void)level;
 	groups_made_again += strstr(line, "is made again from its") != NULL;
-}
-
-static struct muninn_store *inside(const struct model *model)
-{
-	return (struct muninn_store *)(void *)model->store;
 }
 
 /* A device with complete groups in its rows. */

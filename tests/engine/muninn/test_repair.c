@@ -22,18 +22,12 @@
 #include "engine/muninn/row.h"
 #include "tests/engine/lost_page.h"
 #include "tests/engine/muninn/losses.h"
+#include "tests/engine/small_flash.h"
 
 enum { GROUP = 16 };
 
 /* As the model's, with room for parity in the spare areas. */
-static const struct nand_geometry nand = {
-	.page_bytes = 512,
-	.spare_bytes = 256,
-	.pages_per_block = 8,
-	.blocks = 1200,
-	.channels = 1,
-	.dies_per_channel = 1,
-};
+static const struct nand_geometry nand = SMALL_FLASH_WITH_SPARE(1200, 256);
 
 /*
  * Of a key whose filter says that it may be on a lost page nobody knows. So filters that are hardly
@@ -51,11 +45,6 @@ static void no_log(enum log_level level, const char *line)
 {
 	(void)level;
 	(void)line;
-}
-
-static struct muninn_store *inside(const struct model *model)
-{
-	return (struct muninn_store *)(void *)model->store;
 }
 
 static uint64_t sealed_records(struct model *model)

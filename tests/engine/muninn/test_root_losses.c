@@ -22,18 +22,12 @@
 #include "engine/muninn/row.h"
 #include "tests/engine/lost_page.h"
 #include "tests/engine/muninn/losses.h"
+#include "tests/engine/small_flash.h"
 
 enum { PARITY = 2, PAGES_MAX = 64 };
 
 /* As the model's, with room for parity in the spare areas. */
-static const struct nand_geometry nand = {
-	.page_bytes = 512,
-	.spare_bytes = 512,
-	.pages_per_block = 8,
-	.blocks = 1200,
-	.channels = 1,
-	.dies_per_channel = 1,
-};
+static const struct nand_geometry nand = SMALL_FLASH_WITH_SPARE(1200, 512);
 
 static const struct engine_options options = {
 	.muninn = { .rows = 2, .segment_pages = 16, .record_bytes = 128, .parity = PARITY },
@@ -45,11 +39,6 @@ static void count_lines(enum log_level level, const char *line)
 {
 	(void)level;
 	came_back += strstr(line, "comes back") != NULL;
-}
-
-static struct muninn_store *inside(const struct model *model)
-{
-	return (struct muninn_store *)(void *)model->store;
 }
 
 static struct record_statistics figures(struct model *model)
