@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* How many pages of a device are due to be scrubbed, and when. */
+/*
+ * How many pages of a device are due to be scrubbed, and when. A period is for all places of the
+ * device, and what is not in use is passed over. So a device that holds little is read as seldom as
+ * a full one.
+ */
 #include "daemon/module/scrubber.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "common/bytes.h"
@@ -43,6 +48,8 @@ static void tell_pass(const struct scrubber *scrubber)
 {
 	const struct engine_scrub *scrub = &scrubber->scrub;
 
+	if (!scrub->read)
+		return;
 	log_line(scrub->repaired || scrub->lost ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
 		 "%s: scrubbed to its end: %llu pages read, %llu of them were lost and made again "
 		 "from parity, %llu are lost for good",
@@ -50,37 +57,41 @@ static void tell_pass(const struct scrubber *scrubber)
 		 (unsigned long long)scrub->repaired, (unsigned long long)scrub->lost);
 }
 
-static void read_some(struct scrubber *scrubber, uint64_t pages)
+/* Returns how many places it has come on. */
+static uint64_t read_some(struct scrubber *scrubber, uint64_t pages)
 {
-	scrubber->scrub.pages = (uint32_t)pages;
-	if (engine_scrub(scrubber->engine, &scrubber->scrub) || scrubber->scrub.position)
-		return;
+	struct engine_scrub *scrub = &scrubber->scrub;
+	uint64_t from = scrub->position, passed;
+
+	scrub->pages = (uint32_t)pages;
+	if (engine_scrub(scrubber->engine, scrub))
+		return 0;
+	if (scrub->position)
+		return scrub->position - from;
+	passed = scrub->end - from;
 	tell_pass(scrubber);
-	scrubber->scrub = (struct engine_scrub){ 0 };
+	*scrub = (struct engine_scrub){ 0 };
+	return passed;
 }
 
 /* Adds what is due of a period since the last look, and does it unless others are at work. */
 static void read_what_is_due(struct scrubber *scrubber, uint64_t passed_us)
 {
 	const struct nand_geometry *geometry = nand_geometry(scrubber->nand);
-	uint64_t pages = (uint64_t)geometry->blocks * geometry->pages_per_block;
-	uint64_t period_us = scrubber->options.days * DAY_US;
+	double pages = (double)geometry->blocks * geometry->pages_per_block;
+	double period_us = (double)scrubber->options.days * DAY_US;
 	uint64_t users = pages_of_users(scrubber->nand);
 	bool busy = users - scrubber->pages_users > passed_us * BUSY_RATE / 1000000;
+	uint64_t due;
 
 	scrubber->pages_users = users;
 	/* More than a period is never due. */
-	scrubber->due_us = min_u64(scrubber->due_us + passed_us, period_us);
-	if (busy && scrubber->due_us < period_us / BEHIND_PART)
+	scrubber->due = fmin(scrubber->due + (double)passed_us / period_us * pages, pages);
+	if (scrubber->due < 1 || (busy && scrubber->due < pages / BEHIND_PART))
 		return;
-	uint64_t due = (uint64_t)((double)scrubber->due_us / (double)period_us * (double)pages);
-
-	due = min_u64(due, passed_us * scrubber->options.rate / 1000000);
-	if (!due)
-		return;
-	scrubber->due_us -= min_u64(scrubber->due_us,
-				    (uint64_t)((double)due / (double)pages * (double)period_us));
-	read_some(scrubber, due);
+	due = min_u64((uint64_t)scrubber->due, passed_us * scrubber->options.rate / 1000000);
+	if (due)
+		scrubber->due -= (double)read_some(scrubber, due);
 }
 
 static void move_one(struct scrubber *scrubber)

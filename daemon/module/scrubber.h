@@ -28,7 +28,7 @@ struct scrubber {
 	struct engine *engine;
 	struct nand *nand;
 	uint64_t last_us;     /* when it looked last */
-	uint64_t due_us;      /* of a period, for which pages are due */
+	double due;           /* places; less than 0: it is ahead */
 	uint64_t pages_users; /* that users had moved then */
 	struct engine_scrub scrub;
 	int mend_error; /* the last one, so that it is logged once */

@@ -173,13 +173,40 @@ static void test_a_device_is_read_once_in_the_period_and_no_faster_than_the_rate
 	assert_in_range(most, 1, 2);
 }
 
+/* What is not in use takes its part of the period, too. */
+static void test_a_device_that_holds_little_is_read_no_more_often(void **state)
+{
+	enum { PERIODS = 3 };
+	struct scene *scene = *state;
+
+	begin(scene, (struct scrub_options){ .days = 1, .rate = 1000000 });
+	for (uint64_t looks = 0; looks < PERIODS * 2 * 86400; looks++)
+		look(scene);
+	assert_in_range(scrubbed(scene), (PERIODS - 1) * used_pages(scene),
+			PERIODS * used_pages(scene) + 1);
+}
+
+/* Nor does it say that it has read nothing. */
+static void test_a_pass_that_meets_nothing_is_not_told(void **state)
+{
+	struct scene *scene = *state;
+
+	begin(scene, (struct scrub_options){ .days = 1, .rate = 1000000 });
+	scene->scrubber.scrub.position = scene->pages - 1;
+	last_line[0] = '\0';
+	while (scene->scrubber.scrub.position)
+		look(scene);
+	assert_int_equal(scrubbed(scene), 0);
+	assert_string_equal(last_line, "");
+}
+
 static void test_the_rate_is_a_limit(void **state)
 {
 	struct scene *scene = *state;
 
 	begin(scene, (struct scrub_options){ .days = 1, .rate = 10 });
 	/* As if the device had been off the clock for long. */
-	scene->scrubber.due_us = DAY_US;
+	scene->scrubber.due = (double)scene->pages;
 	for (int n = 0; n < 20; n++)
 		look(scene);
 	assert_int_equal(scrubbed(scene), 100);
@@ -191,7 +218,7 @@ static void test_it_waits_while_users_are_at_work_but_not_for_ever(void **state)
 
 	begin(scene, (struct scrub_options){ .days = 1, .rate = 1000 });
 	look(scene);
-	scene->scrubber.due_us = DAY_US / 31;
+	scene->scrubber.due = (double)scene->pages / 31;
 	check_data(scene->engine);
 	look(scene);
 	assert_int_equal(scrubbed(scene), 0);
@@ -199,7 +226,7 @@ static void test_it_waits_while_users_are_at_work_but_not_for_ever(void **state)
 	assert_true(scrubbed(scene) > 0);
 	uint64_t before = scrubbed(scene);
 
-	scene->scrubber.due_us = DAY_US / 29;
+	scene->scrubber.due = (double)scene->pages / 29;
 	check_data(scene->engine);
 	look(scene);
 	assert_true(scrubbed(scene) > before);
@@ -241,7 +268,7 @@ static void test_lost_pages_are_found_and_moved_and_users_notice_nothing(void **
 	assert_true(lost >= 20);
 	begin(scene, (struct scrub_options){ .days = 1, .rate = 1000000, .moves = true });
 	for (last_line[0] = '\0'; !strstr(last_line, "scrubbed to its end");) {
-		scene->scrubber.due_us = DAY_US / 50;
+		scene->scrubber.due = (double)scene->pages / 50;
 		look(scene);
 	}
 	assert_non_null(strstr(last_line, "0 are lost for good"));
@@ -264,6 +291,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		SCENE_TEST(test_a_device_is_read_once_in_the_period_and_no_faster_than_the_rate),
+		SCENE_TEST(test_a_device_that_holds_little_is_read_no_more_often),
+		SCENE_TEST(test_a_pass_that_meets_nothing_is_not_told),
 		SCENE_TEST(test_the_rate_is_a_limit),
 		SCENE_TEST(test_it_waits_while_users_are_at_work_but_not_for_ever),
 		SCENE_TEST(test_never_is_never),
