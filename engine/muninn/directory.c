@@ -168,6 +168,14 @@ void directory_put_members(const struct muninn_store *store, uint8_t *entry, con
 	put_le32(to + DIRECTORY_MEMBERS_CRC, members_crc(entry, to));
 }
 
+/* What is there may be of another device of this NVRAM, with a group of that number. */
+static void forget_members(const struct muninn_store *store, uint8_t *entry)
+{
+	uint8_t *members = entry + store->geometry.root_entry_bytes;
+
+	put_le32(members + DIRECTORY_MEMBERS_CRC, ~members_crc(entry, members));
+}
+
 bool directory_members(const struct muninn_store *store, const uint8_t *entry,
 		       uint32_t members[GROUP_SEGMENTS])
 {
@@ -207,8 +215,10 @@ void directory_restore(struct muninn_store *store, const uint8_t *from, uint32_t
 	uint32_t bytes = store->geometry.root_entry_bytes;
 
 	assert(count <= store->geometry.directory_entries);
-	for (uint32_t n = 0; n < count; n++)
+	for (uint32_t n = 0; n < count; n++) {
 		memcpy(entry_at(store, n), from + (uint64_t)n * bytes, bytes);
+		forget_members(store, entry_at(store, n));
+	}
 	for (uint32_t n = count; n < store->geometry.directory_entries; n++)
 		nvram_store64(entry_at(store, n) + DIRECTORY_LIVE_AT, 0);
 	sum_set(store_sum(store, SUM_DIRECTORY), directory_sum(store));

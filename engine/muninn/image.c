@@ -12,6 +12,7 @@
 #include "engine/muninn/directory.h"
 #include "engine/muninn/nvram.h"
 #include "engine/muninn/row.h"
+#include "engine/records/rooms.h"
 
 enum { IMAGE_ATTEMPTS = 4 };
 
@@ -305,9 +306,15 @@ int image_replace(struct muninn_store *store)
 
 /* ---- writing one anew ---- */
 
+/*
+ * It can wait for space: all of it is in memory, or parity has it. So it takes none that is kept
+ * for what leads out of a full device.
+ */
 static int begin_again(struct muninn_store *store, uint32_t number, uint32_t group)
 {
-	uint8_t *entry = directory_free_entry(store);
+	bool has_room =
+		room_has_segment(store->geometry.room_kept, RECORD_ROOM_UPKEEP, store->space.count);
+	uint8_t *entry = has_room ? directory_free_entry(store) : NULL;
 	struct index_image image;
 	int result = entry ? row_index_copy_image(store->rows[number].index, group, &image)
 			   : -ENOSPC;

@@ -280,15 +280,27 @@ static int renew_before(struct muninn_store *store, const struct record_merge *m
 		       : 1;
 }
 
+/* What waits to be written anew holds up nothing else: it may wait for the space that others free.
+ */
+static bool has_ended(int renewed)
+{
+	return renewed == 0 || renewed == -EBADMSG;
+}
+
+static int merged(int renewed, int result)
+{
+	return renewed < 0 && result == -EAGAIN ? renewed : result;
+}
+
 static int muninn_merge(struct record_store *base, const struct record_keep *keep,
 			struct record_merge *merge)
 {
 	struct muninn_store *store = store_of(base);
 
 	assert(store->sequence == 0);
-	int result = renew_before(store, merge);
+	int renewed = renew_before(store, merge);
 
-	return result == 1 ? merge_segments(store, keep, merge) : result;
+	return has_ended(renewed) ? renewed : merged(renewed, merge_segments(store, keep, merge));
 }
 
 static int muninn_merge_step(struct record_store *base, const struct record_keep *keep,
@@ -297,9 +309,9 @@ static int muninn_merge_step(struct record_store *base, const struct record_keep
 	struct muninn_store *store = store_of(base);
 
 	assert(store->sequence == 0);
-	int result = renew_before(store, merge);
+	int renewed = renew_before(store, merge);
 
-	return result == 1 ? merge_piece(store, keep, merge) : result;
+	return has_ended(renewed) ? renewed : merged(renewed, merge_piece(store, keep, merge));
 }
 
 static void muninn_merge_run(struct record_store *base)

@@ -39,17 +39,25 @@ static int renew_image(struct muninn_store *store, uint32_t row, uint32_t group)
 	return result;
 }
 
-int renew_next(struct muninn_store *store)
+static int renew_root(struct muninn_store *store)
 {
-	uint32_t row, group;
-	int result;
+	int result = roots_write(store);
 
-	if (repair_next_image(store, &row, &group))
-		return renew_image(store, row, group);
-	if (!repair_next_root(store))
-		return 1;
-	result = roots_write(store);
 	if (!result)
 		repair_end_root(store);
 	return result;
+}
+
+int renew_next(struct muninn_store *store)
+{
+	uint32_t row, group;
+	int image = 1, root = 1;
+
+	if (repair_next_image(store, &row, &group))
+		image = renew_image(store, row, group);
+	if (image == 0 || image == -EBADMSG)
+		return image;
+	if (repair_next_root(store))
+		root = renew_root(store);
+	return root == 1 ? image : root;
 }

@@ -7,7 +7,8 @@
 
 /*
  * Writes the next image of a group of the index anew that lost a page, or else the root. In turn.
- * 0. 1: there was nothing to do. -EBADMSG: it was given up, because nobody has all of it.
+ * 0. 1: there was nothing to do. -EBADMSG: it was given up, because nobody has all of it. Other
+ * errors: what there is waits.
  */
 int renew_next(struct muninn_store *store);
 

@@ -65,8 +65,8 @@ static bool read_geometry(struct search *search, uint64_t page)
 
 /*
  * Where the first page of all is lost, a later root in the same segment tells, or the first page of
- * another one: segments are a power of two of blocks, so the beginnings of the first few are known
- * without their size. A new device has two roots in its first segment.
+ * another one. A new device has two roots in its first segment. One page after the other, so that
+ * these are found before what an earlier format with another ring has left.
  */
 static bool find_geometry(struct search *search)
 {
@@ -76,12 +76,7 @@ static bool find_geometry(struct search *search)
 	if (nand->page_bytes > MUNINN_PAGE_BYTES_MAX)
 		return false;
 	pages = min_u64(pages, MUNINN_SEGMENT_PAGES_MAX + 1);
-	if (read_geometry(search, 0))
-		return true;
-	for (uint64_t page = nand->pages_per_block; page < pages; page *= 2)
-		if (read_geometry(search, page))
-			return true;
-	for (uint64_t page = 1; page < pages; page++)
+	for (uint64_t page = 0; page < pages; page++)
 		if (read_geometry(search, page))
 			return true;
 	return false;

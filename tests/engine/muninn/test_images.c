@@ -345,6 +345,59 @@ static void test_an_image_and_pages_of_its_segments_are_lost_and_that_is_refused
 
 /* ---- NVRAM is lost, too ---- */
 
+/* What a slot of NVRAM held may be of the same group of an earlier format. */
+static void test_members_of_before_do_not_go_with_entries_of_a_root(void **state)
+{
+	struct model *model = make(&options, 11);
+	struct muninn_store *store = inside(model);
+	uint8_t *copy = malloc((size_t)directory_used(store) * store->geometry.root_entry_bytes);
+	uint32_t n = 0, count, members[GROUP_SEGMENTS];
+	const uint8_t *entry;
+
+	(void)state;
+	assert_non_null(copy);
+	count = directory_copy(store, copy);
+	assert_true(count > 0);
+	while ((entry = directory_next(store, &n)) != NULL)
+		assert_true(directory_members(store, entry, members));
+	directory_restore(store, copy, count);
+	for (n = 0; (entry = directory_next(store, &n)) != NULL; count--)
+		assert_false(directory_members(store, entry, members));
+	assert_int_equal(count, 0);
+	free(copy);
+	model_crash(model);
+	model_check_all(model);
+	end(model);
+}
+
+/* A full device: what waits to be written anew holds up nothing else. */
+static void test_images_that_wait_for_space_let_segments_be_moved(void **state)
+{
+	const struct record_keep keep = { .bounds = NULL };
+	struct model *model = make(&options, 12);
+	struct muninn_store *store = inside(model);
+	struct record_merge merge = { .choice = RECORD_MERGE_MENDED };
+	uint32_t kept = store->geometry.room_kept[RECORD_ROOM_UPKEEP], entries, segment = 0;
+
+	(void)state;
+	entries = lose_of_every_image(model);
+	while (store->segment_rows[segment] == NO_ROW)
+		segment++;
+	lose_page(model->nand, segment_page(&store->geometry, segment));
+	scrub_all(model);
+	assert_int_equal(repair_waiting(store), entries + 1);
+	store->geometry.room_kept[RECORD_ROOM_UPKEEP] = store->space.count;
+	assert_int_equal(model->store->operations->merge(model->store, &keep, &merge), 0);
+	assert_int_equal(repair_waiting(store), entries);
+	/* That has freed a segment. */
+	store->geometry.room_kept[RECORD_ROOM_UPKEEP] = store->space.count;
+	assert_int_equal(model->store->operations->merge(model->store, &keep, &merge), -ENOSPC);
+	store->geometry.room_kept[RECORD_ROOM_UPKEEP] = kept;
+	assert_int_equal(mend_all(model), entries);
+	model_check_all(model);
+	end(model);
+}
+
 static void test_nvram_is_lost_and_a_page_of_every_group_of_images_too(void **state)
 {
 	struct model *model = make(&options, 12);
@@ -462,6 +515,8 @@ int main(void)
 			test_what_is_lost_of_images_on_flash_fails_until_the_device_is_opened_again),
 		cmocka_unit_test(
 			test_an_image_and_pages_of_its_segments_are_lost_and_that_is_refused),
+		cmocka_unit_test(test_members_of_before_do_not_go_with_entries_of_a_root),
+		cmocka_unit_test(test_images_that_wait_for_space_let_segments_be_moved),
 		cmocka_unit_test(test_nvram_is_lost_and_a_page_of_every_group_of_images_too),
 		cmocka_unit_test(test_the_power_fails_while_images_are_written_anew),
 	};
