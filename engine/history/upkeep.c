@@ -2,8 +2,7 @@
 /*
  * Finds what the flash has lost before more of it is lost, and moves away what is beside it. Both
  * go on beside others: reading shares the turn for a few pages, moving is a merge in pieces. An
- * image of the index or a root that lost a page is written anew in turn, with two to three syncs:
- * that is one of each some 16,000 pages, and one at a time.
+ * image of the index or a root that lost a page is rare, and is written anew in turn.
  */
 #include <errno.h>
 
