@@ -549,8 +549,8 @@ struct engine_scrub {
 };
 
 /*
- * Reads what is in use of the flash, whatever it holds, and makes again what is lost and can be. Not
- * inside a transaction; beside others. -EOPNOTSUPP.
+ * Reads what is in use of the flash, whatever it holds, and makes again what is lost and can be.
+ * Not inside a transaction; beside others. -EOPNOTSUPP.
  */
 int engine_scrub(struct engine *engine, struct engine_scrub *scrub);
 
