@@ -78,46 +78,62 @@ static int fail_content(struct exporter *exporter, const struct manifest_entry *
 
 /* ---- files ---- */
 
-/*
- * The name of a file that is not whole: PATH.partial, which the order of paths has never before
- * PATH. A long name loses its end.
- */
-static void partial_name(const struct manifest_entry *entry, char partial[PATH_MAX])
+/* A file that is not whole. */
+struct partial {
+	int fd;
+	char path[PATH_MAX];
+};
+
+/* PATH.partial, or PATH.NUMBER.partial. A long name loses its end. */
+static void partial_name(const struct manifest_entry *entry, size_t number, char path[PATH_MAX])
 {
 	const char *slash = strrchr(entry->path, '/');
 	const char *name = slash ? slash + 1 : entry->path;
+	char ending[32] = PARTIAL;
 
-	snprintf(partial, PATH_MAX, "%.*s%.*s" PARTIAL, (int)(name - entry->path), entry->path,
-		 (int)(NAME_MAX - strlen(PARTIAL)), name);
+	if (number > 0)
+		snprintf(ending, sizeof(ending), ".%zu" PARTIAL, number);
+	snprintf(path, PATH_MAX, "%.*s%.*s%s", (int)(name - entry->path), entry->path,
+		 (int)(NAME_MAX - strlen(ending)), name, ending);
 }
 
-static int create_file(const struct exporter *exporter, const struct manifest_entry *entry)
+/* Passes over names that the tree has itself. */
+static int create_file(const struct exporter *exporter, const struct manifest_entry *entry,
+		       struct partial *partial)
 {
-	char partial[PATH_MAX];
-	int fd;
+	int result = -EEXIST;
 
-	partial_name(entry, partial);
-	fd = openat(exporter->root, partial, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-		    0600);
-	return fd < 0 ? -errno : fd;
+	partial->fd = -1;
+	/* As many names as entries, and the entry's own. */
+	for (size_t n = 0; result == -EEXIST && n <= exporter->manifest.count + 1; n++) {
+		partial_name(entry, n, partial->path);
+		if (strcmp(partial->path, entry->path) == 0)
+			continue;
+		partial->fd = openat(exporter->root, partial->path,
+				     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		result = partial->fd < 0 ? -errno : 0;
+	}
+	return result;
+}
+
+static int give_name(int root, const char *partial, const char *path)
+{
+	if (renameat2(root, partial, root, path, RENAME_NOREPLACE) == 0)
+		return 0;
+	/* Not every file system can look first. */
+	if (errno == EINVAL && renameat(root, partial, root, path) == 0)
+		return 0;
+	return -errno;
 }
 
 /* A file that is whole gets its name; one that is not goes. `result`: whether it is. */
 static int name_file(const struct exporter *exporter, const struct manifest_entry *entry,
-		     int result)
+		     const struct partial *partial, int result)
 {
-	char partial[PATH_MAX];
-
-	partial_name(entry, partial);
-	if (result == 0 &&
-	    renameat2(exporter->root, partial, exporter->root, entry->path, RENAME_NOREPLACE) < 0)
-		result = -errno;
-	/* Not every file system can look first. */
-	if (result == -EINVAL)
-		result = renameat(exporter->root, partial, exporter->root, entry->path) < 0 ? -errno
-											    : 0;
+	if (result == 0)
+		result = give_name(exporter->root, partial->path, entry->path);
 	if (result < 0)
-		unlinkat(exporter->root, partial, 0);
+		unlinkat(exporter->root, partial->path, 0);
 	return result;
 }
 
@@ -152,8 +168,9 @@ static void arrived(struct exporter *exporter, const struct manifest_entry *entr
 static int write_small(struct exporter *exporter, const struct manifest_entry *entry,
 		       const uint8_t *data)
 {
-	struct sparse_file file = { .fd = create_file(exporter, entry) };
-	int result = file.fd < 0 ? file.fd : 0, finished;
+	struct partial partial;
+	int result = create_file(exporter, entry, &partial), finished;
+	struct sparse_file file = { .fd = partial.fd };
 
 	if (result < 0)
 		return fail_local(exporter, result, entry->path);
@@ -161,7 +178,7 @@ static int write_small(struct exporter *exporter, const struct manifest_entry *e
 	if (result == 0)
 		result = sparse_file_end(&file);
 	finished = finish_file(file.fd, entry);
-	result = name_file(exporter, entry, result < 0 ? result : finished);
+	result = name_file(exporter, entry, &partial, result < 0 ? result : finished);
 	return result < 0 ? fail_local(exporter, result, entry->path) : 0;
 }
 
@@ -311,32 +328,48 @@ static int download_large(struct exporter *exporter, const struct manifest_entry
 	return 0;
 }
 
-static int fetch_large(struct exporter *exporter, const struct manifest_entry *entry)
+static int fetch_whole(struct exporter *exporter, const struct manifest_entry *entry,
+		       const struct partial *partial, struct tree_count *count)
 {
-	struct large_file large = { .file = { .fd = create_file(exporter, entry) },
-				    .hash = EVP_MD_CTX_new() };
-	struct tree_count count = { .options = exporter->options };
-	int result = large.file.fd < 0 ? large.file.fd : 0, finished;
+	struct large_file large = { .file = { .fd = partial->fd }, .hash = EVP_MD_CTX_new() };
+	int result, finished;
 
-	if (result == 0 && (!large.hash || EVP_DigestInit_ex(large.hash, EVP_sha256(), NULL) != 1))
-		result = -ENOMEM;
-	if (result < 0)
-		fail_local(exporter, result, entry->path);
+	if (!large.hash || EVP_DigestInit_ex(large.hash, EVP_sha256(), NULL) != 1)
+		fail_local(exporter, -ENOMEM, entry->path);
 	else
-		download_large(exporter, entry, &large, &count);
+		download_large(exporter, entry, &large, count);
 	EVP_MD_CTX_free(large.hash);
-	if (large.file.fd < 0)
-		return exporter->result;
 	result = exporter->result;
 	if (result == 0)
 		result = sparse_file_end(&large.file);
-	finished = finish_file(large.file.fd, entry);
-	result = name_file(exporter, entry, result < 0 ? result : finished);
+	finished = finish_file(partial->fd, entry);
+	result = name_file(exporter, entry, partial, result < 0 ? result : finished);
+	return result < 0 ? fail_local(exporter, result, entry->path) : 0;
+}
+
+static void drain(struct exporter *exporter)
+{
+	while (exporter->in_flight > 0)
+		osd_client_step(exporter->client, -1);
+}
+
+static int fetch_large(struct exporter *exporter, const struct manifest_entry *entry)
+{
+	struct tree_count count = { .options = exporter->options };
+	struct partial partial;
+	int result;
+
+	/* So that no file that arrives meanwhile has the name of the one that is not whole. */
+	drain(exporter);
+	if (exporter->result < 0)
+		return exporter->result;
+	result = create_file(exporter, entry, &partial);
 	if (result < 0)
-		fail_local(exporter, result, entry->path);
-	if (exporter->result == 0)
+		return fail_local(exporter, result, entry->path);
+	result = fetch_whole(exporter, entry, &partial, &count);
+	if (result == 0)
 		arrived(exporter, entry, &count);
-	return exporter->result;
+	return result;
 }
 
 /* ---- the rest ---- */
@@ -395,8 +428,7 @@ static int make_entries(struct exporter *exporter)
 		if (exporter->in_flight > 0)
 			osd_client_step(exporter->client, 0);
 	}
-	while (exporter->in_flight > 0)
-		osd_client_step(exporter->client, -1);
+	drain(exporter);
 	return exporter->result;
 }
 

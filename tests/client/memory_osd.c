@@ -305,6 +305,10 @@ static void execute(struct memory_osd *osd, const struct osd_cdb *cdb,
 		store(object, cdb->address, command->out, cdb->length);
 		break;
 	case OSD_READ:
+		if (osd->unreadable_from && cdb->address >= osd->unreadable_from) {
+			refuse(command, SENSE_INVALID_FIELD_IN_CDB, 0);
+			return;
+		}
 		read_data(object, cdb, command);
 		break;
 	case OSD_LIST:

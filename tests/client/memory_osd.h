@@ -27,11 +27,12 @@ struct memory_osd {
 	size_t count, capacity;
 	uint64_t commands; /* executed so far */
 	uint64_t dies_at;  /* this command is not answered and the connection closed; 0 = never */
-	bool executes_the_last; /* … but it is carried out */
-	uint64_t objects_max;   /* 0 = no limit; otherwise CREATEs fail with a quota error */
-	size_t list_ids_max;    /* IDs in one LIST answer; 0 = as many as there is space for */
-	uint64_t thief_every;   /* so often somebody else takes the ID behind one just created; 0 =
-				   never */
+	bool executes_the_last;   /* … but it is carried out */
+	uint64_t objects_max;     /* 0 = no limit; otherwise CREATEs fail with a quota error */
+	uint64_t unreadable_from; /* READs from this byte on are refused as wrong; 0 = none */
+	size_t list_ids_max;      /* IDs in one LIST answer; 0 = as many as there is space for */
+	uint64_t thief_every; /* so often somebody else takes the ID behind one just created; 0 =
+				 never */
 };
 
 void memory_osd_free(struct memory_osd *osd);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -203,6 +204,63 @@ static void test_export_needs_an_empty_directory_and_a_tree(void **state)
 	assert_true(scene->error.local);
 }
 
+/* A refusal that has the errno by which file systems say that they can't do something. */
+static void test_a_file_that_did_not_arrive_whole_has_no_name(void **state)
+{
+	struct scene *scene = *state;
+	char path[128];
+
+	scene_write_file(scene->source, "large", 2 << 20, 5);
+	scene_must(scene, scene_import(scene, (struct tree_options){ .replace = false }, false));
+	scene->osd.unreadable_from = 1 << 20;
+	assert_int_equal(scene_export(scene), -EINVAL);
+	assert_false(scene->error.local);
+	assert_int_equal(scene->report.files, 0);
+	snprintf(path, sizeof(path), "%s/large", scene->copy);
+	assert_int_equal(access(path, F_OK), -1);
+	/* Nor is it there under another one. */
+	assert_int_equal(rmdir(scene->copy), 0);
+}
+
+/* ---- names ---- */
+
+/* `name` and what files have as names that are not whole yet, each another way. */
+static void make_names(const struct scene *scene, const char *name, size_t length)
+{
+	char path[512];
+
+	scene_write_file(scene->source, name, length, 1);
+	snprintf(path, sizeof(path), "%s.partial", name);
+	scene_make_directory(scene->source, path);
+	snprintf(path, sizeof(path), "%s/%s.1.partial", scene->source, name);
+	assert_int_equal(symlink("nowhere", path), 0);
+	snprintf(path, sizeof(path), "%s.2.partial", name);
+	scene_write_file(scene->source, path, 5000, 2);
+	snprintf(path, sizeof(path), "%s.2.partial.partial", name);
+	scene_write_file(scene->source, path, 5000, 3);
+}
+
+static void test_names_of_files_that_are_not_whole_may_be_in_the_tree(void **state)
+{
+	struct scene *scene = *state;
+	char name[NAME_MAX + 1];
+
+	for (int n = 0; n < 40; n++) {
+		snprintf(name, sizeof(name), "%02d", n);
+		make_names(scene, name, n % 8 ? 5000 : 2 << 20);
+	}
+	/* What is left of a long name is a name of the tree, too. */
+	memset(name, 'z', NAME_MAX);
+	name[NAME_MAX] = '\0';
+	scene_write_file(scene->source, name, 2 << 20, 4);
+	memcpy(name + NAME_MAX - 8, ".partial", 8);
+	scene_write_file(scene->source, name, 5000, 5);
+	scene_must(scene, scene_import(scene, (struct tree_options){ .replace = false }, false));
+	scene_must(scene, scene_export(scene));
+	assert_int_equal(scene_compare_trees(scene->source, scene->copy), 202);
+	assert_int_equal(scene_compare_trees(scene->copy, scene->source), 202);
+}
+
 /* ---- interruption ---- */
 
 /*
@@ -332,6 +390,8 @@ int main(void)
 		TEST(test_objects_of_another_length_are_noticed),
 		TEST(test_a_damaged_or_exchanged_manifest_is_refused),
 		TEST(test_export_needs_an_empty_directory_and_a_tree),
+		TEST(test_a_file_that_did_not_arrive_whole_has_no_name),
+		TEST(test_names_of_files_that_are_not_whole_may_be_in_the_tree),
 		TEST(test_an_import_cut_off_at_any_command_is_whole_or_absent),
 		TEST(test_a_full_device_ends_the_import_with_its_reason),
 		TEST(test_a_file_that_cannot_be_read_ends_the_import_with_its_name),
