@@ -130,9 +130,10 @@ int nand_create_nvram(const char *path, struct error_text *error);
 int nand_open(const char *path, struct nand **nand, struct error_text *error);
 
 /*
- * Notes in both files that what is on the device changes from now on. One of them that is put back
- * without the other is refused then; before, it is as good as what it replaces. So the engine calls
- * this when it has found everything right. Not being able to is a warning in the log.
+ * Notes in both files that they belong to a new opening. One of them that is put back without the
+ * other is refused then; before, it is not told from what it replaces. The engine calls this when
+ * it has found everything right and before it takes the first command. Recovery may have stored and
+ * programmed by then. Not being able to is a warning in the log.
  */
 void nand_note_opening(struct nand *nand);
 

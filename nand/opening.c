@@ -4,11 +4,11 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/uio.h>
 #include <time.h>
 
 #include "common/log.h"
+#include "nand/lab.h"
 
 #define TIME_BYTES 64
 
@@ -43,29 +43,36 @@ int nand_opening_check(const char *image, const struct nand_opening *of_image, c
 		nvram, nvram_time, is_older ? "older" : "newer", image, image_time);
 }
 
-static int store_in_nvram(struct nand *nand, const struct nand_opening *opening)
-{
-	nand_opening_encode(opening, nand->nvram.at + NAND_OPENING_AT);
-	return msync(nand->nvram.at, NAND_HEADER_BYTES, MS_SYNC) < 0 ? -errno : 0;
-}
-
 /*
  * Makes these bytes stable and no others: after a crash of the process the host may have much of
- * the image in its cache.
+ * the file in its cache. One write, so that a process which is killed leaves no half of them.
  */
-static int store_in_image(struct nand *nand, const struct nand_opening *opening)
+static int store_at(int fd, const struct nand_opening *opening, off_t at)
 {
 	uint8_t bytes[NAND_OPENING_BYTES];
 	struct iovec part = { .iov_base = bytes, .iov_len = sizeof(bytes) };
+	ssize_t written;
 
 	nand_opening_encode(opening, bytes);
-	for (int copy = 0; copy < NAND_SUPERBLOCK_COPIES; copy++) {
-		off_t at = (off_t)copy * NAND_SUPERBLOCK_SPACING + NAND_OPENING_AT;
+	written = pwritev2(fd, &part, 1, at + NAND_OPENING_AT, RWF_DSYNC);
+	if (written < 0)
+		return -errno;
+	return written == sizeof(bytes) ? 0 : -EIO;
+}
 
-		if (pwritev2(nand->image_fd, &part, 1, at, RWF_DSYNC) != sizeof(bytes))
-			return errno ? -errno : -EIO;
-	}
-	return 0;
+/* The mapping shows what the file has. */
+static int store_in_nvram(const struct nand *nand, const struct nand_opening *opening)
+{
+	return store_at(nand->nvram_fd, opening, 0);
+}
+
+static int store_in_image(const struct nand *nand, const struct nand_opening *opening)
+{
+	int result = 0;
+
+	for (int copy = 0; copy < NAND_SUPERBLOCK_COPIES && result == 0; copy++)
+		result = store_at(nand->image_fd, opening, (off_t)copy * NAND_SUPERBLOCK_SPACING);
+	return result;
 }
 
 void nand_note_opening(struct nand *nand)
@@ -74,7 +81,7 @@ void nand_note_opening(struct nand *nand)
 	struct timespec now;
 	int result;
 
-	if (nand->read_only || nand->image_fd < 0)
+	if (nand->read_only || nand->image_fd < 0 || nand_power_is_off(nand))
 		return;
 	clock_gettime(CLOCK_REALTIME, &now);
 	opening.time_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;

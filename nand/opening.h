@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * Whether an image and its NVRAM file are of the same time. Each opening has a number, which both
- * files note before their contents change (nand_note_opening): NVRAM first, then the image. So
- * whatever becomes of process or host, the image is never ahead of its NVRAM, and NVRAM is ahead
- * only if noting itself was interrupted. Everything else is certain: somebody has put back one of
- * the files.
+ * files note (nand_note_opening) when recovery is done and before anything new is stored: NVRAM
+ * first, then the image. So whatever becomes of process or host, the image's number is never ahead
+ * of its NVRAM's, and that of the NVRAM is ahead only if noting itself was interrupted. Everything
+ * else is certain: somebody has put back one of the files. What recovery changes, and an opening
+ * that fails, is not noted: between two such times the files are not told apart.
  */
 #ifndef MUNINN_NAND_OPENING_H
 #define MUNINN_NAND_OPENING_H

@@ -4,7 +4,11 @@
  * was last opened. What a process or a host can leave by itself is never refused.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/bytes.h"
@@ -196,6 +200,54 @@ static void test_a_host_that_did_not_keep_the_end_of_the_opening_is_no_error(voi
 	assert_opens(directory);
 }
 
+/* Notes an opening instruction by instruction. False: this host does not let us. */
+static bool note_by_steps(struct nand *nand, const char *nvram_path, unsigned *steps)
+{
+	int status, fd = open(nvram_path, O_RDONLY | O_CLOEXEC);
+	uint8_t bytes[NAND_OPENING_BYTES];
+	struct nand_opening opening;
+	pid_t child = fork();
+
+	if (child == 0) {
+		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0 || raise(SIGSTOP) != 0)
+			_exit(1);
+		nand_note_opening(nand);
+		_exit(0);
+	}
+	assert_true(fd >= 0 && child > 0);
+	for (*steps = 0; waitpid(child, &status, 0) == child && WIFSTOPPED(status); ++*steps) {
+		assert_int_equal(pread(fd, bytes, sizeof(bytes), NAND_OPENING_AT), sizeof(bytes));
+		nand_opening_decode(bytes, &opening);
+		if (opening.is_unknown)
+			kill(child, SIGKILL);
+		assert_false(opening.is_unknown);
+		if (ptrace(PTRACE_SINGLESTEP, child, NULL, NULL) < 0)
+			kill(child, SIGKILL);
+	}
+	close(fd);
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* Wherever it is killed, the header of the NVRAM is that of before or that of behind. */
+static void test_no_instruction_of_an_opening_leaves_half_a_header(void **state)
+{
+	struct test_directory *directory = used_image(state);
+	struct nand *nand = open_image_ok(directory);
+	struct nand_opening opening;
+	unsigned steps;
+	bool whole = note_by_steps(nand, directory->nvram, &steps);
+
+	nand_abandon(nand);
+	if (!whole)
+		skip();
+	assert_true(steps > 10);
+	keep(directory->nvram, &header);
+	nand_opening_decode(header.bytes + NAND_OPENING_AT, &opening);
+	assert_int_equal(opening.number, 2);
+	assert_false(opening.is_under_way);
+	assert_opens(directory);
+}
+
 static void test_files_that_were_never_opened_fit(void **state)
 {
 	struct test_directory *directory = *state;
@@ -267,6 +319,7 @@ int main(void)
 		with_directory(test_an_opening_that_was_not_noted_leaves_the_files_as_they_are),
 		with_directory(test_one_superblock_may_be_an_opening_behind),
 		with_directory(test_a_host_that_did_not_keep_the_end_of_the_opening_is_no_error),
+		with_directory(test_no_instruction_of_an_opening_leaves_half_a_header),
 		with_directory(test_files_that_were_never_opened_fit),
 		with_directory(test_a_new_nvram_file_for_a_lost_one_fits),
 		cmocka_unit_test(test_no_opening_changes_the_checksum_of_a_header),
