@@ -15,6 +15,7 @@
 
 #include "daemon/folder.h"
 #include "daemon/image.h"
+#include "wire/keys_file.h"
 
 /* ---- programs ---- */
 
@@ -108,7 +109,7 @@ int check_portal(const struct config *config, struct error_text *error)
 	return error_set(error, -reason, "cannot listen on %s: %s", portal, strerror(reason));
 }
 
-/* ---- the whole ---- */
+/* ---- the configuration ---- */
 
 /* Adds the place in the configuration to a sentence; `line` 0: there is none. */
 static int blame(const struct config *config, int line, const char *what, int result,
@@ -121,12 +122,15 @@ static int blame(const struct config *config, int line, const char *what, int re
 	return error_set(error, result, "%s%s: %s%s", config->source, at, what, reason->text);
 }
 
-static int check_devices(const struct config *config, struct error_text *error)
+typedef int check_lun(const struct config *config, const struct lun_config *lun,
+		      struct error_text *reason);
+
+static int check_luns(const struct config *config, check_lun *check, struct error_text *error)
 {
 	for (unsigned int i = 0; i < config->lun_count; i++) {
 		const struct lun_config *lun = &config->luns[i];
 		struct error_text reason = { "" };
-		int result = config_is_first_of_device(config, lun) ? image_plan(lun, &reason) : 0;
+		int result = check(config, lun, &reason);
 		char what[32];
 
 		snprintf(what, sizeof(what), "LUN %u: ", lun->number);
@@ -136,7 +140,21 @@ static int check_devices(const struct config *config, struct error_text *error)
 	return 0;
 }
 
-static int check_host(const struct config *config, struct error_text *error)
+static int check_plan(const struct config *config, const struct lun_config *lun,
+		      struct error_text *reason)
+{
+	(void)config;
+	return image_plan(lun, reason);
+}
+
+int check_plans(const struct config *config, struct error_text *error)
+{
+	return check_luns(config, check_plan, error);
+}
+
+/* ---- the host ---- */
+
+static int check_service(const struct config *config, struct error_text *error)
 {
 	struct error_text reason = { "" };
 	int result = check_programs(config, &reason);
@@ -149,38 +167,71 @@ static int check_host(const struct config *config, struct error_text *error)
 	return result ? blame(config, 0, "", result, &reason, error) : 0;
 }
 
-/*
- * Tries a folder, and with it made, if it is missing, what is to be in it. `inside` NULL: no more
- * than that.
- */
+/* Reads the key file now: tgtd would say less of a wrong one. */
+static int check_key_file(const struct lun_config *lun, struct error_text *reason)
+{
+	uint8_t device_key[OSD_DEVICE_KEY_BYTES];
+	int result = 0;
+
+	if (lun->options.key_file[0])
+		result = osd_key_file_read(lun->options.key_file, device_key, reason);
+	explicit_bzero(device_key, sizeof(device_key));
+	return result;
+}
+
+static int check_files(const struct config *config, const struct lun_config *lun,
+		       struct error_text *reason)
+{
+	int result = check_key_file(lun, reason);
+
+	if (!result && config_is_first_of_device(config, lun))
+		result = image_try(lun, reason);
+	return result;
+}
+
+/* Every start makes files in it. */
+static int check_run_dir(const struct config *config, struct error_text *error)
+{
+	struct error_text reason = { "" };
+	char file[PATH_MAX + 16];
+	int result;
+
+	snprintf(file, sizeof(file), "%s/file", config->run_dir);
+	result = folder_try_file(file, 0, &reason);
+	return result ? blame(config, 0, "run_dir: ", result, &reason, error) : 0;
+}
+
+/* A start makes files in it for new devices only. */
+static int check_state_dir(const struct config *config, struct error_text *error)
+{
+	return check_luns(config, check_files, error);
+}
+
+/* Makes a folder, if it is missing, checks what is to be in it, and takes it back. */
 static int check_folder(const struct config *config, const char *key, const char *folder,
 			int (*inside)(const struct config *config, struct error_text *error),
 			struct error_text *error)
 {
 	struct error_text reason = { "" };
-	char file[PATH_MAX + 16], what[32];
 	unsigned int made;
 	int result = folder_make(folder, &made, &reason);
 
-	snprintf(file, sizeof(file), "%s/file", folder);
-	snprintf(what, sizeof(what), "%s: ", key);
-	if (!result)
-		result = folder_try_file(file, 0, &reason);
 	if (result)
-		blame(config, 0, what, result, &reason, error);
-	else if (inside)
+		blame(config, 0, key, result, &reason, error);
+	else
 		result = inside(config, error);
 	folder_take_back(folder, made);
 	return result;
 }
 
-int check_settings(const struct config *config, struct error_text *error)
+int check_host(const struct config *config, struct error_text *error)
 {
-	int result = check_host(config, error);
+	int result = check_service(config, error);
 
 	if (!result)
-		result = check_folder(config, "run_dir", config->run_dir, NULL, error);
+		result = check_folder(config, "run_dir: ", config->run_dir, check_run_dir, error);
 	if (!result)
-		result = check_folder(config, "state_dir", config->state_dir, check_devices, error);
+		result = check_folder(config, "state_dir: ", config->state_dir, check_state_dir,
+				      error);
 	return result;
 }

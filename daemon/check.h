@@ -10,12 +10,18 @@
 #include "daemon/config.h"
 
 /*
- * Looks for everything that would keep the service from starting and that another configuration
- * would mend: folders, tgtd and module, the portal's address, devices that are to be made. Leaves
- * the host as it was, and works beside a running service. -errno and a sentence that begins with
- * the configuration's file.
+ * Whether the devices that are to be made are possible: what no host would serve, and only another
+ * configuration mends. -EINVAL and a sentence that begins with the configuration's file.
  */
-int check_settings(const struct config *config, struct error_text *error);
+int check_plans(const struct config *config, struct error_text *error);
+
+/*
+ * Looks for what of the host would keep the service from starting: folders, tgtd and module, the
+ * portal's address, key files, devices that can't be made here. It may mend itself: an address or a
+ * mount comes late. Leaves the host as it was, and works beside a running service. -errno and a
+ * sentence as above.
+ */
+int check_host(const struct config *config, struct error_text *error);
 
 /* Whether tgtd, the module and the allocator are there. -errno with a sentence. */
 int check_programs(const struct config *config, struct error_text *error);

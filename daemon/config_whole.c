@@ -10,7 +10,6 @@
 
 #include "daemon/config.h"
 #include "daemon/config_keys.h"
-#include "wire/keys_file.h"
 
 /* `path` has space for `bytes`. */
 static int make_absolute(char *path, size_t bytes, const char *folder, struct error_text *error)
@@ -27,22 +26,6 @@ static int make_absolute(char *path, size_t bytes, const char *folder, struct er
 				 joined);
 	strcpy(path, joined);
 	return 0;
-}
-
-/* Reads the key file now, so that a wrong one is found before anything starts. */
-static int complete_key_file(struct lun_config *lun, const char *folder, struct error_text *reason)
-{
-	char *path = lun->options.key_file;
-	uint8_t device_key[OSD_DEVICE_KEY_BYTES];
-	int result;
-
-	if (!path[0])
-		return 0;
-	result = make_absolute(path, LUN_PATH_BYTES, folder, reason);
-	if (!result)
-		result = osd_key_file_read(path, device_key, reason);
-	explicit_bzero(device_key, sizeof(device_key));
-	return result;
 }
 
 /* Whether two units share a device. */
@@ -165,8 +148,9 @@ static int complete_luns(struct config *config, struct error_text *reason, int *
 			result = take_device(config, lun, reason);
 		if (!result)
 			result = make_absolute(lun->image, PATH_MAX, config->state_dir, reason);
-		if (!result)
-			result = complete_key_file(lun, config->state_dir, reason);
+		if (!result && lun->options.key_file[0])
+			result = make_absolute(lun->options.key_file, LUN_PATH_BYTES,
+					       config->state_dir, reason);
 		if (!result)
 			result = check_with_others(config, i, reason);
 		if (result)

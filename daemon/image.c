@@ -219,15 +219,40 @@ static int create(const struct lun_config *lun, const struct image_names *names,
 	return result;
 }
 
+/* What half a device wants is no new one. */
+static bool is_to_be_made(const struct image_names *names)
+{
+	return !exists(names->image) && !exists(names->nvram);
+}
+
 int image_plan(const struct lun_config *lun, struct error_text *error)
+{
+	const struct disk_options *disk = &lun->options.disk;
+	struct image_names names = { .elsewhere = "" };
+	struct image_plan plan;
+	int result;
+
+	name_files(lun, &names);
+	if (!is_to_be_made(&names))
+		return 0;
+	result = make_plan(lun, &plan, error);
+	if (!result && disk->block_bytes > plan.geometry.page_bytes)
+		result = error_set(error, -EINVAL,
+				   "blocks of %" PRIu32
+				   " bytes do not fit into the device's pages, "
+				   "which have %" PRIu32,
+				   disk->block_bytes, plan.geometry.page_bytes);
+	return result;
+}
+
+int image_try(const struct lun_config *lun, struct error_text *error)
 {
 	struct image_names names = { .elsewhere = "" };
 	struct image_plan plan;
 	int result;
 
 	name_files(lun, &names);
-	/* What half a device wants is no new one. */
-	if (exists(names.image) || exists(names.nvram))
+	if (!is_to_be_made(&names))
 		return 0;
 	result = make_plan(lun, &plan, error);
 	if (!result && names.elsewhere[0] && !leaves_elsewhere(&names))

@@ -9,10 +9,16 @@
 #include "daemon/config.h"
 
 /*
- * Whether image_prepare could make the unit's device, if nothing of it is there; otherwise 0. Tries
- * it without leaving anything. -errno with a sentence.
+ * Whether the device that the configuration describes is possible, and takes the unit's disk, if
+ * nothing of it is there; otherwise 0, because what is there counts. -EINVAL with a sentence.
  */
 int image_plan(const struct lun_config *lun, struct error_text *error);
+
+/*
+ * Whether the host lets image_prepare make the unit's device, if nothing of it is there; otherwise
+ * 0. Tries it without leaving anything. -errno with a sentence.
+ */
+int image_try(const struct lun_config *lun, struct error_text *error);
 
 /*
  * Makes sure that the unit's image exists, is formatted, and is not in use. Creates a missing one

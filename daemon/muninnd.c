@@ -42,7 +42,8 @@ static const char help[] =
 	"muninnd runs in the foreground. It prints `LUN NUMBER TYPE URL` for each logical\n"
 	"unit when initiators can log in. SIGINT, SIGTERM and SIGHUP stop it: it ends the\n"
 	"sessions and makes everything stable.\n"
-	"Exit codes: 0 stopped, 1 failed, 2 wrong options or configuration.\n";
+	"Exit codes: 0 stopped, 1 failed, also by what the host lacks, 2 wrong options or\n"
+	"configuration.\n";
 
 struct options {
 	const char *config;
@@ -301,8 +302,10 @@ int main(int argc, char **argv)
 		return complain(EXIT_USAGE, "takes options only; muninnd --help lists them");
 	if (load(&options, &config, &error))
 		return complain(EXIT_USAGE, error.text);
-	if (check_settings(&config, &error))
+	if (check_plans(&config, &error))
 		return complain(EXIT_USAGE, error.text);
+	if (check_host(&config, &error))
+		return complain(EXIT_FAILED, error.text);
 	if (options.check)
 		return say_configuration(&config);
 	return serve(&config);

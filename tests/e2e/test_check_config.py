@@ -73,7 +73,10 @@ VALUES = {
         "scrub_rate": ["1", "1000000", "0"],
     },
     "lun 1": {
-        "type": ["osd", "tape"],
+        "type": ["osd", "disk", "tape"],
+        "partition": ["0x10000", "0xFFFFFFFFFFFF", "0xFFFF", "ten"],
+        "volume_size": ["1M", "1024T", "1025T", "1000"],
+        "block_size": ["512", "4096", "1024"],
         "image": [
             "lun1.img", "{folder}/other.img", "sub/lun1.img", "a,b.img", "/proc/lun1.img", "i" * 240, "i" * 255, "dir"
         ],
@@ -115,14 +118,14 @@ class Host:
 class Refusals(E2ETest):
     """What only the host or the whole configuration shows: one sentence, whoever says it."""
 
-    def assert_both_refuse(self, text, reason):
-        """`text` without a unit gets one."""
+    def assert_both_refuse(self, text, reason, code=2):
+        """`text` without a unit gets one. Code 2: another configuration mends it; 1: perhaps the host does."""
         text += "" if "[lun" in text else "[lun 1]\nsize = 16M\n"
         folder = self.folder("check")
         for arguments in (["--check-config"], []):
             daemon = self.daemon(folder, config=text.format(folder=folder), arguments=arguments)
-            code, said = daemon.run()
-            self.assertEqual(code, 2, said)
+            ended, said = daemon.run()
+            self.assertEqual(ended, code, said)
             self.assertRegex(said, reason)
             self.assertEqual(os.listdir(folder), ["muninn.conf"])
 
@@ -139,7 +142,16 @@ class Refusals(E2ETest):
 
     def test_a_device_in_a_folder_that_there_is_not(self):
         reason = r":2: LUN 1: no file can be made beside .*/a/b.img: No such"
-        self.assert_both_refuse("[lun 1]\nimage = a/b.img\n", reason)
+        self.assert_both_refuse("[lun 1]\nimage = a/b.img\n", reason, 1)
+
+    def test_a_key_file_that_is_missing(self):
+        reason = r":2: LUN 1: .*/missing.key: No such"
+        self.assert_both_refuse("[lun 1]\nsize = 16M\nkey_file = missing.key\n", reason, 1)
+
+    def test_blocks_that_do_not_fit_the_pages_of_a_new_device(self):
+        text = "[nand]\npage_bytes = 2048\n[lun 1]\ntype = disk\nsize = 16M\nblock_size = 4096\n"
+        reason = r":4: LUN 1: blocks of 4096 bytes do not fit into the device's pages, which have 2048"
+        self.assert_both_refuse(text, reason)
 
     def test_programs_that_are_missing_or_are_none(self):
         for key, path, reason in (
@@ -149,7 +161,7 @@ class Refusals(E2ETest):
             ("tgtd", "/usr", "tgtd /usr: Is a directory"),
             ("allocator", "/etc", "allocator /etc: Is a directory"),
         ):
-            self.assert_both_refuse(f"[daemon]\n{key} = {path}\n", reason)
+            self.assert_both_refuse(f"[daemon]\n{key} = {path}\n", reason, 1)
 
     def test_folders_that_can_not_be_made(self):
         for folder, reason in (("/proc/x", "No such file"), ("/dev/null/x", "/dev/null: Not a directory")):
@@ -159,12 +171,23 @@ class Refusals(E2ETest):
             for arguments in (["--check-config"], []):
                 command = daemon.command + arguments
                 done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
-                self.assertEqual(done.returncode, 2)
+                self.assertEqual(done.returncode, 1)
                 self.assertIn(reason, done.stderr)
 
     def test_an_address_that_this_host_does_not_have(self):
         text = "[target]\nportal = 192.0.2.1:3260\n"
-        self.assert_both_refuse(text, r"cannot listen on 192.0.2.1:\d+: Cannot assign")
+        self.assert_both_refuse(text, r"cannot listen on 192.0.2.1:\d+: Cannot assign", 1)
+
+    def test_a_device_elsewhere_needs_nothing_to_be_made_in_the_state_folder(self):
+        folder = self.folder()
+        keys = f"[daemon]\nstate_dir = /proc\nrun_dir = {folder}\n[lun 1]\nsize = 16M\nimage = {folder}/lun1.img\n"
+        daemon = self.daemon(folder, config=keys)
+        at = daemon.command.index("--state-dir")
+        del daemon.command[at : at + 2]
+        for _ in ("new", "existing"):
+            self.tool(*daemon.command, "--check-config")
+            daemon.start()
+            self.assertEqual(daemon.stop(), 0)
 
     def test_the_check_works_beside_the_service(self):
         daemon = self.daemon(config="[lun 1]\nsize = 16M\n").start()
@@ -196,6 +219,8 @@ class Agreement(E2ETest):
             # The first are the good ones.
             value = rng.choice(values if rng.random() < 0.5 else values[:2])
             sections.setdefault(section, {})[key] = host.fill(value)
+        if rng.random() < 0.3:
+            self.share(sections, rng)
         if rng.random() < 0.05:
             odd = ["/proc/muninn", "/dev/null/x", host.folder + "/new/state", host.folder + "/" + "x" * 256]
             sections["daemon"]["state_dir"] = rng.choice(odd)
@@ -206,6 +231,23 @@ class Agreement(E2ETest):
         for name, keys in sections.items():
             lines += [f"[{name}]"] + [f"{key} = {value}" for key, value in keys.items()]
         return "\n".join(lines) + "\n"
+
+    @staticmethod
+    def share(sections, rng):
+        """Gives the unit's device a name, mostly in all sections alike, and perhaps another unit."""
+        name, other = rng.choice(["pool"] * 6 + ["p" * 42, "p" * 43, "a/b"]), rng.random() < 0.05
+        unit = sections["lun 1"]
+        unit["device"] = "pond" if other else name
+        device = sections.setdefault(f"device {name}", {})
+        for key in ("image", "nvram", "size", "recover_without_nvram"):
+            if key in unit:
+                device[key] = unit.pop(key)
+        if rng.random() < 0.7:
+            block_size = rng.choice(["512", "4096"])
+            partition = rng.choice(["0x10001"] * 4 + ["0x10000"])
+            sections["lun 2"] = {"type": "disk", "device": name, "block_size": block_size, "partition": partition}
+        if rng.random() < 0.2:
+            sections.setdefault("nand", {})["page_bytes"] = "2048"
 
     @staticmethod
     def listing(folder):

@@ -263,16 +263,16 @@ class Refusing(E2ETest):
 
     def test_a_tgtd_that_is_not_there(self):
         daemon = self.daemon(config=CONFIG + "[daemon]\ntgtd = /nonexistent/tgtd\n")
-        self.assert_refused(daemon, 2, r"/nonexistent/tgtd: No such file .*install the package tgt")
+        self.assert_refused(daemon, 1, r"/nonexistent/tgtd: No such file .*install the package tgt")
 
     def test_a_module_that_is_not_there(self):
         daemon = self.daemon(config=CONFIG + "[daemon]\nmodule = /nonexistent/bs_muninn.so\n")
-        self.assert_refused(daemon, 2, r"module /nonexistent/bs_muninn.so: No such file")
+        self.assert_refused(daemon, 1, r"module /nonexistent/bs_muninn.so: No such file")
 
     @unittest.skipIf(sanitizer_environment(), "sanitizers bring their own allocator")
     def test_an_allocator_that_is_not_there(self):
         daemon = self.daemon(config=CONFIG + "[daemon]\nallocator = /nonexistent/allocator.so\n")
-        self.assert_refused(daemon, 2, r"allocator /nonexistent/allocator.so: No such file")
+        self.assert_refused(daemon, 1, r"allocator /nonexistent/allocator.so: No such file")
 
     def test_a_tgtd_that_the_module_was_not_built_for(self):
         daemon = self.daemon(size="64M", environment={"MUNINN_TGTD_BUILD_ID": "0123"})
