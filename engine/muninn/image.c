@@ -363,7 +363,7 @@ int image_renew(struct muninn_store *store, uint32_t number, uint32_t group)
 	image_sync_entry(store);
 	writing->image.live = writing->entry + DIRECTORY_LIVE_AT;
 	drop_parity(&writing->image);
-	/* It takes the place of one, so that can't fail. */
+	/* It takes the place of its own like, so that can't fail. */
 	result = row_index_replace(index, group, group, &writing->image);
 	assert(!result);
 	row_index_refresh(index);

@@ -224,7 +224,8 @@ int row_index_make_image(const struct row_index *row, struct index_image *image)
  * one of `by`, which has one of these numbers and so their place in age; NULL: by none. Takes over
  * the image, which is one of this row, and may keep only a part of it in memory. row_index_refresh
  * has to follow when the live word of `by` counts. -ENOMEM: nothing has changed; not when there is
- * no `by`.
+ * no `by`, or when it is a copy of the only one that goes. In these two cases a segment may have
+ * been written to the growing group that does not count yet.
  */
 int row_index_replace(struct row_index *row, uint32_t first, uint32_t last,
 		      const struct index_image *by);

@@ -48,12 +48,13 @@ struct scene {
 	struct tag_entry *entries;
 	struct sealed *sealed; /* in the order of age */
 	uint32_t count, next_segment;
-	bool drops; /* groups, after a member has been written, before it counts */
+	bool drops;  /* groups, after a member has been written, before it counts */
+	bool renews; /* images of groups, at that time */
 	struct {
 		uint32_t number;
 		uint8_t *bytes; /* on flash; NULL: the group is gone */
 		uint64_t length;
-		uint8_t live[8];
+		uint8_t live[8], other_live[8];
 	} images[GROUPS_MAX];
 	uint32_t image_count;
 };
@@ -153,6 +154,22 @@ static void drop_group(struct scene *scene)
 			 0);
 }
 
+/* A group takes its own image again, as one that has been written anew, with another live word. */
+static void renew_group(struct scene *scene, uint32_t n)
+{
+	struct ribbon_row *row = &scene->row;
+	uint32_t number = scene->images[n].number, place = ribbon_row_place(row, number);
+	struct ribbon_image copy = { .live = scene->images[n].other_live };
+	const uint8_t *live = row->complete[place].live;
+
+	assert_int_equal(ribbon_row_copy_image(row, place, &copy.bytes, &copy.length), 0);
+	if (live == copy.live)
+		copy.live = scene->images[n].live;
+	memcpy(copy.live, live, 8);
+	assert_int_equal(ribbon_row_replace(row, number, number, &copy), 0);
+	assert_ptr_equal(row->complete[place].live, copy.live);
+}
+
 static void seal(struct scene *scene)
 {
 	struct sealed *sealed = &scene->sealed[scene->count];
@@ -181,6 +198,8 @@ static void seal(struct scene *scene)
 	assert_true(sum_is_right(scene));
 	if (scene->drops && below(&scene->random, 16) == 0)
 		drop_group(scene);
+	for (uint32_t n = 0; scene->renews && n < scene->image_count; n++)
+		renew_group(scene, n);
 	ribbon_row_commit(&scene->row);
 	assert_true(sum_is_right(scene));
 	scene->count++;
@@ -445,6 +464,26 @@ static void test_the_exact_table_has_nothing_that_a_ribbon_has(void **state)
 	end_scene(&scene);
 }
 
+/* As when a segment waits for the end of an NVRAM sync while an image is written anew. */
+static void test_a_group_takes_its_own_copy_while_a_member_does_not_count_yet(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	begin_scene(&scene, 6);
+	scene.renews = true;
+	for (uint32_t n = 0; n < 90; n++) {
+		if (growing_is_full(&scene.row.growing))
+			complete(&scene);
+		seal(&scene);
+		take_out(&scene);
+		assert_int_equal(exact_count(scene.row.exact), exact_expected(&scene));
+		check_searches(&scene, 40);
+	}
+	assert_true(scene.image_count >= 3);
+	end_scene(&scene);
+}
+
 /* ---- the end of the process at any store ---- */
 
 /* A member that was written does not count, and another one may be written in its place. */
@@ -638,6 +677,7 @@ int main(void)
 		cmocka_unit_test(test_a_search_names_all_segments_of_a_key_from_the_newest_on),
 		cmocka_unit_test(test_few_segments_are_named_in_vain),
 		cmocka_unit_test(test_the_exact_table_has_nothing_that_a_ribbon_has),
+		cmocka_unit_test(test_a_group_takes_its_own_copy_while_a_member_does_not_count_yet),
 		cmocka_unit_test(test_a_member_that_was_not_committed_is_none),
 		cmocka_unit_test(test_one_of_both_sums_fits_at_each_store),
 		cmocka_unit_test(test_every_changed_byte_of_a_growing_group_is_noticed),

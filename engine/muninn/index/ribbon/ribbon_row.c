@@ -322,6 +322,21 @@ static void take_away(struct ribbon_row *row, struct change *change)
 	put_in_place(row, change, NULL);
 }
 
+/*
+ * Another copy of the only group that goes has the same entries at the same place, so tables stay.
+ * A member may have been written meanwhile that does not count yet.
+ */
+static bool takes_copy(struct ribbon_row *row, const struct change *change, const struct group *by,
+		       uint8_t *live)
+{
+	struct complete *complete = &row->complete[change->from];
+
+	if (change->to - change->from != 1 || complete->group.number != by->number)
+		return false;
+	complete->live = live;
+	return true;
+}
+
 int ribbon_row_replace(struct ribbon_row *row, uint32_t first, uint32_t last,
 		       const struct ribbon_image *by)
 {
@@ -337,6 +352,11 @@ int ribbon_row_replace(struct ribbon_row *row, uint32_t first, uint32_t last,
 		take_away(row, &change);
 		return 0;
 	}
+	group_attach(&whole, by->bytes, by->length);
+	if (takes_copy(row, &change, &whole, by->live)) {
+		free(by->bytes);
+		return 0;
+	}
 	assert(!row->next);
 	grown = realloc(row->complete, (row->count + 1) * sizeof(*grown));
 	if (!grown)
@@ -344,7 +364,6 @@ int ribbon_row_replace(struct ribbon_row *row, uint32_t first, uint32_t last,
 	row->complete = grown;
 	if (keep(by, &complete))
 		return -ENOMEM;
-	group_attach(&whole, by->bytes, by->length);
 	exact = change_exact(row, &change, &whole,
 			     row->grows_in_exact && whole.number != growing_number(&row->growing));
 	if (!exact) {

@@ -86,7 +86,9 @@ int ribbon_row_check(const struct ribbon_row *row, const struct ribbon_image *im
 /*
  * Replaces the complete groups with numbers `first` to `last`, as far as there are any, by `by`,
  * which has one of these numbers; NULL: by none. If that is the growing group's, the row has to
- * begin the next one at once. -ENOMEM: nothing has changed; not when there is no `by`.
+ * begin the next one at once. -ENOMEM: nothing has changed; not when there is no `by`, or when it
+ * is a copy of the only one that goes. Only then may a member have been written that does not
+ * count.
  */
 int ribbon_row_replace(struct ribbon_row *row, uint32_t first, uint32_t last,
 		       const struct ribbon_image *by);
