@@ -147,3 +147,19 @@ class CheckStructure(TreeCase):
             "engine/muninn/index/bloom.c includes engine/muninn/store.h: "
             "engine/muninn/index/ may not know engine/muninn/"
         )
+
+    def test_a_program_that_runs_for_each_index_asks_for_which(self):
+        self.write("tests/engine/index_under_test.h", "static inline int index_under_test(void) { return 1; }")
+        self.write("tests/engine/fixture.c", "int make(void) { return index_under_test(); }", "int other_of(void);")
+        self.write("tests/engine/muninn/shape.h", "static inline int shape(void) { return make(); }")
+        self.write("tests/engine/muninn/plain.h", "static inline int plain(void) { return 2; }")
+        for name, call in (("own", "index_under_test"), ("helped", "shape"), ("blind", "plain")):
+            self.write(
+                f"tests/engine/muninn/test_{name}.c",
+                "/* Runs for each index. */",
+                "int main(void) { return " + call + "(); }",
+            )
+        self.write("tests/engine/muninn/test_unmarked.c", "int main(void) { return plain(); }")
+        self.expect_wrong(
+            'tests/engine/muninn/test_blind.c says "Runs for each index.", but never calls index_under_test()'
+        )

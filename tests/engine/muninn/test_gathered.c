@@ -20,6 +20,7 @@
 #include "engine/muninn/store.h"
 #include "engine/open.h"
 #include "engine/options.h"
+#include "tests/engine/index_under_test.h"
 
 enum { PAGE = 4096, SMALL = 500, SEGMENT_BYTES = 64 * PAGE, ROWS = 4, SEGMENTS_SKIPPED = 4 };
 
@@ -48,7 +49,8 @@ static int setup(void **state)
 
 	assert_non_null(device);
 	device->options = (struct engine_options){
-		.muninn = { .rows = ROWS,
+		.muninn = { .index = index_under_test(),
+			    .rows = ROWS,
 			    .segment_pages = 64,
 			    .record_bytes = 512,
 			    .bloom.hot_rows = BLOOM_HOT_ROWS_SPREAD },

@@ -24,6 +24,7 @@
 #include "engine/open.h"
 #include "nand/power.h"
 #include "nand/private.h"
+#include "tests/engine/index_under_test.h"
 #include "tests/engine/small_flash.h"
 
 enum { KEYS = 200, VALUE_MAX = 300, BOUNDS = 4, PUTS_MAX = 20, FREE_MIN = 120 };
@@ -83,7 +84,8 @@ static struct device *new_device(enum bloom_hot_rows hot_rows, uint64_t seed)
 	assert_non_null(device);
 	log_configure(discard_line, LOG_LEVEL_ERROR);
 	device->random = seed << 32;
-	device->options = (struct engine_options){ .muninn.rows = 2,
+	device->options = (struct engine_options){ .muninn.index = index_under_test(),
+						   .muninn.rows = 2,
 						   .muninn.segment_pages = 8,
 						   .muninn.record_bytes = 128,
 						   .muninn.bloom.hot_rows = hot_rows };
