@@ -16,7 +16,11 @@
 #include "daemon/config_keys.h"
 #include "wire/keys_file.h"
 
-#define SECTION_BYTES 64 /* more than any name there is */
+/*
+ * inih cuts longer names of sections without a word, and two devices would become one. So `device
+ * NAME` has 42 bytes for NAME.
+ */
+#define SECTION_BYTES 50 /* with NUL */
 /* Of devices that are created: six records a page. */
 #define RECORD_BYTES_DEFAULT 640
 
@@ -102,12 +106,14 @@ struct reading {
 	uint64_t lun_keys_seen[CONFIG_LUNS_MAX], device_keys_seen[CONFIG_DEVICES_MAX];
 	/* For all units: the values in [nand] and [engine] as they stand there; else NULL. */
 	char *for_all[CONFIG_KEYS_MAX];
-	char section[SECTION_BYTES]; /* that is being read, as far as it fits */
+	char section[SECTION_BYTES]; /* that is being read */
 	int section_line;            /* 0 = none yet */
 	bool section_has_keys;
 	int error_line; /* 0 = none yet */
 	struct error_text reason;
 };
+
+static_assert(sizeof("device ") - 1 + CONFIG_DEVICE_BYTES == SECTION_BYTES, "names are whole");
 
 /* "device NAME" → the device, which is added if it is new. */
 static struct lun_config *section_device(struct reading *reading, const char *name,
@@ -351,6 +357,13 @@ static void note_line(struct reading *reading, const char *line)
 		return;
 	}
 	end_section(reading);
+	if (!reading->error_line && end - text - 1 >= SECTION_BYTES) {
+		reading->error_line = reading->line;
+		error_set(&reading->reason, -EINVAL,
+			  "a section's name has %d characters at most, with `device ` before that "
+			  "of a device",
+			  SECTION_BYTES - 1);
+	}
 	snprintf(reading->section, sizeof(reading->section), "%.*s", (int)(end - text - 1),
 		 text + 1);
 	reading->section_line = reading->line;

@@ -28,7 +28,7 @@
 #define CONFIG_PAGE_BYTES_MAX 4096 /* the engine takes no more */
 #define CONFIG_PORTAL_BYTES   96
 #define CONFIG_DEVICES_MAX    64
-#define CONFIG_DEVICE_BYTES   64 /* names of devices: 63 bytes and NUL */
+#define CONFIG_DEVICE_BYTES   43 /* names of devices: 42 bytes, see config.c, and NUL */
 
 /*
  * One [lun N] section, and for what it does not say the values of [nand] and [engine]. Or a [device

@@ -114,6 +114,25 @@ static void test_names_of_devices_are_checked(void **state)
 	assert_refused("[lun 1]\ndevice = a/b\n", "'a/b' is no name of a device");
 }
 
+/* Names that differ in the last character that counts are two devices. */
+static void test_names_of_devices_are_never_cut(void **state)
+{
+#define FORTY_ONE "a23456789012345678901234567890123456789.1"
+	(void)state;
+	assert_int_equal(read_text("[device " FORTY_ONE "x]\nsize = 1G\n"
+				   "[device " FORTY_ONE "y]\nsize = 2G\n"
+				   "[lun 1]\ndevice = " FORTY_ONE "y\n"
+				   "[lun 2]\ndevice = " FORTY_ONE "x\n"),
+			 0);
+	assert_int_equal(config.device_count, 2);
+	assert_int_equal(config.luns[0].size_bytes, UINT64_C(2) << 30);
+	assert_int_equal(config.luns[1].size_bytes, UINT64_C(1) << 30);
+	assert_refused("[lun 1]\ntype = osd\n[device " FORTY_ONE "xx]\nsize = 1G\n",
+		       ":3: a section's name has 49 characters at most");
+	assert_refused("[lun 1]\ndevice = " FORTY_ONE "xx\n", "is no name of a device: 1 to 42");
+#undef FORTY_ONE
+}
+
 static void test_units_of_a_device_do_not_collide(void **state)
 {
 	(void)state;
@@ -148,6 +167,7 @@ int main(void)
 		cmocka_unit_test(test_units_have_what_their_device_has),
 		cmocka_unit_test(test_what_is_of_a_device_stands_with_it),
 		cmocka_unit_test(test_names_of_devices_are_checked),
+		cmocka_unit_test(test_names_of_devices_are_never_cut),
 		cmocka_unit_test(test_units_of_a_device_do_not_collide),
 		cmocka_unit_test(test_keys_of_disks_are_checked),
 	};

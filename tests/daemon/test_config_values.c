@@ -18,9 +18,10 @@
 #include "daemon/config.h"
 #include "daemon/config_keys.h"
 
-#define VALUES_MAX 4
-#define DIGITS_20  "00000000000000000000"
-#define SIXTY_FOUR "ssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssss"
+#define VALUES_MAX  4
+#define DIGITS_20   "00000000000000000000"
+#define FORTY_THREE "sssssssssssssssssssssssssssssssssssssssssss"
+#define SIXTY_FOUR  "ssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssss"
 
 /* `shown`: how the table of the documentation gives the limits; NULL: there are none to give. */
 static const struct row {
@@ -108,7 +109,7 @@ static const struct row {
 	{ "engine", "scrub_days", { "0", "3650" }, { "3651" }, "0..3650" },
 	{ "engine", "scrub_rate", { "1", "1000000" }, { "0", "1000001" }, "1..1000000" },
 	{ "lun", "type", { "osd", "disk" }, { "tape" }, "osd, disk" },
-	{ "lun", "device", { "d", "a.b-c_d:1" }, { "a/b", "", SIXTY_FOUR }, "63 letters" },
+	{ "lun", "device", { "d", "a.b-c_d:1" }, { "a/b", "", FORTY_THREE }, "42 letters" },
 	{ "device", "image", { "i", "/i" }, { "a,b", "" }, "no comma" },
 	{ "device", "nvram", { "/n" }, { "n", "/a,b" }, "absolute, no comma" },
 	{ "device",
