@@ -436,7 +436,7 @@ valgrind:
 # Small faults put into nand/, engine/ and osd/security*, one at a time: which of them no unit test
 # notices. MUTANTS: options of scripts/mutants.
 MUTANTS ?=
-MUTANT_TESTS = $(filter $(COVERED:%=tests/%/%),$(TEST_SRC))
+MUTANT_TESTS = $(filter $(COVERED:%=tests/%/%) tests/disk/%,$(TEST_SRC))
 .PHONY: mutants
 mutants: bootstrap
 	+@$(SUBMAKE) VARIANT=coverage $(call test_bins,coverage,$(MUTANT_TESTS))

@@ -3,6 +3,7 @@
 
 import importlib.machinery
 import importlib.util
+import math
 import os
 import sys
 import tempfile
@@ -61,6 +62,22 @@ class Drawing(InTree):
         self.assertEqual(mutants.name_of("nand/one.c", SOURCE, mutant), "nand/one.c | return -EIO; | return 0;")
 
 
+class Programs(InTree):
+    def test_one_that_is_for_each_index_runs_with_both(self):
+        for name, comment in (("test_one", "Runs for one index. */"), ("test_two", "Runs for each index. */")):
+            for path, text in ((f"tests/nand/{name}.c", comment), (f"built/nand/{name}", "")):
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(text)
+            os.chmod(path, 0o755)
+        self.assertEqual(mutants.test_programs("built"), ["nand/test_one", "nand/test_two", "ribbon:nand/test_two"])
+        self.assertEqual(
+            mutants.path_and_environment("ribbon:nand/test_two", "release"),
+            (os.path.abspath("build/tests/release/nand/test_two"), {"MUNINN_INDEX": "ribbon"}),
+        )
+        self.assertEqual(mutants.path_and_environment("nand/test_one", "release")[1], {})
+
+
 class Going(unittest.TestCase):
     def test_all_mutants_of_a_file_are_tried(self):
         run = mutants.Run.__new__(mutants.Run)
@@ -116,6 +133,9 @@ class Trying(unittest.TestCase):
             program("nand/test_one", 4),
             program("nand/test_elsewhere", 0, line=2),
             program("osd/test_long", 10),
+            program("ribbon:nand/test_d", 2),
         ]
-        chosen = [chosen.name for chosen in mutants.nearest_first(programs, "nand/one.c", 1, 9)]
-        self.assertEqual(chosen, ["nand/test_one", "nand/test_c", "nand/test_b", "osd/test_a"])
+        nearest = [program.name for program in mutants.nearest_first(programs, "nand/one.c", 1, math.inf)]
+        first = ["nand/test_one", "nand/test_c", "ribbon:nand/test_d", "nand/test_b", "osd/test_a"]
+        self.assertEqual(nearest, [*first, "osd/test_long"])
+        self.assertEqual([program.name for program in mutants.nearest_first(programs, "nand/one.c", 1, 11)], first)
