@@ -224,7 +224,9 @@ static int empty_object(struct ctl *ctl, struct osd_client_address address, stru
 		return result;
 	way_back_keep(ctl, address, back);
 	result = osd_client_truncate(ctl->client, address, 0, error);
-	back->is_changed = result == 0;
+	/* Without an answer nobody knows; what has not changed takes the way back unharmed. */
+	back->is_changed = result == 0 ||
+			   (back->version != 0 && osd_client_failed(ctl->client, NULL) < 0);
 	return result;
 }
 
@@ -260,6 +262,7 @@ static int put_long(struct ctl *ctl, struct source *source, struct osd_client_ad
 	};
 	int result = check_length(ctl, source, *address, error);
 
+	ctl_catch_signals(ctl);
 	if (result == 0)
 		result = prepare_long(ctl, address, back, error);
 	if (result < 0)
@@ -267,7 +270,6 @@ static int put_long(struct ctl *ctl, struct source *source, struct osd_client_ad
 	source->position = ctl->options->offset;
 	source->leaves_holes = !ctl->options->has_offset;
 	source->progress = &progress;
-	ctl_catch_signals(ctl);
 	progress_begin(&progress, ctl, "put", source->size, 0);
 	result = transfer_upload(ctl->client, *address, read_next, source, &options, NULL, error);
 	/* Only the length tells of a hole at the end. */

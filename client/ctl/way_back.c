@@ -46,19 +46,29 @@ static int execute(struct ctl *ctl, enum osd_function function, struct osd_clien
 				  NULL, error);
 }
 
-void way_back_forget(struct ctl *ctl, const struct way_back *back)
+static void drop(struct ctl *ctl, const struct way_back *back)
 {
 	const struct osd_client_address partition = { .partition = back->object.partition };
 	struct osd_client_error error;
 
-	if (back->version == 0)
-		return;
 	/* If it does not work, the version takes room, and `versions` shows it. */
 	if (execute(ctl, OSD_FUNCTION_DROP, partition, back->version, &error) < 0)
 		fprintf(stderr,
 			"muninnctl: %s: version %" PRIu64 " of partition 0x%" PRIx64
 			" was for this command only, and can't be dropped: %s\n",
 			ctl->verb, back->version, partition.partition, error.sentence.text);
+}
+
+void way_back_forget(struct ctl *ctl, const struct way_back *back)
+{
+	/* A signal, or a connection that is lost, must not leave it behind. */
+	if (back->version != 0 && ctl_recover(ctl))
+		drop(ctl, back);
+	else if (back->version != 0)
+		fprintf(stderr,
+			"muninnctl: %s: version %" PRIu64 " of partition 0x%" PRIx64
+			" was for this command only; `drop` removes it\n",
+			ctl->verb, back->version, back->object.partition);
 }
 
 static int go(struct ctl *ctl, const struct way_back *back, struct osd_client_error *error)

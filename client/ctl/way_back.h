@@ -13,13 +13,13 @@
 struct way_back {
 	struct osd_client_address object;
 	bool is_new;      /* was not there before */
-	bool is_changed;  /* has given up its content */
+	bool is_changed;  /* has given up its content, or may have */
 	uint64_t version; /* that keeps it; 0: none */
 };
 
 /* Before the content of an object is given up. Where no version can be made, there is none. */
 void way_back_keep(struct ctl *ctl, struct osd_client_address object, struct way_back *back);
-/* The object is whole. */
+/* The object is whole, or never changed. A signal does not come between any more. */
 void way_back_forget(struct ctl *ctl, const struct way_back *back);
 /* It is not: makes it what it was, or says what is left. */
 void way_back_go(struct ctl *ctl, const struct way_back *back);

@@ -1,20 +1,77 @@
 # SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
 """put, import and export that are interrupted or lose their connection: what is left, and what they say of it."""
 
+import contextlib
+import fcntl
 import os
 import re
 import select
 import signal
+import socket
 import subprocess
+import threading
 import time
 import unittest
 
+import iscsi
 import trees
 from harness import LIMIT_SECONDS, MUNINNCTL, E2ETest, noise
 
 P = 0x10000
 ADDRESS = f"{P:#x}/0x10000"
 FILES = 3000
+
+
+class Between:
+    """Between muninnctl and the target. The nth command arrives, then `happens` is called, and without one the
+    connection breaks instead of the answer. Later connections are whole."""
+
+    def __init__(self, device, nth, happens=None):
+        self.device = device
+        self.left = nth
+        self.happens = happens
+        self.tag = None  # of the command without an answer
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.threads = [threading.Thread(target=self.serve)]
+        self.threads[0].start()
+
+    def url(self):
+        return self.device.url().replace(str(self.device.port), str(self.listener.getsockname()[1]), 1)
+
+    def close(self):
+        """Call it when muninnctl has ended."""
+        self.listener.shutdown(socket.SHUT_RDWR)
+        for thread in self.threads:
+            thread.join(LIMIT_SECONDS)
+        self.listener.close()
+
+    def serve(self):
+        while True:
+            try:
+                client = self.listener.accept()[0]
+            except OSError:
+                return
+            target = socket.create_connection(("127.0.0.1", self.device.port))
+            for ends in ((client, target), (target, client)):
+                self.threads.append(threading.Thread(target=self.carry, args=ends))
+                self.threads[-1].start()
+
+    def carry(self, source, sink):
+        with source.makefile("rb") as stream, contextlib.suppress(OSError):
+            while (header := stream.read(iscsi.BHS_BYTES)) and not self.cuts_at(header[0] & 0x3F, header[16:20]):
+                sink.sendall(header + stream.read(header[4] * 4 + (int.from_bytes(header[5:8], "big") + 3 & ~3)))
+        for end in (source, sink):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def cuts_at(self, opcode, tag):
+        if opcode == iscsi.COMMAND:
+            self.left -= 1
+            if self.left == 0 and self.happens:
+                self.happens()
+            elif self.left == 0:
+                self.tag = tag
+        return opcode in (iscsi.RESPONSE, iscsi.DATA_IN) and tag == self.tag
 
 
 class Interrupted(E2ETest):
@@ -30,9 +87,11 @@ class Interrupted(E2ETest):
         return process
 
     def end(self, process):
-        """The exit code and what it said."""
-        said = process.stderr.read().decode()
-        return process.wait(LIMIT_SECONDS), said
+        """The exit code and what it said. Its standard input stays as it is, which communicate() would close."""
+        process.stdin, kept = None, process.stdin
+        said = process.communicate(timeout=LIMIT_SECONDS)[1].decode()
+        process.stdin = kept
+        return process.returncode, said
 
     def wait_for(self, condition):
         limit = time.monotonic() + LIMIT_SECONDS
@@ -41,10 +100,13 @@ class Interrupted(E2ETest):
             time.sleep(0.001)
 
     @staticmethod
-    def reads_input(process):
-        """It waits for standard input: read(2) is system call 0."""
+    def waits_for_pipe(process):
+        """It waits in a system call whose first argument is a pipe: it reads its input, or writes its log."""
         with open(f"/proc/{process.pid}/syscall", encoding="ascii") as file:
-            return file.read().startswith("0 0x0 ")
+            words = file.read().split()
+        with contextlib.suppress(FileNotFoundError, ValueError):
+            return len(words) > 1 and os.readlink(f"/proc/{process.pid}/fd/{int(words[1], 16)}").startswith("pipe:")
+        return False
 
     def drop_connections(self):
         """As a network does it."""
@@ -65,7 +127,7 @@ class Interrupted(E2ETest):
         process = self.begin("put", self.url, ADDRESS, "--replace", stdin=subprocess.PIPE)
         process.stdin.write(noise(12 << 20, 2))
         process.stdin.flush()
-        self.wait_for(lambda: self.reads_input(process))
+        self.wait_for(lambda: self.waits_for_pipe(process))
         self.assertEqual(len(self.ctl("versions", self.url, P).splitlines()), 1)
         return process
 
@@ -106,6 +168,63 @@ class Interrupted(E2ETest):
         self.ctl("drop", self.url, P, name)
         self.assert_old_content()
 
+    def replace_through(self, between, new):
+        """The exit code and what it said."""
+        process = self.begin("put", between.url(), ADDRESS, "--replace", "--chunk", "128K", stdin=subprocess.PIPE)
+        self.replacing = process
+        said = process.communicate(new, timeout=LIMIT_SECONDS)[1].decode()
+        between.close()
+        return process.returncode, said
+
+    def drop_versions(self):
+        """How many a put has left."""
+        lines = self.ctl("versions", self.url, P).splitlines()
+        for line in lines:
+            self.ctl("drop", self.url, P, re.search(r"before-put-of-0x10000-\S+", line).group())
+        return len(lines)
+
+    def content(self):
+        return self.ctl("get", self.url, ADDRESS, binary=True)
+
+    def test_a_replacement_that_misses_any_answer_leaves_the_old_content(self):
+        old, new = noise(700 << 10, 1), noise(900 << 10, 2)
+        self.ctl("mkpart", self.url, P)
+        self.ctl("put", self.url, ADDRESS, stdin=old)
+        left = 0
+        for nth in range(1, 100):
+            code, said = self.replace_through(Between(self.device, nth), new)
+            if code == 0:
+                break
+            self.assertEqual(code, 6, said)
+            self.assertTrue(self.content() == old, (nth, said))
+            left += self.drop_versions()
+        # Of a version whose making nobody has told it, it does not know.
+        self.assertLessEqual(left, 1)
+        # Each of the eight pieces, and what comes before and behind them.
+        self.assertGreater(nth, 10)
+        self.assertTrue(self.content() == new)
+        self.assertEqual(self.drop_versions(), 0)
+
+    def test_a_replacement_that_is_interrupted_at_any_time_leaves_one_content_and_no_version(self):
+        old, new = noise(700 << 10, 1), noise(900 << 10, 2)
+        self.ctl("mkpart", self.url, P)
+        self.ctl("put", self.url, ADDRESS, stdin=old)
+        codes = []
+        for nth in range(1, 100):
+            between = Between(self.device, nth, lambda: self.replacing.send_signal(signal.SIGINT))
+            code, said = self.replace_through(between, new)
+            codes.append(code)
+            if between.left > 0:
+                break
+            self.assertIn(code, (130, -signal.SIGINT, 0), said)
+            self.assertTrue(self.content() == (new if code == 0 else old), (nth, said))
+            self.assertEqual(self.drop_versions(), 0, (nth, said))
+            if code == 0:
+                self.ctl("put", self.url, ADDRESS, "--replace", stdin=old)
+        # Each of the eight pieces; the version goes behind them.
+        self.assertGreater(codes.count(130), 8)
+        self.assertEqual(codes[-2:], [0, 0])
+
     def test_a_replacement_that_succeeds_leaves_no_version(self):
         process = self.replace_until_it_waits()
         process.stdin.close()
@@ -121,6 +240,8 @@ class Interrupted(E2ETest):
         for number in range(FILES):
             trees.write_file(os.path.join(source, f"{number:05}"), b"%d" % number)
         reader, writer = os.pipe()
+        # Room for all of the log, most of which nobody reads.
+        fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 1 << 20)
         process = self.begin("import", self.url, P, source, "--log", f"/dev/fd/{writer}", pass_fds=[writer])
         os.close(writer)
         self.addCleanup(os.close, reader)
