@@ -14,6 +14,7 @@
 struct live {
 	struct ctl *ctl;
 	uint64_t bytes;
+	struct osd_client_error error; /* why it can't be told */
 };
 
 static int add_partition(void *context, uint64_t id)
@@ -28,12 +29,15 @@ static int add_partition(void *context, uint64_t id)
 
 	live->bytes += bytes;
 	/* It may be gone meanwhile, or closed to this initiator. */
-	return result == -ENOTCONN ? result : 0;
+	if (result == 0 || (!error.local && osd_client_failed(live->ctl->client, NULL) == 0))
+		return 0;
+	live->error = error;
+	return result;
 }
 
 /*
  * How much of what is used the present of all partitions holds. The rest is history and metadata.
- * Clones count what they share with others, too.
+ * Clones count what they share with others, too. Left out where this initiator may not list them.
  */
 static int show_live(struct ctl *ctl, json_t *object)
 {
@@ -42,8 +46,11 @@ static int show_live(struct ctl *ctl, json_t *object)
 	struct osd_client_error error;
 	char size[CTL_SIZE_TEXT];
 
-	if (osd_client_list(ctl->client, root, 0, add_partition, &live, &error) < 0)
-		return ctl_fail_command(ctl, &error);
+	if (osd_client_list(ctl->client, root, 0, add_partition, &live, &error) < 0) {
+		if (live.error.result < 0)
+			error = live.error;
+		return ctl_exit_of(&error) == CTL_DENIED ? CTL_OK : ctl_fail_command(ctl, &error);
+	}
 	if (object)
 		json_object_set_new(object, "live", json_integer((json_int_t)live.bytes));
 	else

@@ -284,6 +284,23 @@ class Interrupted(E2ETest):
         self.ctl("import", self.url, P, source, "--clean")
         self.assertEqual(len(self.ctl("ls", self.url, P).split()), FILES + 1)
 
+    # ---- info ----
+
+    def test_info_that_misses_any_answer_fails(self):
+        for number in range(3):
+            self.ctl("mkpart", self.url, P + number)
+            self.ctl("put", self.url, f"{P + number}/0x10000", stdin=noise(4096, number))
+        for nth in range(1, 100):
+            between = Between(self.device, nth)
+            done = self.try_ctl("info", between.url())
+            between.close()
+            if done.returncode == 0:
+                break
+            self.assertEqual(done.returncode, 6)
+            self.assertIn(b"iSCSI session: ", done.stderr)
+        self.assertGreater(nth, 4)
+        self.assertIn(b"live                 12288 ", done.stdout)
+
     # ---- export ----
 
     def test_an_export_that_is_interrupted_leaves_whole_files_under_their_names(self):

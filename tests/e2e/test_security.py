@@ -134,6 +134,18 @@ class Security(E2ETest):
         shown = json.loads(self.signed("key", "show", self.url, hex(PARTITION), "--json"))
         self.assertEqual(shown, {"method": "alldata", "partition": "first", "working_2": "first"})
 
+    def test_info_leaves_out_what_is_live_where_partitions_may_not_be_listed(self):
+        self.secure("alldata")
+        self.ctl("key", "set", self.url, "root", "--key-version", "0", "--key", self.keyring)
+        credential = os.path.join(os.path.dirname(self.keyring), "root")
+        with open(credential, "w", encoding="ascii") as file:
+            file.write(self.ctl("key", "mint", self.keyring, "0", "--permissions", "get"))
+        os.chmod(credential, 0o600)
+        self.ctl("key", "method", self.url, "0", "capkey", "--key", self.keyring)
+        self.assertIn("used  ", self.ctl("info", self.url, "--credential", credential))
+        self.assertNotIn("live  ", self.ctl("info", self.url, "--credential", credential))
+        self.assertIn("live  ", self.signed("info", self.url))
+
     def test_a_tree_goes_in_and_out_of_a_secured_partition(self):
         self.secure("alldata")
         source, back = self.folder("tree"), os.path.join(self.folder("tree"), "back")
