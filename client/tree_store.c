@@ -73,27 +73,37 @@ void importer_drain(struct importer *importer)
 
 /* ---- acknowledged ---- */
 
+/* One write for one line, so that whoever kills this process finds whole lines. */
+static int write_line(int fd, const char *line, size_t length)
+{
+	ssize_t written = write(fd, line, length);
+
+	if (written < 0)
+		return errno == EINTR ? -ECANCELED : -errno;
+	return (size_t)written == length ? 0 : -ENOSPC;
+}
+
 int importer_log(struct importer *importer, const struct manifest_entry *entry)
 {
 	char hex[2 * MANIFEST_SHA256_BYTES + 1];
 	char *path = NULL, *line = NULL;
 	int length, result = 0;
 
-	if (importer->options->log_fd < 0)
+	/* Whoever interrupts it because nobody reads the log does not wait for the log again. */
+	if (importer->options->log_fd < 0 || importer->result == -ECANCELED)
 		return 0;
 	manifest_hex(entry->sha256, sizeof(entry->sha256), hex);
 	if (manifest_escape(entry->path, &path) < 0)
 		return importer_fail_local(importer, -ENOMEM, entry->path);
 	length = asprintf(&line, "0x%" PRIx64 " %" PRIu64 " %s %s\n", entry->object, entry->length,
 			  hex, path);
-	/* One write for one line, so that whoever kills this process finds whole lines. */
-	if (length < 0 || write(importer->options->log_fd, line, (size_t)length) != length) {
-		result = length < 0 || errno == 0 ? -ENOSPC : -errno;
-		if (importer->result == 0)
-			importer->result = outcome_set_local(importer->error, result,
-							     "the log can't be written: %s",
-							     strerror(-result));
-	}
+	result = length < 0 ? -ENOMEM : write_line(importer->options->log_fd, line, (size_t)length);
+	if (result == -ECANCELED && importer->result == 0)
+		importer->result =
+			outcome_set_local(importer->error, result, "import: interrupted");
+	else if (result < 0 && importer->result == 0)
+		importer->result = outcome_set_local(
+			importer->error, result, "the log can't be written: %s", strerror(-result));
 	free(line);
 	free(path);
 	return result;

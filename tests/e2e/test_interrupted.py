@@ -264,6 +264,21 @@ class Interrupted(E2ETest):
             self.assertEqual(self.ctl("ls", self.url).split(), [f"{P:#x}"] if made else [])
         self.assertEqual(self.ctl("ls", self.url, P), "")
 
+    def test_an_import_that_is_interrupted_while_nobody_reads_its_log_leaves_nothing(self):
+        source = self.folder("source")
+        for number in range(200):
+            trees.write_file(os.path.join(source, f"{number:05}"), b"%d" % number)
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+        fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+        process = self.begin("import", self.url, P, source, "--log", f"/dev/fd/{writer}", pass_fds=[writer])
+        os.close(writer)
+        self.wait_for(lambda: self.waits_for_pipe(process))
+        process.send_signal(signal.SIGINT)
+        code, said = self.end(process)
+        self.assertEqual(code, 130, said)
+        self.assertRegex(said, r"^muninnctl: import: interrupted\nmuninnctl: import: nothing of it is left")
+
     def test_an_import_that_loses_its_connection_leaves_nothing(self):
         process, source = self.import_until(50)
         self.drop_connections()
