@@ -183,12 +183,15 @@ static void interrupt(int number)
 {
 	(void)number;
 	interrupted = 1;
+	/* The second one ends the process in any case, whichever it is. */
+	signal(SIGINT, SIG_DFL);
+	signal(SIGTERM, SIG_DFL);
+	signal(SIGHUP, SIG_DFL);
 }
 
 void progress_catch_signals(void)
 {
-	/* The second one ends the process in any case. */
-	const struct sigaction action = { .sa_handler = interrupt, .sa_flags = SA_RESETHAND };
+	const struct sigaction action = { .sa_handler = interrupt };
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);

@@ -242,6 +242,8 @@ static int prepare_long(struct ctl *ctl, struct osd_client_address *address, str
 					       OSD_INFORMATION_LOGICAL_LENGTH, &length, error);
 	else if (address->object && ctl->options->replace)
 		result = empty_object(ctl, *address, back, error);
+	back->object = *address;
+	back->in_place = result == 0 && ctl->options->has_offset;
 	if (result != -ENOENT)
 		return result;
 	result = osd_client_create(ctl->client, address->partition, address->object, 1,

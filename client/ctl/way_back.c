@@ -85,11 +85,16 @@ void way_back_go(struct ctl *ctl, const struct way_back *back)
 	struct osd_client_error error;
 	int result = -EIO;
 
+	osd_client_format_address(back->object, text);
+	if (back->in_place) {
+		fprintf(stderr, "muninnctl: %s: %s keeps what of it has arrived\n", ctl->verb,
+			text);
+		return;
+	}
 	if (!back->is_new && !back->is_changed) {
 		way_back_forget(ctl, back);
 		return;
 	}
-	osd_client_format_address(back->object, text);
 	if (leads_back && ctl_recover(ctl))
 		result = go(ctl, back, &error);
 	if (result == 0)

@@ -14,6 +14,7 @@ struct way_back {
 	struct osd_client_address object;
 	bool is_new;      /* was not there before */
 	bool is_changed;  /* has given up its content, or may have */
+	bool in_place;    /* is written where it is: there is no way back */
 	uint64_t version; /* that keeps it; 0: none */
 };
 

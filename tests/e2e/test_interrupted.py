@@ -225,6 +225,19 @@ class Interrupted(E2ETest):
         self.assertGreater(codes.count(130), 8)
         self.assertEqual(codes[-2:], [0, 0])
 
+    def test_a_put_into_an_object_that_is_interrupted_says_that_parts_of_it_stay(self):
+        self.ctl("mkpart", self.url, P)
+        self.ctl("put", self.url, ADDRESS, stdin=noise(1 << 20, 1))
+        process = self.begin("put", self.url, ADDRESS, "--offset", "1M", stdin=subprocess.PIPE)
+        process.stdin.write(noise(12 << 20, 2))
+        process.stdin.flush()
+        self.wait_for(lambda: self.waits_for_pipe(process))
+        process.send_signal(signal.SIGTERM)
+        keeps = f"muninnctl: put: {ADDRESS} keeps what of it has arrived\n"
+        self.assertEqual(self.end(process), (130, "muninnctl: put: interrupted\n" + keeps))
+        process.stdin.close()
+        self.assertTrue(self.content()[: 1 << 20] == noise(1 << 20, 1))
+
     def test_a_replacement_that_succeeds_leaves_no_version(self):
         process = self.replace_until_it_waits()
         process.stdin.close()
