@@ -372,6 +372,26 @@ static void test_a_lost_nvram_is_named_and_the_flash_copied(void **state)
 	expect("--repair --to $N $I", 4, "may be older");
 }
 
+/* Somebody has put it back without the image. */
+static void test_an_nvram_of_another_time_is_named(void **state)
+{
+	struct error_text error = { "" };
+	struct engine *engine = NULL;
+	struct nand *nand = NULL;
+
+	(void)state;
+	assert_int_equal(run("--help >/dev/null; cp $I.nvram $N.nvram"), 0);
+	if (nand_open(image, &nand, &error) || engine_open(nand, &options, &engine, &error))
+		fail_msg("%s", error.text);
+	assert_int_equal(engine_close(engine), 0);
+	assert_int_equal(nand_close(nand), 0);
+	expect("$I", 0, "nothing is wrong");
+	assert_int_equal(run("--help >/dev/null; mv $N.nvram $I.nvram"), 0);
+	expect("$I", 4, "nvram-file: ");
+	assert_non_null(strstr(output, "lun1.img.nvram (last opened "));
+	assert_non_null(strstr(output, ") is older than "));
+}
+
 static void test_a_damaged_header_of_the_nvram_costs_nothing(void **state)
 {
 	(void)state;
@@ -452,6 +472,7 @@ int main(void)
 		IMAGE_TEST(test_a_damaged_page_costs_nothing_where_parity_has_it),
 		IMAGE_TEST(test_damaged_pages_cost_their_bytes_alone),
 		IMAGE_TEST(test_a_lost_nvram_is_named_and_the_flash_copied),
+		IMAGE_TEST(test_an_nvram_of_another_time_is_named),
 		IMAGE_TEST(test_a_damaged_header_of_the_nvram_costs_nothing),
 		IMAGE_TEST(test_damaged_state_words_cost_nothing_where_the_store_was_closed),
 		IMAGE_TEST(test_a_damaged_directory_and_sums_cost_nothing_that_the_flash_tells),
