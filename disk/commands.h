@@ -6,12 +6,13 @@
 #include "disk/disk.h"
 #include "disk/limits.h"
 #include "disk/volume.h"
+#include "wire/inquiry.h"
 #include "wire/standard.h"
 
 struct disk {
 	struct volume volume;
-	uint32_t page_blocks; /* blocks of a page of flash */
-	uint8_t naa[8];       /* the name of the volume: NAA, locally assigned */
+	uint32_t page_blocks;            /* blocks of a page of flash */
+	uint8_t naa[INQUIRY_NAME_BYTES]; /* the name of the volume */
 	char serial[DISK_SERIAL_MAX + 1];
 };
 
@@ -39,7 +40,7 @@ int disk_fail(struct disk_request *request, uint8_t key, uint16_t code);
 
 typedef int disk_command_call(struct disk_request *request);
 
-disk_command_call disk_read, disk_write, disk_verify, disk_compare_and_write, disk_or_write,
-	disk_write_same, disk_unmap, disk_capacity, disk_capacity_long, disk_status;
+disk_command_call disk_read, disk_write, disk_write_and_verify, disk_verify, disk_compare_and_write,
+	disk_or_write, disk_write_same, disk_unmap, disk_capacity, disk_capacity_long, disk_status;
 
 #endif

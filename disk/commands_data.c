@@ -96,19 +96,30 @@ static int read_through(struct disk_request *request)
 int disk_verify(struct disk_request *request)
 {
 	struct disk_command *command = request->command;
-	bool writes = request->cdb.action == BLOCK_WRITE_AND_VERIFY;
-
-	bool is_one = request->cdb.check == BLOCK_CHECK_ONE && !writes;
+	bool is_one = request->cdb.check == BLOCK_CHECK_ONE;
 
 	if (request->cdb.check == BLOCK_CHECK_NONE)
 		return read_through(request);
 	command->data_out_used = is_one ? request->block_bytes : request->length;
-	if (writes)
-		return compare(request, whole_blocks(request, request->length), UINT64_MAX);
 	/* What did not come can't be found to be the same. */
 	if (command->data_out_length < command->data_out_used)
 		return disk_fail(request, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_CDB);
 	return compare(request, request->length, is_one ? request->block_bytes : UINT64_MAX);
+}
+
+/*
+ * Reads back what the transaction has put, before its end: afterwards others may have written to
+ * the same blocks. What is not as it was sent is undone.
+ */
+int disk_write_and_verify(struct disk_request *request)
+{
+	int result = disk_write(request);
+
+	if (result)
+		return result;
+	if (request->cdb.check == BLOCK_CHECK_NONE)
+		return read_through(request);
+	return compare(request, whole_blocks(request, request->length), UINT64_MAX);
 }
 
 /* Data-Out: what must be there, then what is written. */

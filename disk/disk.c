@@ -25,7 +25,7 @@ static void name_disk(struct disk *disk, const uint8_t uuid[16], const char *ser
 	memcpy(of, uuid, 16);
 	put_be64(of + 16, disk->volume.partition);
 	put_be64(disk->naa, XXH3_64bits(of, sizeof(of)));
-	disk->naa[0] = (uint8_t)(0x30 | (disk->naa[0] & 0x0F)); /* NAA 3: locally assigned */
+	inquiry_name_local(disk->naa);
 	if (serial[0]) {
 		snprintf(disk->serial, sizeof(disk->serial), "%s", serial);
 		return;
@@ -73,13 +73,12 @@ uint32_t disk_block_bytes(const struct disk *disk)
 /* ---- the kinds of commands ---- */
 
 enum {
-	CHANGES = 1 << 0,    /* writes or unmaps */
-	FREES = 1 << 1,      /* must work on a full device */
-	HAS_RANGE = 1 << 2,  /* names blocks */
-	TRANSFERS = 1 << 3,  /* at most DISK_TRANSFER_MAX */
-	IS_SHORT = 1 << 4,   /* with few blocks it is worth an attempt */
-	IS_STABLE = 1 << 5,  /* what it does is stable at its end */
-	READS_BACK = 1 << 6, /* is followed by a VERIFY of the same blocks */
+	CHANGES = 1 << 0,   /* writes or unmaps */
+	FREES = 1 << 1,     /* must work on a full device */
+	HAS_RANGE = 1 << 2, /* names blocks */
+	TRANSFERS = 1 << 3, /* at most DISK_TRANSFER_MAX */
+	IS_SHORT = 1 << 4,  /* with few blocks it is worth an attempt */
+	IS_STABLE = 1 << 5, /* what it does is stable at its end */
 };
 
 static const struct kind {
@@ -88,8 +87,8 @@ static const struct kind {
 } kinds[BLOCK_ACTIONS] = {
 	[BLOCK_READ] = { disk_read, HAS_RANGE | TRANSFERS | IS_SHORT },
 	[BLOCK_WRITE] = { disk_write, CHANGES | HAS_RANGE | TRANSFERS | IS_SHORT },
-	[BLOCK_WRITE_AND_VERIFY] = { disk_write,
-				     CHANGES | HAS_RANGE | TRANSFERS | IS_STABLE | READS_BACK },
+	[BLOCK_WRITE_AND_VERIFY] = { disk_write_and_verify,
+				     CHANGES | HAS_RANGE | TRANSFERS | IS_STABLE },
 	[BLOCK_VERIFY] = { disk_verify, HAS_RANGE | TRANSFERS },
 	[BLOCK_PRE_FETCH] = { NULL, HAS_RANGE },
 	[BLOCK_SYNCHRONIZE] = { NULL, HAS_RANGE | IS_STABLE },
@@ -174,8 +173,7 @@ static int check_fields(struct disk_request *request)
 	/* There is no protection information. */
 	if (cdb->protect || cdb->anchor || cdb->check == BLOCK_CHECK_RESERVED)
 		return refuse_field(request);
-	if (cdb->action == BLOCK_WRITE_SAME &&
-	    (cdb->count == 0 || (cdb->no_data && !cdb->unmap && cdb->protect)))
+	if (cdb->action == BLOCK_WRITE_SAME && cdb->count == 0)
 		return refuse_field(request);
 	if (cdb->action == BLOCK_CAPACITY && !cdb->partial && cdb->block)
 		return refuse_field(request);
@@ -232,13 +230,7 @@ static int run(struct disk_request *request, const struct kind *kind)
 {
 	int result = check_request(request, kind);
 
-	if (!result)
-		result = run_in_transaction(request, kind->call, kind->flags);
-	if (!result && kind->flags & READS_BACK) {
-		request->stable = false;
-		result = run_in_transaction(request, disk_verify, HAS_RANGE);
-	}
-	return result;
+	return result ? result : run_in_transaction(request, kind->call, kind->flags);
 }
 
 /* False: it is no command of a disk. */

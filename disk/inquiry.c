@@ -5,7 +5,6 @@
 
 #include "common/bytes.h"
 #include "disk/commands.h"
-#include "wire/inquiry.h"
 
 enum {
 	VPD_BLOCK_LIMITS = 0xB0,

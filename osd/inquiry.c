@@ -27,6 +27,7 @@ static int vital_product_data(const struct osd_device *device, uint64_t nexus, u
 	static const uint8_t supported[] = { VPD_SUPPORTED_PAGES, VPD_UNIT_SERIAL_NUMBER,
 					     VPD_DEVICE_IDENTIFICATION, VPD_OSD_INFORMATION,
 					     VPD_SECURITY_TOKEN };
+	uint8_t name[INQUIRY_NAME_BYTES];
 	size_t length = 4;
 
 	switch (code) {
@@ -39,7 +40,9 @@ static int vital_product_data(const struct osd_device *device, uint64_t nexus, u
 		length += strlen(device->serial);
 		break;
 	case VPD_DEVICE_IDENTIFICATION:
-		length = inquiry_identification(device->serial, device->uuid, page);
+		memcpy(name, device->uuid, sizeof(name));
+		inquiry_name_local(name);
+		length = inquiry_identification(device->serial, name, page);
 		break;
 	case VPD_OSD_INFORMATION:
 		memcpy(page + 4, device->system_id, sizeof(device->system_id));

@@ -21,6 +21,11 @@ size_t inquiry_standard(const struct inquiry *inquiry, uint8_t *data)
 	return inquiry->bytes;
 }
 
+void inquiry_name_local(uint8_t name[INQUIRY_NAME_BYTES])
+{
+	name[0] = (uint8_t)(0x30 | (name[0] & 0x0F));
+}
+
 size_t inquiry_identification(const char *serial, const uint8_t name[INQUIRY_NAME_BYTES],
 			      uint8_t *page)
 {
@@ -36,7 +41,6 @@ size_t inquiry_identification(const char *serial, const uint8_t name[INQUIRY_NAM
 	page[at + 1] = 0x03; /* logical unit, NAA */
 	page[at + 3] = INQUIRY_NAME_BYTES;
 	memcpy(page + at + 4, name, INQUIRY_NAME_BYTES);
-	page[at + 4] = (uint8_t)(0x30 | (page[at + 4] & 0x0F));
 	return at + 4 + INQUIRY_NAME_BYTES;
 }
 

@@ -27,10 +27,13 @@ struct inquiry {
 /* Standard INQUIRY data into `inquiry->bytes` zeroed bytes. Returns their number. */
 size_t inquiry_standard(const struct inquiry *inquiry, uint8_t *data);
 
+/* Makes 8 bytes that no other unit has a locally assigned NAA name: its first digit is 3. */
+void inquiry_name_local(uint8_t name[INQUIRY_NAME_BYTES]);
+
 /*
  * The body of the page of a unit's identification, behind its head of 4 bytes: a T10 vendor
- * designator of vendor and serial number, and a locally assigned NAA name, whose first digit is set
- * here. Returns the length of the page.
+ * designator of vendor and serial number, and a locally assigned NAA name. Returns the length of
+ * the page.
  */
 size_t inquiry_identification(const char *serial, const uint8_t name[INQUIRY_NAME_BYTES],
 			      uint8_t *page);
