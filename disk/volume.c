@@ -292,7 +292,10 @@ static int write_part(struct volume_work *work, const struct part *part, const u
 	return result;
 }
 
-/* The run at `offset` of an object: whether it takes space, and its length, `most` at most. */
+/*
+ * The run at `offset` of an object: whether it takes space, and its length, `most` at most. There
+ * is nothing behind the end of an object, which an initiator of an OSD unit may have truncated.
+ */
 static int map_run(struct engine_object *object, uint64_t offset, uint64_t most, bool *mapped,
 		   uint64_t *length)
 {
@@ -300,6 +303,10 @@ static int map_run(struct engine_object *object, uint64_t offset, uint64_t most,
 	uint32_t budget = VOLUME_RANGE_PAGES;
 	int result = engine_object_map(object, offset, false, &budget, &extent);
 
+	if (result == -ENOENT) {
+		extent = (struct engine_extent){ .kind = ENGINE_EXTENT_HOLE, .length = most };
+		result = 0;
+	}
 	if (result)
 		return result;
 	*mapped = extent.kind != ENGINE_EXTENT_HOLE;

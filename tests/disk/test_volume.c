@@ -116,6 +116,43 @@ static void test_a_volume_that_is_removed_is_not_ready(void **state)
 	assert_int_equal(drive_range(drive, SBC_READ_16, 0, 0, 1, 0, 512), not_ready);
 }
 
+/* As an initiator of an OSD unit on the same device may do. */
+static void truncate_range(struct drive *drive, uint64_t length)
+{
+	const struct engine_address first = { .partition = DRIVE_PARTITION,
+					      .object = ENGINE_FIRST_ID };
+	struct engine_txn *txn = begin(drive);
+	struct engine_object *object;
+
+	assert_int_equal(engine_open_object(txn, first, &object), 0);
+	assert_int_equal(engine_object_truncate(object, length), 0);
+	engine_close_object(object);
+	assert_int_equal(engine_commit(txn, false), 0);
+}
+
+/* Its blocks behind the end read as zeros, take no space, and can be written. */
+static void test_an_object_that_is_truncated_has_a_hole_behind_its_end(void **state)
+{
+	struct drive *drive = *state;
+
+	drive_write(drive, 0, 64, 1);
+	truncate_range(drive, 12 * 512);
+	drive_check(drive, 0, 12, 1);
+	drive_check(drive, 12, 52, 0);
+	assert_int_equal(
+		drive_range(drive, SBC_SERVICE_ACTION_IN_16, SBC_GET_LBA_STATUS, 32, 24, 0, 24), 0);
+	assert_int_equal(drive->in[8 + 12], 1);
+	assert_int_equal(drive_unmap(drive, 32, 8), 0);
+	assert_int_equal(drive_unmap(drive, 8, 24), 0);
+	memset(drive->out, 0, 512);
+	assert_int_equal(drive_range(drive, SBC_WRITE_SAME_16, 0x08, 40, 8, 512, 0), 0);
+	drive_check(drive, 0, 8, 1);
+	drive_check(drive, 8, 56, 0);
+	drive_write(drive, 48, 8, 2);
+	drive_check(drive, 40, 8, 0);
+	drive_check(drive, 48, 8, 2);
+}
+
 /* Puts another disk in the place of the drive's; returns that. */
 static struct disk *use_clone(struct drive *drive, bool writable)
 {
@@ -186,6 +223,7 @@ int main(void)
 		TEST(test_a_volume_stays_what_it_was_made_as),
 		TEST(test_a_partition_of_objects_is_no_volume),
 		TEST(test_a_volume_that_is_removed_is_not_ready),
+		TEST(test_an_object_that_is_truncated_has_a_hole_behind_its_end),
 		TEST(test_a_clone_is_a_disk_of_its_own),
 		TEST(test_a_clone_that_only_shows_its_source_is_write_protected),
 	};
