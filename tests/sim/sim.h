@@ -32,7 +32,6 @@ struct sim_profile {
 	const char *name, *what;
 	struct model_flash flash; /* blocks 0: records in memory, without flash */
 	bool sealers;             /* full buffers are sealed beside the transactions */
-	bool merger;              /* in every fourth seed segments are merged beside them, too */
 	struct model_weights weights;
 	struct sim_troubles troubles;
 	uint64_t operations; /* of a seed, where nobody says how many */

@@ -138,7 +138,7 @@ static void leave(struct model_run *run)
 {
 	(void)run;
 	sealers_forget(&world.sealers);
-	sim_merging_end(&world);
+	merging_end(&world.merging);
 	if (world.device)
 		osd_device_destroy(world.device);
 	world.device = NULL;
@@ -253,6 +253,7 @@ static void count(void)
 	counts->jumps = run->jumps;
 	counts->rollbacks = run->rollbacks;
 	counts->sealed = world.sealers.sealed;
+	counts->merged = world.merging.merged;
 	count_cuts(counts);
 	sim_troubles_count(&world);
 }

@@ -3,9 +3,9 @@
 #ifndef MUNINN_TESTS_SIM_WORLD_H
 #define MUNINN_TESTS_SIM_WORLD_H
 
-#include "engine/history/merge.h"
 #include "osd/osd.h"
 #include "tests/engine/memory_store.h"
+#include "tests/engine/merging.h"
 #include "tests/engine/model/model_power.h"
 #include "tests/engine/sealers.h"
 #include "tests/sim/sim.h"
@@ -19,15 +19,6 @@ struct sim_session {
 	bool to_be_told; /* a unit attention may come */
 };
 
-/* A step of merging beside transactions. */
-struct sim_merging {
-	struct history_calls calls; /* the engine's, with our own wait for space */
-	const struct history_calls *original;
-	struct merge_job job;
-	bool busy; /* with what was wanted */
-	bool runs; /* something is to be read, or made stable, before its next piece */
-};
-
 struct sim_world {
 	struct model_run run; /* first */
 	const struct sim_profile *profile;
@@ -38,7 +29,7 @@ struct sim_world {
 	struct sim_session sessions[SIM_SESSIONS];
 	uint64_t last_nexus;
 	struct sealers sealers;
-	struct sim_merging merging;
+	struct merging merging;
 	/* The record store's functions, with our own in front. */
 	struct record_store_operations operations;
 	const struct record_store_operations *original;
@@ -67,9 +58,8 @@ void sim_clients_turn(struct model_run *run);
 
 /* ---- merging.c: what the merging thread does, at moments that the seed chooses ---- */
 
-/* The engine has just been opened; it is about to be ended. */
+/* The engine has just been opened. */
 void sim_merging_begin(struct sim_world *world);
-void sim_merging_end(struct sim_world *world);
 /* A moment at which it may do something. `in_transaction`: only what needs no turn. */
 void sim_merging_act(struct sim_world *world, bool in_transaction);
 
