@@ -76,6 +76,12 @@ class Figures(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual((self.read("muninn-updates.svg"), self.read("muninn-results.md")), before)
 
+    def test_a_folder_without_a_table_has_nothing_to_draw_again(self):
+        done = self.run_script("--redraw", self.folder)
+        self.assertEqual(done.returncode, 1)
+        table = os.path.join(self.folder, "muninn-results.md")
+        self.assertEqual(done.stderr, f"figures-muninn: there is no {table}; run make bench-paper and make figures\n")
+
 
 if __name__ == "__main__":
     unittest.main()
