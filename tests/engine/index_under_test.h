@@ -23,4 +23,14 @@ static inline enum index_kind index_under_test(void)
 	return kind;
 }
 
+/* What goes in front of a command that repeats a run. */
+static inline const char *index_setting(void)
+{
+	static char text[40];
+	const char *name = getenv("MUNINN_INDEX");
+
+	snprintf(text, sizeof(text), name ? "MUNINN_INDEX=%s " : "%s", name ? name : "");
+	return text;
+}
+
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "tests/engine/index_under_test.h"
 #include "tests/sim/sim.h"
 
 enum { TEXT_BYTES = 8192, KEPT_MAX = 1 << 20 };
@@ -97,8 +98,8 @@ static void print_kept(const uint64_t *kept, size_t count)
 
 static void print_command(const struct sim_plan *plan, const uint64_t *kept, size_t count)
 {
-	printf("build/bin/muninn-sim --profile %s --seed %" PRIu64 " --ops %" PRIu64,
-	       plan->profile->name, plan->seed, plan->operations);
+	printf("%sbuild/bin/muninn-sim --profile %s --seed %" PRIu64 " --ops %" PRIu64,
+	       index_setting(), plan->profile->name, plan->seed, plan->operations);
 	if (kept) {
 		fputs(" --keep ", stdout);
 		print_kept(kept, count);

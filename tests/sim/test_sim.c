@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "tests/engine/index_under_test.h"
 #include "tests/sim/sim.h"
 
 enum { SEEDS = 2, OPERATIONS = 2500 };
@@ -36,9 +37,9 @@ static void run_seed(const struct sim_profile *profile, uint64_t seed)
 	struct sim_report report;
 
 	if (!sim_run(&plan, &report, text, sizeof(text)))
-		fail_msg("muninn-sim --profile %s --seed %llu --ops %d, step %llu, while %s: %s",
-			 profile->name, (unsigned long long)seed, OPERATIONS / SHARE,
-			 (unsigned long long)report.step, report.what, text);
+		fail_msg("%smuninn-sim --profile %s --seed %llu --ops %d, step %llu, while %s: %s",
+			 index_setting(), profile->name, (unsigned long long)seed,
+			 OPERATIONS / SHARE, (unsigned long long)report.step, report.what, text);
 	assert_true(report.counts.operations >= plan.operations);
 	assert_true(report.counts.compared > 0);
 	assert_true(!profile->flash.power_fails || report.counts.cuts > 0);

@@ -34,8 +34,8 @@ void model_start(struct model_run *run, const char *name, uint64_t otherwise_see
 	operations /= 4;
 #endif
 	operations = setting("MUNINN_OPERATIONS", operations);
-	printf("%s: MUNINN_SEED=%llu MUNINN_OPERATIONS=%llu\n", name, (unsigned long long)seed,
-	       (unsigned long long)operations);
+	printf("%s: %sMUNINN_SEED=%llu MUNINN_OPERATIONS=%llu\n", name, index_setting(),
+	       (unsigned long long)seed, (unsigned long long)operations);
 	model_run(run, seed, operations);
 }
 

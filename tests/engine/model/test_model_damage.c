@@ -27,6 +27,7 @@
 #include "engine/salvage.h"
 #include "nand/private.h"
 #include "nand/salvage.h"
+#include "tests/engine/index_under_test.h"
 #include "tests/engine/model/model_run.h"
 
 enum {
@@ -376,8 +377,9 @@ static void try_one(struct model_run *run, struct nand *nand)
 	assert_true(child > 0);
 	assert_int_equal(waitpid(child, &status, 0), child);
 	if (!WIFEXITED(status) || !WEXITSTATUS(status) || WEXITSTATUS(status) >= OUTCOMES)
-		fail_msg("MUNINN_SEED=%s MUNINN_DAMAGE=%llu: wrong data, or the end (status %#x)",
-			 getenv("MUNINN_SEED"), (unsigned long long)seed, (unsigned)status);
+		fail_msg("%sMUNINN_SEED=%s MUNINN_DAMAGE=%llu: wrong data, or the end (status %#x)",
+			 index_setting(), getenv("MUNINN_SEED"), (unsigned long long)seed,
+			 (unsigned)status);
 	counts[WEXITSTATUS(status)]++;
 }
 
