@@ -517,6 +517,52 @@ static void test_a_peer_that_is_gone_is_told_by_the_kernel(void **state)
 	assert_true(of_kernel() & (EPOLLERR | EPOLLHUP));
 }
 
+/* ---- how many there may be ---- */
+
+static const struct limits usual_limits = { 256, 128, 15, 60, 1024, 1 << 20, 1 << 20, 1 << 20 };
+
+/* A connection of its own from 10.0.0.`host`, as tgtd accepts it. Has it ended at once? */
+static bool ends_at_once(uint8_t host, int ends[2])
+{
+	struct sockaddr_storage peer = { 0 };
+	struct sockaddr_in *address = (struct sockaddr_in *)&peer;
+	uint8_t header[HEADER];
+
+	address->sin_family = AF_INET;
+	address->sin_addr.s_addr = htonl(UINT32_C(0x0a000000) | host);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+	connection_begin(ends[0], &peer);
+	assert_non_null(connection_of(ends[0]));
+	return connection_read(connection_of(ends[0]), header, HEADER) == 0;
+}
+
+static void test_no_more_connections_than_there_may_be_from_all_and_from_one_address(void **state)
+{
+	const struct limits before = connections_shared.limits;
+	int ends[6][2];
+
+	(void)state;
+	connections_shared.limits = usual_limits;
+	connections_shared.limits.connections = 5;
+	connections_shared.limits.connections_per_address = 2;
+	/* The scene's is one of the five. One that ends at once counts until tgtd closes it. */
+	assert_false(ends_at_once(1, ends[0]));
+	assert_false(ends_at_once(1, ends[1]));
+	assert_true(ends_at_once(1, ends[2]));
+	assert_false(ends_at_once(2, ends[3]));
+	assert_true(ends_at_once(3, ends[4]));
+	connection_close(connection_of(ends[2][0]));
+	connection_close(connection_of(ends[4][0]));
+	assert_false(ends_at_once(3, ends[5]));
+	connections_shared.limits = before;
+	for (int i = 0; i < 6; i++) {
+		if (connection_of(ends[i][0]))
+			connection_close(connection_of(ends[i][0]));
+		close(ends[i][0]);
+		close(ends[i][1]);
+	}
+}
+
 /* ---- at random ---- */
 
 static uint32_t random_below(uint64_t *state, uint32_t limit)
@@ -597,6 +643,7 @@ int main(void)
 		connected(test_tgtd_may_send_without_asking_the_kernel),
 		connected(test_nothing_is_told_of_a_connection_that_tgtd_does_not_watch),
 		connected(test_a_peer_that_is_gone_is_told_by_the_kernel),
+		connected(test_no_more_connections_than_there_may_be_from_all_and_from_one_address),
 		connected(test_any_pieces_of_a_stream_come_as_they_were_sent),
 	};
 

@@ -292,6 +292,35 @@ static void test_padding_stays_inside_of_the_buffer(void **state)
 	assert_true(data_out(TAG, GUARD_TAG_NONE, 5, 4, FINAL));
 }
 
+static bool login_request(const char *keys, size_t bytes, uint8_t flags)
+{
+	uint8_t header[GUARD_HEADER_BYTES] = { IMMEDIATE | GUARD_LOGIN_REQUEST, flags };
+
+	return send_with(header, zeros, 0, keys, bytes);
+}
+
+/* What it says of single keys: tests/e2e/test_guard.py. */
+static void test_a_text_is_no_longer_than_tgtd_s_buffer(void **state)
+{
+	enum { MOST = 8192, KEY = 256, LAST = MOST - KEY };
+	static char text[MOST + 4];
+
+	(void)state;
+	memset(text, 'a', sizeof(text));
+	for (size_t at = 0; at < MOST; at += KEY) {
+		text[at + 40] = '=';
+		text[at + KEY - 1] = 0;
+	}
+	text[MOST + 1] = '=';
+	text[MOST + 3] = 0;
+	begin();
+	assert_true(login_request(text, MOST, 4));
+	begin();
+	assert_reason(login_request(text, MOST + 4, 4), "a text of 8196 bytes");
+	begin();
+	assert_reason(login_request(text, LAST, 0x44), "a text in several PDUs");
+}
+
 /* ---- limits ---- */
 
 static void test_a_session_goes_on_at_its_limits_only_while_it_waits_for_data(void **state)
@@ -332,6 +361,79 @@ static void test_as_many_commands_as_there_may_be_are_counted_and_forgotten(void
 		      "more than 256 commands are not answered");
 }
 
+static void test_all_sessions_share_memory(void **state)
+{
+	struct guard other;
+
+	(void)state;
+	shared.limits.session_memory = shared.limits.memory = shared.limits.transfer = MIB;
+	for (uint32_t tag = 1; tag <= 3; tag++)
+		assert_true(command(tag, FINAL | WRITES, MIB, 0));
+	/* Another session, with the first one's limits and memory. */
+	other = guard;
+	guard_begin(&guard, &shared);
+	number = 100;
+	assert_true(LOGIN(offers, agreed));
+	assert_false(guard_may_go_on(&guard));
+	assert_false(command(1, FINAL | READS, 4, 0));
+	assert_string_equal(guard.reason, "all sessions' commands are too large together");
+	guard_end(&other);
+	assert_true(guard_may_go_on(&guard));
+	begin_session();
+	assert_true(command(1, FINAL | READS, 4, 0));
+}
+
+static bool ping(uint32_t tag, uint32_t bytes)
+{
+	uint8_t header[GUARD_HEADER_BYTES] = { IMMEDIATE | GUARD_NOP_OUT, FINAL };
+
+	put_be32(header + 16, tag);
+	put_be32(header + 20, GUARD_TAG_NONE);
+	return send_with(header, zeros, 0, zeros, bytes);
+}
+
+static void test_requests_that_are_no_commands_are_counted_too(void **state)
+{
+	uint32_t most = shared.limits.commands = 128;
+
+	(void)state;
+	begin_session();
+	for (uint32_t at = 0; at < most; at++) {
+		assert_true(guard_may_go_on(&guard));
+		assert_true(at % 2 ? ping(at, 0)
+				   : request(IMMEDIATE | GUARD_TASK_MANAGEMENT, 1, at, TAG));
+	}
+	assert_false(guard_may_go_on(&guard));
+	answer(GUARD_TASK_MANAGEMENT_RESPONSE, FINAL, 0, 0, 0);
+	assert_true(guard_may_go_on(&guard));
+	answer(GUARD_NOP_IN, FINAL, 1, 0, 0);
+	for (uint32_t at = most - 2; at < 2 * most; at++)
+		assert_true(ping(at, 0));
+	assert_reason(ping(9999, 0), "more than 256 requests are not answered");
+	for (uint32_t at = 0; at < most; at++)
+		assert_true(ping(GUARD_TAG_NONE, 0));
+	assert_reason(ping(GUARD_TAG_NONE, 0), "too many requests without an answer");
+}
+
+static void test_the_data_of_pings_counts_as_memory_until_it_has_gone_back(void **state)
+{
+	uint8_t back[GUARD_HEADER_BYTES] = { GUARD_NOP_IN, FINAL };
+
+	(void)state;
+	shared.limits.session_memory = shared.limits.transfer = 8192;
+	assert_true(ping(1, 8192));
+	assert_int_equal(shared.bytes, 8192);
+	assert_false(guard_may_go_on(&guard));
+	put_be32(back + 4, 8192);
+	put_be32(back + 16, 1);
+	guard_went(&guard, back, sizeof(back));
+	guard_went(&guard, zeros, 8192);
+	assert_int_equal(shared.bytes, 0);
+	for (uint32_t tag = 1; tag <= 3; tag++)
+		assert_true(ping(tag, 8192));
+	assert_reason(ping(4, 8192), "the session's commands are too large together");
+}
+
 static void test_limits_come_back_from_their_text_and_no_other_text_is_taken(void **state)
 {
 	struct limits limits, read;
@@ -367,8 +469,12 @@ int main(void)
 		with_session(test_each_rule_for_commands_has_its_reason),
 		with_session(test_each_rule_for_data_has_its_reason),
 		with_session(test_padding_stays_inside_of_the_buffer),
+		with_session(test_a_text_is_no_longer_than_tgtd_s_buffer),
 		with_session(test_a_session_goes_on_at_its_limits_only_while_it_waits_for_data),
 		with_session(test_as_many_commands_as_there_may_be_are_counted_and_forgotten),
+		with_session(test_all_sessions_share_memory),
+		with_session(test_requests_that_are_no_commands_are_counted_too),
+		with_session(test_the_data_of_pings_counts_as_memory_until_it_has_gone_back),
 		with_session(test_limits_come_back_from_their_text_and_no_other_text_is_taken),
 	};
 
