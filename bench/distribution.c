@@ -6,10 +6,17 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/bytes.h"
+
 static const char *const names[DISTRIBUTIONS] = {
-	[DISTRIBUTION_SEQUENTIAL] = "sequential", [DISTRIBUTION_RANDOM] = "random",
-	[DISTRIBUTION_PARETO] = "pareto",         [DISTRIBUTION_ZIPFIAN] = "zipfian",
-	[DISTRIBUTION_LATEST] = "latest",         [DISTRIBUTION_OLDEST] = "oldest",
+	[DISTRIBUTION_SEQUENTIAL] = "sequential",
+	[DISTRIBUTION_RANDOM] = "random",
+	[DISTRIBUTION_PARETO] = "pareto",
+	[DISTRIBUTION_BASHO] = "basho",
+	[DISTRIBUTION_BASHO_TRUNCATED] = "basho-truncated",
+	[DISTRIBUTION_ZIPFIAN] = "zipfian",
+	[DISTRIBUTION_LATEST] = "latest",
+	[DISTRIBUTION_OLDEST] = "oldest",
 	[DISTRIBUTION_NEWEST] = "newest",
 };
 
@@ -97,7 +104,27 @@ uint64_t sampler_pareto_rank(const struct sampler *sampler, struct random_state 
 	return rank < (double)sampler->pairs ? (uint64_t)rank : sampler->pairs - 1;
 }
 
+/* ---- basho ---- */
+
+/* basho_bench's shape, and the share of its keys whose mean it takes. Both are constants there. */
+#define BASHO_SHAPE 1.5
+#define BASHO_SHARE 0.2
+
+uint64_t sampler_basho_value(const struct sampler *sampler, struct random_state *random)
+{
+	double scale = floor(BASHO_SHARE * (double)(sampler->pairs - 1)) * (BASHO_SHAPE - 1);
+	double value = (pow(random_unit(random), -1 / BASHO_SHAPE) - 1) * scale;
+
+	return value < 0x1p63 ? (uint64_t)value : UINT64_C(1) << 63;
+}
+
 /* ---- all of them ---- */
+
+bool distribution_repeats(enum distribution distribution)
+{
+	return distribution == DISTRIBUTION_PARETO || distribution == DISTRIBUTION_BASHO ||
+	       distribution == DISTRIBUTION_BASHO_TRUNCATED || distribution == DISTRIBUTION_ZIPFIAN;
+}
 
 void sampler_begin(struct sampler *sampler, enum distribution distribution,
 		   const struct sampler_options *options)
@@ -130,6 +157,10 @@ uint64_t sampler_pair(const struct sampler *sampler, struct random_state *random
 		return random_below(random, sampler->pairs);
 	case DISTRIBUTION_PARETO:
 		return permutation_at(&sampler->strewn, sampler_pareto_rank(sampler, random));
+	case DISTRIBUTION_BASHO:
+		return sampler_basho_value(sampler, random) % sampler->pairs;
+	case DISTRIBUTION_BASHO_TRUNCATED:
+		return min_u64(sampler_basho_value(sampler, random), sampler->pairs - 1);
 	case DISTRIBUTION_ZIPFIAN:
 		return permutation_at(&sampler->strewn, sampler_zipfian_rank(sampler, random));
 	case DISTRIBUTION_LATEST:

@@ -279,6 +279,28 @@ static int run_updates(struct experiment *experiment, struct bench_store *store,
 	return 0;
 }
 
+/* As many puts as there are keys, every one of them kept. */
+static int run_basho(struct experiment *experiment, struct bench_store *store,
+		     struct error_text *error)
+{
+	const struct bench_phase put = { .operation = OPERATION_INSERT,
+					 .distribution = experiment->distribution };
+	struct phase_report report;
+	int result = run_phase(store, &put, 0, &report, error);
+
+	if (result)
+		return result;
+	experiment_find(experiment, "segment_utilization", "share",
+			phase_utilization(&report, store))
+		->paper = 0.652;
+	experiment_find(experiment, "index_bytes_per_version", "bytes",
+			index_bytes_per_record(&report))
+		->paper = 3.1;
+	experiment_find(experiment, "page_writes_per_put", "pages",
+			per_operation(&report, report.page_writes));
+	return 0;
+}
+
 /* ---- the list ---- */
 
 struct experiment *experiment_add(struct experiment_list *list, const char *section, uint64_t seed)
@@ -376,6 +398,36 @@ static void list_updates(struct experiment_list *list, const struct experiment_s
 	}
 }
 
+/*
+ * The load of section 6.4 as basho_bench generates it. A device of twice the size, because the key
+ * that a truncated generator writes most often fills its row's segments badly.
+ */
+static void list_basho(struct experiment_list *list, const struct experiment_scale *scale,
+		       uint64_t seed)
+{
+	static const struct {
+		enum distribution distribution;
+		enum bloom_hot_rows hot_rows;
+		const char *hot;
+	} cases[] = { { DISTRIBUTION_BASHO, BLOOM_HOT_ROWS_FINALISE, "" },
+		      { DISTRIBUTION_BASHO_TRUNCATED, BLOOM_HOT_ROWS_FINALISE, "" },
+		      { DISTRIBUTION_BASHO_TRUNCATED, BLOOM_HOT_ROWS_SPREAD, ", spread" } };
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct experiment *experiment = experiment_add(list, "6.4", seed);
+
+		experiment->run = run_basho;
+		experiment->distribution = cases[i].distribution;
+		experiment->options.rows = scale->update_rows;
+		experiment->options.size = 2 * scale->update_rows * EXPERIMENT_ROW_BYTES;
+		experiment->options.pairs = scale->pairs;
+		experiment->options.hot_rows = cases[i].hot_rows;
+		experiment->note = scale->note ? "fewer puts" : NULL;
+		snprintf(experiment->name, sizeof(experiment->name), "%s puts, all kept%s",
+			 distribution_name(cases[i].distribution), cases[i].hot);
+	}
+}
+
 void experiments_list(struct experiment_list *list, const struct experiment_scale *scale,
 		      uint64_t seed)
 {
@@ -395,6 +447,7 @@ void experiments_list(struct experiment_list *list, const struct experiment_scal
 	snprintf(operations->name, sizeof(operations->name), "%llu pairs",
 		 (unsigned long long)scale->pairs);
 	list_updates(list, scale, seed);
+	list_basho(list, scale, seed);
 	experiments_list_merge(list, scale, seed);
 }
 

@@ -30,7 +30,7 @@ const char bench_run_help[] =
 	"process).\n"
 	"                         Without insert the pairs are put in first, unmeasured.\n"
 	"  --dist random          one for all phases or one for each: sequential, random, pareto,\n"
-	"                         zipfian, latest, oldest, newest\n"
+	"                         basho, basho-truncated, zipfian, latest, oldest, newest\n"
 	"  --ops N                operations of every phase but insert; default: the pairs, at "
 	"most\n"
 	"                         1000000\n"
@@ -62,7 +62,7 @@ const char bench_run_help[] =
 	"a "
 	"cache\n"
 	"  --fpr 0.0005           false-positive rate of the newest table\n"
-	"  --fpr-factor 1.01      its growth for every older table\n"
+	"  --fpr-factor 1.01      its growth for every older table; below 1: for every newer one\n"
 	"  --seed 1               of everything random\n";
 
 static const char *const operation_names[] = {
@@ -320,11 +320,10 @@ static int parse_distribution(struct bench_phase *phase, const char *text, struc
 {
 	if (distribution_parse(text, &phase->distribution))
 		return 0;
-	return error_set(
-		error, -EINVAL,
-		"--dist %s: must be sequential, random, pareto, zipfian, latest, oldest or "
-		"newest",
-		text);
+	return error_set(error, -EINVAL,
+			 "--dist %s: must be sequential, random, pareto, basho, basho-truncated, "
+			 "zipfian, latest, oldest or newest",
+			 text);
 }
 
 /* Calls `parse` for every word of a list with commas, at most PHASES_MAX of them. */
@@ -532,8 +531,8 @@ static int parse_option(struct bench_options *options, struct said *said, enum o
 	case OPTION_FPR:
 		return parse_parts("fpr", text, 1e-6, 0.5, 1e6, &options->fpr_millionths, error);
 	case OPTION_FPR_FACTOR:
-		return parse_parts("fpr-factor", text, 1, 4, 1e3, &options->fpr_factor_permille,
-				   error);
+		return parse_parts("fpr-factor", text, BLOOM_FACTOR_MIN / 1e3, 4, 1e3,
+				   &options->fpr_factor_permille, error);
 	case OPTION_SEED:
 		return parse_whole("seed", text, 0, UINT64_MAX, &options->seed, error);
 	case OPTION_HELP:
@@ -584,7 +583,7 @@ static int check_phase(const struct bench_options *options, uint32_t number,
 		    distribution == DISTRIBUTION_NEWEST)
 			return error_set(error, -EINVAL,
 					 "--dist %s: inserts have no age yet; use sequential, "
-					 "random, pareto or zipfian",
+					 "random, pareto, basho, basho-truncated or zipfian",
 					 distribution_name(distribution));
 	}
 	if (phase->window > options->pairs)

@@ -299,18 +299,13 @@ static uint64_t default_operations(const struct bench_store *store, const struct
 	return phase->operation == OPERATION_DELETE ? pairs : min_u64(pairs, OPERATIONS_DEFAULT);
 }
 
-static bool draws_repeatedly(enum distribution distribution)
-{
-	return distribution == DISTRIBUTION_PARETO || distribution == DISTRIBUTION_ZIPFIAN;
-}
-
 /* Inserts in order of age get ascending numbers. The keys in the store decide what the order is. */
 static int prepare_insert(struct phase_run *run, struct error_text *error)
 {
 	struct bench_store *store = run->store;
 	bool random = run->phase->distribution == DISTRIBUTION_RANDOM;
 
-	if (draws_repeatedly(run->phase->distribution))
+	if (distribution_repeats(run->phase->distribution))
 		return 0;
 	if (run->operations > store->options.pairs - store->inserted)
 		return error_set(error, -EINVAL,
@@ -348,7 +343,7 @@ static int prepare(struct phase_run *run, struct phase_report *report, struct er
 				 : distribution == DISTRIBUTION_OLDEST ? store->oldest_window
 								       : store->newest_window;
 	report->window = options.window;
-	if (insert && !draws_repeatedly(distribution))
+	if (insert && !distribution_repeats(distribution))
 		distribution = DISTRIBUTION_SEQUENTIAL;
 	sampler_begin(&run->sampler, distribution, &options);
 	return insert ? prepare_insert(run, error) : 0;
@@ -374,7 +369,7 @@ int bench_phase_run(struct bench_store *store, const struct bench_phase *phase, 
 	if (result)
 		return result;
 	if (phase->operation == OPERATION_INSERT) {
-		store->inserted = draws_repeatedly(phase->distribution)
+		store->inserted = distribution_repeats(phase->distribution)
 					  ? store->options.pairs
 					  : store->inserted + report->operations;
 		note_ages(store);

@@ -35,11 +35,11 @@ struct phase_report {
 };
 
 /*
- * Runs a phase. Inserts go on behind the pairs that are there; an insert by pareto or zipfian draws
- * from all pairs and counts them all as inserted. Everything else uses the pairs inserted so far.
- * If the phase says no window, `oldest` means the pairs of the first read-only table of each row
- * (or the older half if none is complete), and `newest` those in no complete table. Both are as of
- * the last insert, estimated from the engine's statistics.
+ * Runs a phase. Inserts go on behind the pairs that are there; an insert by a
+ * distribution that repeats draws from all pairs and counts them all as inserted. Everything else
+ * uses the pairs inserted so far. If the phase says no window, `oldest` means the pairs of the
+ * first read-only table of each row (or the older half if none is complete), and `newest` those in
+ * no complete table. Both are as of the last insert, estimated from the engine's statistics.
  *
  * `number` makes the random numbers of this phase its own. On success the caller ends the report
  * with phase_report_free. -ENOSPC, -EILSEQ, -EINVAL, -ENOMEM, -EIO with a sentence.

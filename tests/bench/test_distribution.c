@@ -170,6 +170,68 @@ static void test_a_fifth_of_the_pairs_takes_four_fifths_of_pareto_operations(voi
 	assert_true(fabs(hottest / DRAWS - 0.8) < 0.005);
 }
 
+/*
+ * What basho_bench's Pareto generator says of itself: a fifth of the keys has 1 - 3^-1.5 = 0.8075
+ * of the operations, and 11^-1.5 = 0.0274 of the values lie behind the last key. Between them
+ * P(value >= v) = (1 + v / S)^-1.5.
+ */
+static void test_basho_draws_what_basho_bench_does(void **state)
+{
+	struct sampler open = make(DISTRIBUTION_BASHO, (struct sampler_options){ .pairs = 1001 });
+	double at_least[12] = { 0 };
+
+	(void)state;
+	for (uint64_t n = 0; n < DRAWS; n++) {
+		struct random_state random = random_stream(7, n);
+		uint64_t value = sampler_basho_value(&open, &random);
+
+		for (uint32_t k = 1; k < 12 && value >= 100 * k; k++)
+			at_least[k]++;
+	}
+	assert_share(DRAWS - at_least[2], 0.8075);
+	assert_share(at_least[10], 0.0274);
+	for (uint32_t k = 1; k < 12; k++)
+		assert_share(at_least[k], pow(1 + k, -1.5));
+}
+
+static void test_the_last_pair_takes_what_a_truncated_basho_cuts_off(void **state)
+{
+	struct sampler_options options = { .pairs = 1001 };
+	struct sampler cut = make(DISTRIBUTION_BASHO_TRUNCATED, options);
+	struct sampler open = make(DISTRIBUTION_BASHO, options);
+	uint32_t counts[1001], hottest = 0;
+
+	(void)state;
+	draw(&cut, 11, counts);
+	assert_share(counts[1000], 0.0274);
+	assert_share(counts[0], 1 - pow(1.01, -1.5));
+	for (uint32_t pair = 0; pair < 200; pair++)
+		hottest += counts[pair];
+	assert_share(hottest, 0.8075);
+	/* Without the cut no pair is far above its neighbours. */
+	draw(&open, 11, counts);
+	for (uint32_t pair = 1; pair < 1001; pair++)
+		assert_true(counts[pair] < counts[0] * 1.1);
+	assert_true(counts[1000] < DRAWS / 1000);
+}
+
+/* The largest value that a generator of 53 bits can draw is far beyond any pair. */
+static void test_basho_stays_among_the_pairs(void **state)
+{
+	struct sampler open =
+		make(DISTRIBUTION_BASHO, (struct sampler_options){ .pairs = UINT32_MAX });
+	struct sampler cut =
+		make(DISTRIBUTION_BASHO_TRUNCATED, (struct sampler_options){ .pairs = UINT32_MAX });
+
+	(void)state;
+	for (uint64_t n = 0; n < DRAWS; n++) {
+		struct random_state one = random_stream(12, n), two = one;
+
+		assert_true(sampler_pair(&open, &one, n) < UINT32_MAX);
+		assert_true(sampler_pair(&cut, &two, n) < UINT32_MAX);
+	}
+}
+
 /* P(k) = k^-theta / sum over all pairs. */
 static void test_zipfian_ranks_follow_their_weights(void **state)
 {
@@ -293,6 +355,9 @@ int main(void)
 		cmocka_unit_test(test_random_deletes_take_each_pair_once),
 		cmocka_unit_test(test_pareto_ranks_follow_the_lorenz_curve),
 		cmocka_unit_test(test_a_fifth_of_the_pairs_takes_four_fifths_of_pareto_operations),
+		cmocka_unit_test(test_basho_draws_what_basho_bench_does),
+		cmocka_unit_test(test_the_last_pair_takes_what_a_truncated_basho_cuts_off),
+		cmocka_unit_test(test_basho_stays_among_the_pairs),
 		cmocka_unit_test(test_zipfian_ranks_follow_their_weights),
 		cmocka_unit_test(test_zipfian_is_strewn_over_all_ages),
 		cmocka_unit_test(test_one_pair_is_enough_for_every_distribution),

@@ -157,7 +157,10 @@ static void test_all_sections_are_there(void **state)
 	static const char *const updates[] = { "pareto updates, overwrites absorbed",
 					       "pareto updates, all kept",
 					       "random updates, overwrites absorbed",
-					       "random updates, all kept" };
+					       "random updates, all kept",
+					       "basho puts, all kept",
+					       "basho-truncated puts, all kept",
+					       "basho-truncated puts, all kept, spread" };
 	json_t *results = run_json();
 	char name[64];
 
@@ -175,8 +178,9 @@ static void test_all_sections_are_there(void **state)
 	entry(results, "Figure 9", "20000 pairs", "page_reads_per_lookup");
 	entry(results, "6.3", "insert", "page_writes_per_insert");
 	entry(results, "6.3", "lookup best (newest table)", "ops_per_s");
-	for (size_t i = 0; i < 4; i++)
+	for (size_t i = 0; i < sizeof(updates) / sizeof(updates[0]); i++)
 		entry(results, "6.4", updates[i], "segment_utilization");
+	entry(results, "6.4", "basho puts, all kept", "index_bytes_per_version");
 	json_decref(results);
 }
 
@@ -194,6 +198,8 @@ static void test_the_papers_numbers_stand_beside_ours(void **state)
 		{ "6.3", "lookup worst (oldest table)", "ops_per_s", 20000 },
 		{ "6.4", "pareto updates, all kept", "segment_utilization", 0.652 },
 		{ "6.4", "pareto updates, overwrites absorbed", "segment_utilization", 0.941 },
+		{ "6.4", "basho-truncated puts, all kept", "segment_utilization", 0.652 },
+		{ "6.4", "basho puts, all kept", "index_bytes_per_version", 3.1 },
 	};
 	json_t *results = run_json();
 

@@ -110,7 +110,7 @@ static void test_wrong_arguments_are_named(void **state)
 		{ "--filters 8/7", "--filters 8/7" },
 		{ "--fpr 0", "--fpr 0" },
 		{ "--fpr nan", "--fpr nan" },
-		{ "--fpr-factor 0.9", "--fpr-factor 0.9" },
+		{ "--fpr-factor 0.89", "--fpr-factor 0.89" },
 		{ "--pareto-shape 1", "--pareto-shape 1" },
 		{ "--frobnicate", "--frobnicate" },
 		{ "insert", "insert" },

@@ -78,11 +78,13 @@ static inline const struct bloom_segment *bloom_segment_in(const struct segment_
 }
 
 /*
- * Filters of table number `index` of a row: the first (in the end oldest) table has the highest
- * false-positive rate.
+ * Filters of table number `index` of a row. The first (in the end oldest) table has the highest
+ * false-positive rate, or the lowest one if the factor is below 1. Then its filters, and not those
+ * of the last table, are the largest: bloom_largest_filters.
  */
 void bloom_filter_geometry(const struct muninn_geometry *geometry, uint32_t index,
 			   struct filter_geometry *filters);
+void bloom_largest_filters(const struct muninn_geometry *geometry, struct filter_geometry *filters);
 
 /* ---- bloom_geometry.c and bloom_segment.c: functions of struct index_type ---- */
 

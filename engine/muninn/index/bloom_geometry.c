@@ -149,16 +149,23 @@ void bloom_filter_geometry(const struct muninn_geometry *geometry, uint32_t inde
 	}
 }
 
+void bloom_largest_filters(const struct muninn_geometry *geometry, struct filter_geometry *filters)
+{
+	bool is_first = geometry->bloom.fpr_factor_permille < 1000;
+
+	bloom_filter_geometry(geometry, is_first ? 0 : geometry->bloom.tables_expected, filters);
+}
+
 static int check(const struct bloom_geometry *bloom, struct error_text *error)
 {
 	if (bloom->fpr_millionths < 1 || bloom->fpr_millionths > 500000)
 		return error_set(error, -EINVAL,
 				 "false-positive rate of %u millionths: must be 1 to 500000",
 				 bloom->fpr_millionths);
-	if (bloom->fpr_factor_permille < 1000 || bloom->fpr_factor_permille > 4000)
+	if (bloom->fpr_factor_permille < BLOOM_FACTOR_MIN || bloom->fpr_factor_permille > 4000)
 		return error_set(error, -EINVAL,
-				 "false-positive factor of %u permille: must be 1000 to 4000",
-				 bloom->fpr_factor_permille);
+				 "false-positive factor of %u permille: must be %d to 4000",
+				 bloom->fpr_factor_permille, BLOOM_FACTOR_MIN);
 	if (bloom->filters < 8 || bloom->filters > BLOOM_FILTERS_MAX ||
 	    (bloom->paged_filters != bloom->filters && bloom->paged_filters + 1 != bloom->filters))
 		return error_set(error, -EINVAL,
@@ -233,10 +240,10 @@ void bloom_get_part(const uint8_t part[INDEX_PART_BYTES], struct muninn_options 
 
 uint64_t bloom_image_bytes_max(const struct muninn_geometry *geometry)
 {
-	struct filter_geometry newest;
+	struct filter_geometry largest;
 
-	bloom_filter_geometry(geometry, geometry->bloom.tables_expected, &newest);
-	return table_image_bytes(newest.bits_total, geometry->bloom.overflow_entries);
+	bloom_largest_filters(geometry, &largest);
+	return table_image_bytes(largest.bits_total, geometry->bloom.overflow_entries);
 }
 
 uint32_t bloom_key_pages_max(const struct muninn_geometry *geometry)

@@ -19,13 +19,17 @@ enum bloom_hot_rows {
 const char *bloom_hot_rows_name(enum bloom_hot_rows hot_rows);
 int bloom_hot_rows_parse(const char *name, enum bloom_hot_rows *hot_rows);
 
+/* The least fpr_factor_permille: of many tables, those at the end take bits without use. */
+#define BLOOM_FACTOR_MIN 900
+
 #define BLOOM_TABLE_CACHE_MIN (UINT64_C(64) << 10)
 
 struct bloom_options {
 	/* Fixed at format; stored in the device. */
 	uint32_t fpr_millionths;      /* false-positive rate of the newest table, 10^-6; default 500
 					 (0.0005) */
-	uint32_t fpr_factor_permille; /* growth of the rate per older table; default 1010 (1.01) */
+	uint32_t fpr_factor_permille; /* growth of the rate per older table; default 1010 (1.01);
+					 below 1000 the rate grows towards newer ones */
 	uint32_t filters;             /* of a segment, 8..16; default 8 */
 	uint32_t paged_filters; /* of them, with a hash function of their own: filters, or filters -
 				   1 and the last for overflowed keys; default 7 ("8/7") */

@@ -234,13 +234,13 @@ bool bloom_spreads(const struct muninn_geometry *geometry)
 struct segment_index *bloom_segment_create(const struct muninn_geometry *geometry)
 {
 	struct bloom_segment *index = calloc(1, sizeof(*index));
-	struct filter_geometry newest;
+	struct filter_geometry largest;
 
 	if (!index)
 		return NULL;
-	bloom_filter_geometry(geometry, geometry->bloom.tables_expected, &newest);
+	bloom_largest_filters(geometry, &largest);
 	index->base = (struct segment_index){ .type = &bloom_index, .geometry = geometry };
-	index->bits_bytes = align_up(newest.bits_total, 64) / 8;
+	index->bits_bytes = align_up(largest.bits_total, 64) / 8;
 	index->bits = calloc(1, index->bits_bytes);
 	index->overflow = calloc(geometry->bloom.overflow_entries, sizeof(*index->overflow));
 	if (index->bits && index->overflow)

@@ -367,6 +367,41 @@ static void test_filters_have_the_false_positive_rate_that_they_are_made_for(voi
 	free(set);
 }
 
+/* A factor above 1 spends memory on newer tables, one below 1 on older ones; no table outgrows the
+ * image that was planned. */
+static void test_the_factor_says_which_tables_get_the_memory(void **state)
+{
+	static const uint32_t factors[] = { 1100, 1000, BLOOM_FACTOR_MIN };
+	const struct nand_geometry nand = nand_geometry_default(UINT64_C(1) << 30);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(factors) / sizeof(factors[0]); i++) {
+		const struct engine_options options = {
+			.muninn.rows = 1, .muninn.bloom.fpr_factor_permille = factors[i]
+		};
+		struct filter_geometry oldest, newest, largest;
+		struct muninn_geometry geometry;
+		struct error_text error;
+
+		assert_int_equal(muninn_geometry_choose(&nand, &options.records, &options.muninn,
+							&geometry, &error),
+				 0);
+		assert_true(geometry.bloom.tables_expected > 4);
+		bloom_filter_geometry(&geometry, 0, &oldest);
+		bloom_filter_geometry(&geometry, geometry.bloom.tables_expected, &newest);
+		bloom_largest_filters(&geometry, &largest);
+		if (factors[i] > 1000)
+			assert_true(oldest.bits_total < newest.bits_total);
+		else if (factors[i] == 1000)
+			assert_int_equal(oldest.bits_total, newest.bits_total);
+		else
+			assert_true(oldest.bits_total > newest.bits_total);
+		assert_int_equal(largest.bits_total, oldest.bits_total > newest.bits_total
+							     ? oldest.bits_total
+							     : newest.bits_total);
+	}
+}
+
 static void test_filters_take_the_memory_of_equal_rates_and_waste_fewer_reads(void **state)
 {
 	const struct nand_geometry nand = nand_geometry_default(UINT64_C(64) << 30);
@@ -583,7 +618,8 @@ static void test_impossible_shapes_are_refused_with_a_sentence(void **state)
 		{ &good, { .muninn.segment_pages = 32 }, "erase block" },
 		{ &good, { .muninn.record_bytes = 8000 }, "record size" },
 		{ &good, { .muninn.bloom.fpr_millionths = 900000 }, "false-positive rate" },
-		{ &good, { .muninn.bloom.fpr_factor_permille = 10 }, "factor" },
+		{ &good, { .muninn.bloom.fpr_factor_permille = 899 }, "factor" },
+		{ &good, { .muninn.bloom.fpr_factor_permille = 4001 }, "factor" },
 		{ &good,
 		  { .muninn.bloom.filters = 4, .muninn.bloom.paged_filters = 4 },
 		  "4 filters" },
@@ -626,6 +662,7 @@ int main(void)
 		cmocka_unit_test(test_the_static_header_has_the_documented_bytes),
 		cmocka_unit_test(test_a_group_s_members_have_the_documented_bytes),
 		cmocka_unit_test(test_filters_have_the_false_positive_rate_that_they_are_made_for),
+		cmocka_unit_test(test_the_factor_says_which_tables_get_the_memory),
 		cmocka_unit_test(test_filters_take_the_memory_of_equal_rates_and_waste_fewer_reads),
 		cmocka_unit_test(test_sums_and_slots_have_the_documented_bytes),
 		cmocka_unit_test(test_opening_damaged_nvram_says_what_is_wrong),
