@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,19 +41,31 @@ int folder_make(const char *path, unsigned int *made, struct error_text *error)
 	return 0;
 }
 
+/* Leaves out the last part of a path. False: it was the only one. */
+static bool leave_last(char *path)
+{
+	size_t length = strlen(path);
+
+	while (length > 1 && path[length - 1] == '/')
+		length--;
+	while (length > 0 && path[length - 1] != '/')
+		length--;
+	path[length] = '\0';
+	return length > 1;
+}
+
+/* Where folder_make has failed, the last parts of the path were never made. */
 void folder_take_back(const char *path, unsigned int made)
 {
 	char part[PATH_MAX];
-	size_t length;
+	bool more = true;
 
 	snprintf(part, sizeof(part), "%s", path);
-	for (; made > 0 && rmdir(part) == 0; made--) {
-		length = strlen(part);
-		while (length > 1 && part[length - 1] == '/')
-			length--;
-		while (length > 1 && part[length - 1] != '/')
-			length--;
-		part[length] = '\0';
+	for (; made > 0 && more; more = leave_last(part)) {
+		if (rmdir(part) == 0)
+			made--;
+		else if (errno != ENOENT && errno != ENAMETOOLONG)
+			return;
 	}
 }
 

@@ -164,7 +164,12 @@ class Refusals(E2ETest):
             self.assert_both_refuse(f"[daemon]\n{key} = {path}\n", reason, 1)
 
     def test_folders_that_can_not_be_made(self):
-        for folder, reason in (("/proc/x", "No such file"), ("/dev/null/x", "/dev/null: Not a directory")):
+        here = self.folder()
+        for folder, reason in (
+            ("/proc/x", "No such file"),
+            ("/dev/null/x", "/dev/null: Not a directory"),
+            (f"{here}/new/{'x' * 256}/state", "File name too long"),
+        ):
             daemon = self.daemon(config="[lun 1]\nsize = 16M\n")
             at = daemon.command.index("--state-dir")
             daemon.command[at + 1] = folder
@@ -173,6 +178,8 @@ class Refusals(E2ETest):
                 done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
                 self.assertEqual(done.returncode, 1)
                 self.assertIn(reason, done.stderr)
+        # What had been made of it is gone.
+        self.assertEqual(os.listdir(here), [])
 
     def test_an_address_that_this_host_does_not_have(self):
         text = "[target]\nportal = 192.0.2.1:3260\n"
