@@ -16,7 +16,10 @@ const char bench_run_help[] =
 	"a table on stderr.\n"
 	"\n"
 	"  --engine muninn        the engine\n"
-	"  --index bloom|ribbon   its index (bloom)\n"
+	"  --index bloom|ribbon   its index (bloom); ribbon takes none of --filters, --hot-rows, "
+	"--fpr,\n"
+	"                         --fpr-factor, --internal-version-tables, --tables and --merge "
+	"filters\n"
 	"  --nand mmap            device in memory (default); mmap:PATH: in a mapped file, which "
 	"is\n"
 	"                         created and removed again\n"
@@ -360,6 +363,7 @@ struct said {
 	uint64_t ops, window;
 	const char *timing;
 	bool virtual_time;
+	int of_bloom; /* the last option that only the Bloom index has; 0: none */
 };
 
 static int join_phases(struct bench_options *options, const struct said *said,
@@ -541,6 +545,29 @@ static int parse_option(struct bench_options *options, struct said *said, enum o
 	return error_set(error, -EINVAL, "unknown option");
 }
 
+static bool is_of_bloom(int id)
+{
+	return id == OPTION_FILTERS || id == OPTION_HOT_ROWS || id == OPTION_VERSION_TABLES ||
+	       id == OPTION_TABLES || id == OPTION_FPR || id == OPTION_FPR_FACTOR;
+}
+
+/* What would be without effect is refused. */
+static int check_index(const struct bench_options *options, const struct said *said,
+		       struct error_text *error)
+{
+	const struct option *option = long_options;
+
+	if (options->index != INDEX_RIBBON)
+		return 0;
+	if (options->merge == BENCH_MERGE_FILTERS)
+		return error_set(error, -EINVAL, "--merge filters: the ribbon index has none");
+	if (!said->of_bloom)
+		return 0;
+	while (option->val != said->of_bloom)
+		option++;
+	return error_set(error, -EINVAL, "--%s: only the Bloom index has that", option->name);
+}
+
 int bench_options_parse(struct bench_options *options, int argc, char **argv,
 			struct error_text *error)
 {
@@ -557,10 +584,14 @@ int bench_options_parse(struct bench_options *options, int argc, char **argv,
 		result = parse_option(options, &said, (enum option_id)id, optarg, error);
 		if (result)
 			return result;
+		if (is_of_bloom(id))
+			said.of_bloom = id;
 	}
 	if (optind < argc)
 		return error_set(error, -EINVAL, "%s: not an option", argv[optind]);
 	result = join_phases(options, &said, error);
+	if (!result)
+		result = check_index(options, &said, error);
 	if (!result)
 		result = choose_timing(options, said.timing, said.virtual_time, error);
 	return result ? result : bench_options_check(options, error);

@@ -21,15 +21,26 @@ static double microseconds(const struct phase_report *report, double portion)
 	return latencies_percentile(report->latencies, portion) / 1e3;
 }
 
-static json_t *parameters_json(const struct phase_report *report, const struct bench_store *store)
+/* Options that only the Bloom index has. */
+static json_t *bloom_json(const struct bench_options *options)
 {
-	const struct bench_options *options = &store->options;
 	char filters[FILTERS_NAME_BYTES];
 
 	filters_name(options, filters);
 	return json_pack(
+		"{s:s, s:s, s:i, s:f, s:f}", "filters", filters, "hot_rows",
+		bloom_hot_rows_name(options->hot_rows), "internal_version_tables",
+		options->internal_version_tables ? (int)options->internal_version_tables : 1, "fpr",
+		options->fpr_millionths ? options->fpr_millionths / 1e6 : 0.0005, "fpr_factor",
+		options->fpr_factor_permille ? options->fpr_factor_permille / 1e3 : 1.01);
+}
+
+static json_t *parameters_json(const struct phase_report *report, const struct bench_store *store)
+{
+	const struct bench_options *options = &store->options;
+	json_t *parameters = json_pack(
 		"{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:i, s:i, s:s, s:I, s:I,"
-		" s:i, s:s, s:s, s:i, s:s, s:i, s:f, s:f, s:f, s:f, s:I}",
+		" s:i, s:i, s:s, s:f, s:f, s:I}",
 		"engine", "muninn", "index", index_kind_name(options->index), "nand",
 		nand_name(options->nand), "timing", options->timing_name, "time",
 		is_virtual(options) ? "virtual" : "real", "op",
@@ -38,14 +49,16 @@ static json_t *parameters_json(const struct phase_report *report, const struct b
 		"pairs", (json_int_t)report->pairs, "pair_size", (int)options->pair_bytes,
 		"threads", (int)options->threads, "history", options->history ? "on" : "off",
 		"window", (json_int_t)report->window, "rows", (json_int_t)report->statistics.rows,
-		"segment_size", (int)options->segment_bytes, "filters", filters, "hot_rows",
-		bloom_hot_rows_name(options->hot_rows), "parity", (int)options->parity, "merge",
-		merge_name(options->merge), "internal_version_tables",
-		options->internal_version_tables ? (int)options->internal_version_tables : 1, "fpr",
-		options->fpr_millionths ? options->fpr_millionths / 1e6 : 0.0005, "fpr_factor",
-		options->fpr_factor_permille ? options->fpr_factor_permille / 1e3 : 1.01,
-		"pareto_shape", options->pareto_shape, "zipfian_theta", options->zipfian_theta,
-		"seed", (json_int_t)options->seed);
+		"segment_size", (int)options->segment_bytes, "parity", (int)options->parity,
+		"merge", merge_name(options->merge), "pareto_shape", options->pareto_shape,
+		"zipfian_theta", options->zipfian_theta, "seed", (json_int_t)options->seed);
+
+	if (parameters && options->index != INDEX_RIBBON &&
+	    json_object_update_new(parameters, bloom_json(options))) {
+		json_decref(parameters);
+		return NULL;
+	}
+	return parameters;
 }
 
 /* Heap memory by what it holds, its sum, and what the allocator says of it. */

@@ -79,6 +79,13 @@ static void test_wrong_arguments_are_named(void **state)
 		{ "--pair-size 4125", "--pair-size 4125" },
 		{ "--engine other", "--engine other" },
 		{ "--index trie", "--index trie: must be bloom or ribbon" },
+		{ "--index ribbon --filters S8/7", "--filters: only the Bloom index" },
+		{ "--hot-rows spread --index ribbon", "--hot-rows: only the Bloom index" },
+		{ "--index ribbon --fpr 0.001", "--fpr: only the Bloom index" },
+		{ "--index ribbon --fpr-factor 1.1", "--fpr-factor: only the Bloom index" },
+		{ "--index ribbon --tables ram", "--tables: only the Bloom index" },
+		{ "--index ribbon --internal-version-tables 2", "--internal-version-tables: only" },
+		{ "--index ribbon --merge filters", "the ribbon index has none" },
 		{ "--nand tape", "--nand tape" },
 		{ "--nand mmap:", "--nand mmap:" },
 		{ "--nand file", "--nand file" },
@@ -291,6 +298,27 @@ static void test_a_phase_has_every_field(void **state)
 	assert_string_equal(text(phases[0], "dist"), "random");
 	assert_string_equal(text(phases[0], "filters"), "S8/7");
 	release(phases, count);
+}
+
+/* Options that an index does not have are not reported as if they had been used. */
+static void test_only_phases_of_the_bloom_index_name_its_options(void **state)
+{
+	static const char *const of_bloom[] = { "filters", "hot_rows", "internal_version_tables",
+						"fpr", "fpr_factor" };
+	static const char *const lines[] = { SMALL "--op insert --index bloom",
+					     SMALL "--op insert --index ribbon" };
+
+	(void)state;
+	for (size_t line = 0; line < 2; line++) {
+		json_t *phases[PHASES];
+		size_t count = run_phases(lines[line], phases);
+
+		assert_int_equal(count, 1);
+		assert_string_equal(text(phases[0], "index"), line ? "ribbon" : "bloom");
+		for (size_t n = 0; n < sizeof(of_bloom) / sizeof(of_bloom[0]); n++)
+			assert_int_equal(json_object_get(phases[0], of_bloom[n]) == NULL, line);
+		release(phases, count);
+	}
 }
 
 static void test_the_numbers_of_a_phase_fit_together(void **state)
@@ -563,6 +591,7 @@ int main(void)
 		cmocka_unit_test(test_a_full_device_says_what_to_do),
 		cmocka_unit_test(test_memory_by_structure_explains_what_the_allocator_says),
 		cmocka_unit_test(test_a_phase_has_every_field),
+		cmocka_unit_test(test_only_phases_of_the_bloom_index_name_its_options),
 		cmocka_unit_test(test_the_numbers_of_a_phase_fit_together),
 		cmocka_unit_test(test_inserts_program_the_segments_that_they_fill),
 		cmocka_unit_test(test_lookups_read_a_page_and_the_wasted_ones),
