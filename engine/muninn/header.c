@@ -40,6 +40,7 @@ int header_read(const uint8_t *from, struct nand *nand_, struct muninn_geometry 
 	};
 	uint32_t version = get_le32(from + NVRAM_VERSION_AT);
 	uint32_t parity = get_le16(from + NVRAM_PARITY_AT);
+	int result;
 
 	if (get_le64(from + NVRAM_MAGIC_AT) != NVRAM_MAGIC)
 		return error_set(error, -ENODEV,
@@ -64,8 +65,9 @@ int header_read(const uint8_t *from, struct nand *nand_, struct muninn_geometry 
 	    get_le32(from + NVRAM_BLOCKS_AT) != nand->blocks)
 		return error_set(error, -EINVAL, "the NVRAM was formatted for another flash image");
 	options.parity = parity ? parity : MUNINN_PARITY_NONE;
-	index_get_part(get_le16(from + NVRAM_INDEX_AT), from + NVRAM_INDEX_PART_AT, &options);
-	return muninn_geometry_choose(nand, &records, &options, geometry, error);
+	result = index_get_part(get_le16(from + NVRAM_INDEX_AT), from + NVRAM_INDEX_PART_AT,
+				&options, error);
+	return result ? result : muninn_geometry_choose(nand, &records, &options, geometry, error);
 }
 
 bool muninn_header_geometry(const uint8_t *header, struct nand_geometry *geometry)

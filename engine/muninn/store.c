@@ -99,9 +99,13 @@ void muninn_formatted_options(const struct record_store *store_, struct record_o
 			      struct muninn_options *options)
 {
 	const struct muninn_store *store = (const struct muninn_store *)(const void *)store_;
+	int result;
 
 	records->over_provision_permille = store->geometry.over_provision_permille;
-	index_get_part(store->geometry.index, store->nvram + NVRAM_INDEX_PART_AT, options);
+	/* That is the header which the store was opened with. */
+	result = index_get_part(store->geometry.index, store->nvram + NVRAM_INDEX_PART_AT, options,
+				NULL);
+	assert(!result);
 	options->rows = store->geometry.hashed_rows;
 	options->segment_pages = store->geometry.segment_pages;
 	options->record_bytes = store->geometry.record_bytes;

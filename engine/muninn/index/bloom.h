@@ -91,7 +91,8 @@ void bloom_largest_filters(const struct muninn_geometry *geometry, struct filter
 int bloom_choose(const struct muninn_options *options, struct muninn_geometry *geometry,
 		 struct error_text *error);
 void bloom_put_part(const struct muninn_geometry *geometry, uint8_t part[INDEX_PART_BYTES]);
-void bloom_get_part(const uint8_t part[INDEX_PART_BYTES], struct muninn_options *options);
+int bloom_get_part(const uint8_t part[INDEX_PART_BYTES], struct muninn_options *options,
+		   struct error_text *error);
 uint64_t bloom_image_bytes_max(const struct muninn_geometry *geometry);
 uint32_t bloom_key_pages_max(const struct muninn_geometry *geometry);
 

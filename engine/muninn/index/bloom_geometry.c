@@ -224,8 +224,10 @@ void bloom_put_part(const struct muninn_geometry *geometry, uint8_t part[INDEX_P
 	part[BLOOM_HOT_ROWS_AT] = (uint8_t)bloom->hot_rows;
 }
 
-void bloom_get_part(const uint8_t part[INDEX_PART_BYTES], struct muninn_options *options)
+int bloom_get_part(const uint8_t part[INDEX_PART_BYTES], struct muninn_options *options,
+		   struct error_text *error)
 {
+	(void)error;
 	options->bloom = (struct bloom_options){
 		.fpr_millionths = get_le32(part + BLOOM_FPR_AT),
 		.fpr_factor_permille = get_le32(part + BLOOM_FACTOR_AT),
@@ -234,6 +236,7 @@ void bloom_get_part(const uint8_t part[INDEX_PART_BYTES], struct muninn_options 
 		.even_filters = part[BLOOM_EVEN_AT],
 		.hot_rows = (enum bloom_hot_rows)part[BLOOM_HOT_ROWS_AT],
 	};
+	return 0;
 }
 
 /* ---- what the store asks ---- */

@@ -42,11 +42,11 @@ void index_put_part(const struct muninn_geometry *geometry, uint8_t part[INDEX_P
 	type_for(geometry)->put_part(geometry, part);
 }
 
-void index_get_part(enum index_kind kind, const uint8_t part[INDEX_PART_BYTES],
-		    struct muninn_options *options)
+int index_get_part(enum index_kind kind, const uint8_t part[INDEX_PART_BYTES],
+		   struct muninn_options *options, struct error_text *error)
 {
 	options->index = kind;
-	type_of(kind)->get_part(part, options);
+	return type_of(kind)->get_part(part, options, error);
 }
 
 uint64_t index_image_bytes_max(const struct muninn_geometry *geometry)

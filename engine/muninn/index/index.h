@@ -30,10 +30,13 @@
 int index_choose(const struct muninn_options *options, struct muninn_geometry *geometry,
 		 struct error_text *error);
 
-/* What the static header says of the index; its options as they are there. */
+/*
+ * What the static header says of the index; its options as they are there. -EPROTO with a sentence:
+ * the part is that of another version of the index.
+ */
 void index_put_part(const struct muninn_geometry *geometry, uint8_t part[INDEX_PART_BYTES]);
-void index_get_part(enum index_kind kind, const uint8_t part[INDEX_PART_BYTES],
-		    struct muninn_options *options);
+int index_get_part(enum index_kind kind, const uint8_t part[INDEX_PART_BYTES],
+		   struct muninn_options *options, struct error_text *error);
 
 /* Whether the number in a static header is that of an index. */
 bool index_is_known(uint32_t kind);

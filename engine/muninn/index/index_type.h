@@ -24,7 +24,8 @@ struct index_type {
 	int (*choose)(const struct muninn_options *options, struct muninn_geometry *geometry,
 		      struct error_text *error);
 	void (*put_part)(const struct muninn_geometry *geometry, uint8_t part[INDEX_PART_BYTES]);
-	void (*get_part)(const uint8_t part[INDEX_PART_BYTES], struct muninn_options *options);
+	int (*get_part)(const uint8_t part[INDEX_PART_BYTES], struct muninn_options *options,
+			struct error_text *error);
 	uint64_t (*image_bytes_max)(const struct muninn_geometry *geometry);
 	uint64_t (*group_bytes)(const struct muninn_geometry *geometry);
 	uint32_t (*key_pages_max)(const struct muninn_geometry *geometry);

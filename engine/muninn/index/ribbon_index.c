@@ -75,10 +75,16 @@ static void put_part(const struct muninn_geometry *geometry, uint8_t part[INDEX_
 	put_le32(part, RIBBON_VERSION);
 }
 
-static void get_part(const uint8_t part[INDEX_PART_BYTES], struct muninn_options *options)
+static int get_part(const uint8_t part[INDEX_PART_BYTES], struct muninn_options *options,
+		    struct error_text *error)
 {
-	(void)part;
 	(void)options;
+	if (get_le32(part) == RIBBON_VERSION)
+		return 0;
+	return error_set(error, -EPROTO,
+			 "the device has version %u of the ribbon index, this program knows %d; use"
+			 " the program that formatted it",
+			 get_le32(part), RIBBON_VERSION);
 }
 
 static uint64_t image_bytes_max(const struct muninn_geometry *geometry)

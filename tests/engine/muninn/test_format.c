@@ -15,6 +15,7 @@
 #include "engine/muninn/directory.h"
 #include "engine/muninn/header.h"
 #include "engine/muninn/index/bloom.h"
+#include "engine/muninn/index/ribbon/group_format.h"
 #include "engine/muninn/store.h"
 #include "engine/open.h"
 #include "tests/engine/small_flash.h"
@@ -281,7 +282,8 @@ static void test_the_static_header_has_the_documented_bytes(void **state)
 		if (bytes[i] != documented[i])
 			print_error("byte %zu is %02x\n", i, bytes[i]);
 	assert_memory_equal(bytes, documented, sizeof(documented));
-	index_get_part(INDEX_BLOOM, bytes + NVRAM_INDEX_PART_AT, &options);
+	assert_int_equal(index_get_part(INDEX_BLOOM, bytes + NVRAM_INDEX_PART_AT, &options, NULL),
+			 0);
 	assert_int_equal(options.bloom.fpr_millionths, 500);
 	assert_int_equal(options.bloom.fpr_factor_permille, 1010);
 	assert_int_equal(options.bloom.filters, 8);
@@ -579,6 +581,11 @@ static void test_opening_damaged_nvram_says_what_is_wrong(void **state)
 	put_le16(nvram + NVRAM_INDEX_AT, 9);
 	put_le32(nvram + NVRAM_HEADER_CRC_AT, crc32c(0, nvram, NVRAM_HEADER_CRC_AT));
 	expect_open(nand, -EINVAL, "index 9, which this program does not know");
+	/* An index of another version. */
+	put_le16(nvram + NVRAM_INDEX_AT, INDEX_RIBBON);
+	put_le32(nvram + NVRAM_INDEX_PART_AT, RIBBON_VERSION + 1);
+	put_le32(nvram + NVRAM_HEADER_CRC_AT, crc32c(0, nvram, NVRAM_HEADER_CRC_AT));
+	expect_open(nand, -EINVAL, "version 2 of the ribbon index, this program knows 1");
 	assert_int_equal(nand_close(nand), 0);
 }
 
