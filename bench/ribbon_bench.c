@@ -260,16 +260,14 @@ static bool finds(const struct groups *groups, uint32_t number, const struct tag
 {
 	struct group_walk walk = { .tag = wanted->tag, .has_failed = true };
 	struct tag_entry entry;
-	uint64_t below = UINT64_MAX;
+	uint32_t at = 0;
 
 	while (group_next(&groups->groups[number], &walk, &entry))
 		if (entry.segment == wanted->segment && entry.location == wanted->location)
 			return true;
-	while (exact_below(groups->exact, wanted->tag, 0, below, &entry)) {
+	while (exact_find(groups->exact, wanted->tag, 0, UINT64_MAX, &at, &entry))
 		if (entry.segment == wanted->segment && entry.location == wanted->location)
 			return true;
-		below = (uint64_t)entry.segment << 2 | entry.location;
-	}
 	return false;
 }
 

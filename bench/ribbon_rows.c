@@ -60,7 +60,7 @@ static int complete(struct rows *rows, struct ribbon_row *row)
 					   &image.length);
 
 	if (!result)
-		result = ribbon_row_replace(row, number, number, &image);
+		result = ribbon_row_replace(row, row->count, row->count, &image);
 	if (!result)
 		ribbon_row_begin(row, number + 1);
 	return result;

@@ -39,8 +39,8 @@ static uint64_t rank_of(const struct exact_shape *shape, const struct tag_entry 
 	return exact_rank(shape, entry->segment, entry->location);
 }
 
-/* They are found in any order, too: as many, and with the same ranks together. */
-static void compare_all(const struct exact *exact, const struct exact_shape *shape,
+/* All entries of a tag between two ranks are found, in any order, as a plain list has them. */
+static void compare_tag(const struct exact *exact, const struct exact_shape *shape,
 			const struct tag_entry *entries, uint32_t count, uint32_t tag,
 			uint64_t from, uint64_t to)
 {
@@ -59,36 +59,6 @@ static void compare_all(const struct exact *exact, const struct exact_shape *sha
 		found += hash_mix(rank_of(shape, &entry) + 1);
 	}
 	assert_int_equal(found, expected);
-}
-
-/* All entries of a tag between two ranks, from the highest on, beside those of a plain list. */
-static void compare_tag(const struct exact *exact, const struct exact_shape *shape,
-			const struct tag_entry *entries, uint32_t count, uint32_t tag,
-			uint64_t from, uint64_t to)
-{
-	uint64_t rank = to;
-
-	compare_all(exact, shape, entries, count, tag, from, to);
-	for (;;) {
-		struct tag_entry entry = { 0 };
-		uint64_t expected = 0;
-		bool any = false;
-
-		for (uint32_t n = 0; n < count; n++) {
-			uint64_t other = rank_of(shape, &entries[n]);
-
-			if (entries[n].tag != tag || other < from || other >= rank)
-				continue;
-			expected = any ? max_u64(expected, other) : other;
-			any = true;
-		}
-		assert_int_equal(exact_below(exact, tag, from, rank, &entry), any);
-		if (!any)
-			return;
-		assert_int_equal(entry.tag, tag);
-		assert_int_equal(rank_of(shape, &entry), expected);
-		rank = expected;
-	}
 }
 
 /* Leaves out segments with odd numbers, and halves the others; half of them are free then. */
@@ -157,7 +127,7 @@ static void test_a_table_takes_more_than_65536_entries(void **state)
 	struct exact *empty = exact_create(shape), *exact;
 	struct tag_entry *entries = calloc(COUNT, sizeof(*entries)), entry;
 	uint64_t random = 3;
-	uint32_t at = 0, seen = 0;
+	uint32_t at, seen = 0;
 
 	(void)state;
 	for (uint32_t n = 0; n < COUNT; n++)
@@ -168,11 +138,12 @@ static void test_a_table_takes_more_than_65536_entries(void **state)
 	for (uint32_t n = 0; n < COUNT; n++) {
 		uint64_t rank = rank_of(shape, &entries[n]);
 
-		assert_true(exact_below(exact, entries[n].tag, rank, rank + 1, &entry));
+		at = 0;
+		assert_true(exact_find(exact, entries[n].tag, rank, rank + 1, &at, &entry));
 		assert_int_equal(entry.tag, entries[n].tag);
 	}
 	qsort(entries, COUNT, sizeof(*entries), by_tag);
-	while (exact_next(exact, &at, &entry))
+	for (at = 0; exact_next(exact, &at, &entry);)
 		assert_non_null(bsearch(&entry, entries, COUNT, sizeof(entry), by_tag));
 	for (at = 0; exact_next(exact, &at, &entry);)
 		seen++;

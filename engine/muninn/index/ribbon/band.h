@@ -5,7 +5,7 @@
  * rows that follow each other; a value is the product of its coefficients with these rows.
  *
  * There are as many starting rows as keys, and no second try with another seed. Of so many keys
- * some 0.85 % can't be had: building says which, and the caller keeps them elsewhere.
+ * some 0.76 % can't be had: building says which, and the caller keeps them elsewhere.
  *
  * The columns are in two planes. The near plane has the first eight, in one cache line for 64 rows:
  * a fingerprint, which tells most keys that are not there. The far plane has the others.

@@ -299,29 +299,6 @@ void exact_reduce(struct exact *exact, exact_renumber *renumber, void *context)
 
 /* ---- asking ---- */
 
-bool exact_below(const struct exact *exact, uint32_t tag, uint64_t from, uint64_t below,
-		 struct tag_entry *entry)
-{
-	const struct exact_shape *shape = &exact->shape;
-	struct tag_entry lowest = { .tag = tag };
-	uint64_t base = pack(shape, &lowest), ranks = UINT64_C(1) << place_bits(shape), best = 0;
-	uint32_t bucket = bucket_of(shape, tag);
-	bool found = false;
-
-	for (uint32_t n = bucket_begin(exact, bucket); n < exact->ends[bucket]; n++) {
-		/* Of another tag this is no rank, but a larger number. */
-		uint64_t rank = entry_at(exact, n) - base;
-
-		if (rank >= ranks || rank < from || rank >= below || (found && rank <= best))
-			continue;
-		best = rank;
-		found = true;
-	}
-	if (found)
-		*entry = unpack(shape, bucket, base + best);
-	return found;
-}
-
 bool exact_find(const struct exact *exact, uint32_t tag, uint64_t from, uint64_t below,
 		uint32_t *at, struct tag_entry *entry)
 {

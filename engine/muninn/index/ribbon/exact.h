@@ -56,10 +56,6 @@ static inline uint64_t exact_rank(const struct exact_shape *shape, uint32_t segm
 	return (uint64_t)segment << shape->location_bits | location;
 }
 
-/* The entry of a tag with the highest rank below `below` that is not below `from`. False: none. */
-bool exact_below(const struct exact *exact, uint32_t tag, uint64_t from, uint64_t below,
-		 struct tag_entry *entry);
-
 /*
  * The entries of a tag with a rank from `from` on that is below `below`, in no order: *at begins
  * with 0. False: there are no more.
@@ -79,7 +75,7 @@ uint64_t exact_bytes(const struct exact *exact);
 /* What the allocator gave for a table; 0 for NULL. */
 uint64_t exact_memory(const struct exact *exact);
 
-/* Begins to fetch what exact_below will read first. */
+/* Begins to fetch what exact_find will read first. */
 void exact_prefetch(const struct exact *exact, uint32_t tag);
 
 #endif

@@ -35,7 +35,7 @@ uint32_t growing_members(const struct growing *growing)
 	return get_le32(growing->nvram + GROWING_MEMBERS_AT);
 }
 
-uint8_t *growing_live_word(const struct growing *growing)
+static uint8_t *live_word(const struct growing *growing)
 {
 	return growing->nvram + GROWING_LIVE_AT;
 }
@@ -44,7 +44,7 @@ uint64_t growing_live(const struct growing *growing)
 {
 	uint32_t count = growing_members(growing);
 
-	return get_le64(growing_live_word(growing)) &
+	return get_le64(live_word(growing)) &
 	       (count == GROUP_SEGMENTS ? UINT64_MAX : (UINT64_C(1) << count) - 1);
 }
 
@@ -181,7 +181,7 @@ void growing_commit(struct growing *growing)
 
 	live |= UINT64_C(1) << members;
 	/* The bit counts only when the member does. */
-	nvram_store64(growing_live_word(growing), live);
+	nvram_store64(live_word(growing), live);
 	change ^= sum_header(number, members + 1, live);
 	store_header(growing, GROWING_MEMBERS_AT, members + 1, get_le64(growing->sum) ^ change);
 }
@@ -192,7 +192,7 @@ void growing_take_out(struct growing *growing, uint32_t member)
 
 	assert(left != live);
 	sum_begin(growing->sum, sum_word(SUM_LIVE, live) ^ sum_word(SUM_LIVE, left));
-	nvram_store64(growing_live_word(growing), left);
+	nvram_store64(live_word(growing), left);
 	sum_end(growing->sum);
 }
 

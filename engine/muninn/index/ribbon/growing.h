@@ -27,7 +27,6 @@ uint64_t growing_sum(const struct growing *growing);
 uint32_t growing_number(const struct growing *growing);
 uint32_t growing_members(const struct growing *growing);
 uint64_t growing_live(const struct growing *growing);
-uint8_t *growing_live_word(const struct growing *growing);
 
 /* No further member: it has as many as it shall, or another one's entries may not fit. */
 bool growing_is_full(const struct growing *growing);
