@@ -229,22 +229,6 @@ static int check_image(const struct row_index *row, const struct index_image *im
 	return 0;
 }
 
-/* How many complete tables have lower numbers. */
-static uint32_t tables_below(const struct bloom_row *row, uint32_t number)
-{
-	uint32_t low = 0, high = row->complete_count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (table_index(&row->complete[middle]) < number)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 /*
  * A complete table of an image whose bytes are on flash: header and columns stay in memory when
  * there is a cache for the rest.
@@ -268,14 +252,11 @@ static struct table make_complete(const struct row_index *row, const struct inde
 	return table;
 }
 
-static int replace(struct row_index *base, uint32_t first, uint32_t last,
-		   const struct index_image *by)
+static int replace(struct row_index *base, uint32_t from, uint32_t to, const struct index_image *by)
 {
 	struct bloom_row *row = bloom_row_of(base);
-	uint32_t from = tables_below(row, first), to = tables_below(row, last + 1);
 	uint32_t added = by ? 1 : 0;
 
-	assert(first <= last && (!by || (by->group >= first && by->group <= last)));
 	if (added > to - from) {
 		struct table *grown =
 			realloc(row->complete, (row->complete_count + 1) * sizeof(*grown));

@@ -232,12 +232,6 @@ int row_index_make_image(const struct row_index *row, struct index_image *image)
 	return row->type->make_image(row, image);
 }
 
-int row_index_replace(struct row_index *row, uint32_t first, uint32_t last,
-		      const struct index_image *by)
-{
-	return row->type->replace(row, first, last, by);
-}
-
 uint64_t index_image_kept(const struct index *index, uint64_t length)
 {
 	return index->type->image_kept(index, length);

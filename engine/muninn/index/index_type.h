@@ -71,7 +71,8 @@ struct index_type {
 
 	/* A row: its complete groups. */
 	int (*make_image)(const struct row_index *row, struct index_image *image);
-	int (*replace)(struct row_index *row, uint32_t first, uint32_t last,
+	/* Those from place `from` on that are below `to`. */
+	int (*replace)(struct row_index *row, uint32_t from, uint32_t to,
 		       const struct index_image *by);
 	uint64_t (*image_kept)(const struct index *index, uint64_t length);
 	int (*check_image)(const struct row_index *row, const struct index_image *image,

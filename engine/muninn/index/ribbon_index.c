@@ -358,15 +358,14 @@ static int make_image(const struct row_index *base, struct index_image *image)
 				     &image->length);
 }
 
-static int replace(struct row_index *base, uint32_t first, uint32_t last,
-		   const struct index_image *by)
+static int replace(struct row_index *base, uint32_t from, uint32_t to, const struct index_image *by)
 {
 	struct ribbon_image image;
 
 	if (!by)
-		return ribbon_row_replace(row_of(base), first, last, NULL);
+		return ribbon_row_replace(row_of(base), from, to, NULL);
 	image = (struct ribbon_image){ .bytes = by->bytes, .length = by->length, .live = by->live };
-	return ribbon_row_replace(row_of(base), first, last, &image);
+	return ribbon_row_replace(row_of(base), from, to, &image);
 }
 
 static uint64_t image_kept(const struct index *base, uint64_t length)

@@ -64,6 +64,13 @@ uint32_t row_index_groups(const struct row_index *row)
 	return row->type->groups(row);
 }
 
+int row_index_replace(struct row_index *row, uint32_t first, uint32_t last,
+		      const struct index_image *by)
+{
+	assert(first <= last && (!by || (by->group >= first && by->group <= last)));
+	return row->type->replace(row, groups_below(row, first), groups_below(row, last + 1), by);
+}
+
 bool row_index_has(const struct row_index *row, uint32_t group)
 {
 	uint32_t n = groups_below(row, group);

@@ -241,21 +241,6 @@ int ribbon_row_make_image(const struct ribbon_row *row, struct group_builder *bu
 
 /* ---- complete groups ---- */
 
-uint32_t ribbon_row_place(const struct ribbon_row *row, uint32_t number)
-{
-	uint32_t low = 0, high = row->count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (row->complete[middle].group.number < number)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 int ribbon_row_check(const struct ribbon_row *row, const struct ribbon_image *image,
 		     uint32_t number)
 {
@@ -337,13 +322,10 @@ static bool takes_copy(struct ribbon_row *row, const struct change *change, cons
 	return true;
 }
 
-int ribbon_row_replace(struct ribbon_row *row, uint32_t first, uint32_t last,
+int ribbon_row_replace(struct ribbon_row *row, uint32_t from, uint32_t to,
 		       const struct ribbon_image *by)
 {
-	struct change change = { .from = ribbon_row_place(row, first),
-				 .to = ribbon_row_place(row, last + 1),
-				 .added = by != NULL,
-				 .count = row->count };
+	struct change change = { .from = from, .to = to, .added = by != NULL, .count = row->count };
 	struct complete complete, *grown;
 	struct exact *exact;
 	struct group whole;

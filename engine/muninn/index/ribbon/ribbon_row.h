@@ -84,13 +84,13 @@ int ribbon_row_check(const struct ribbon_row *row, const struct ribbon_image *im
 		     uint32_t number);
 
 /*
- * Replaces the complete groups with numbers `first` to `last`, as far as there are any, by `by`,
- * which has one of these numbers; NULL: by none. If that is the growing group's, the row has to
- * begin the next one at once. -ENOMEM: nothing has changed; not when there is no `by`, or when it
+ * Replaces the complete groups at the places from `from` on that are below `to` by `by`, whose
+ * number fits there; NULL: by none. If that is the growing group's, the row has to begin the next
+ * one at once. -ENOMEM: nothing has changed; not when there is no `by`, or when it
  * is a copy of the only one that goes. Only then may a member have been written that does not
  * count.
  */
-int ribbon_row_replace(struct ribbon_row *row, uint32_t first, uint32_t last,
+int ribbon_row_replace(struct ribbon_row *row, uint32_t from, uint32_t to,
 		       const struct ribbon_image *by);
 
 /*
@@ -99,8 +99,5 @@ int ribbon_row_replace(struct ribbon_row *row, uint32_t first, uint32_t last,
  */
 int ribbon_row_copy_image(const struct ribbon_row *row, uint32_t place, uint8_t **image,
 			  uint64_t *length);
-
-/* The place of the first complete group whose number is not below one. */
-uint32_t ribbon_row_place(const struct ribbon_row *row, uint32_t number);
 
 #endif
