@@ -60,6 +60,11 @@ void disk_close(struct disk *disk)
 	free(disk);
 }
 
+uint64_t disk_partition(const struct disk *disk)
+{
+	return disk->volume.partition;
+}
+
 uint64_t disk_bytes(const struct disk *disk)
 {
 	return disk->volume.shape.bytes;

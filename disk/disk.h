@@ -45,6 +45,7 @@ int disk_open(struct engine *engine, const uint8_t uuid[16], const struct disk_o
 void disk_close(struct disk *disk);
 
 /* Of the volume as it was opened. */
+uint64_t disk_partition(const struct disk *disk);
 uint64_t disk_bytes(const struct disk *disk);
 uint32_t disk_block_bytes(const struct disk *disk);
 

@@ -2,6 +2,7 @@
 /* Remembers unit attentions that sessions have not been told yet, and the partitions they use. */
 #include "osd/conditions.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,11 +30,79 @@ struct use {
 };
 
 struct osd_conditions {
+	struct osd_units *units;     /* that the unit is one of; NULL: it is alone */
+	struct osd_conditions *next; /* of `units` */
 	pthread_mutex_t lock;
 	uint64_t clock; /* commands heard */
 	struct nexus nexuses[OSD_NEXUSES_MAX];
 	struct use uses[OSD_NEXUSES_MAX];
 };
+
+/* Its lock is taken before that of a unit. */
+struct osd_units {
+	pthread_mutex_t lock;
+	struct osd_conditions *first;
+};
+
+/* ---- units of one device ---- */
+
+struct osd_units *osd_units_create(void)
+{
+	struct osd_units *units = calloc(1, sizeof(*units));
+
+	if (units)
+		pthread_mutex_init(&units->lock, NULL);
+	return units;
+}
+
+void osd_units_destroy(struct osd_units *units)
+{
+	if (!units)
+		return;
+	assert(!units->first);
+	pthread_mutex_destroy(&units->lock);
+	free(units);
+}
+
+void osd_conditions_join(struct osd_conditions *conditions, struct osd_units *units)
+{
+	assert(!conditions->units);
+	pthread_mutex_lock(&units->lock);
+	conditions->units = units;
+	conditions->next = units->first;
+	units->first = conditions;
+	pthread_mutex_unlock(&units->lock);
+}
+
+static void leave(struct osd_conditions *conditions)
+{
+	struct osd_units *units = conditions->units;
+	struct osd_conditions **link = &units->first;
+
+	pthread_mutex_lock(&units->lock);
+	while (*link != conditions)
+		link = &(*link)->next;
+	*link = conditions->next;
+	pthread_mutex_unlock(&units->lock);
+}
+
+/* Calls a function for a unit and for the others of its device. */
+static void for_each_unit(struct osd_conditions *conditions,
+			  void (*call)(struct osd_conditions *each, void *context), void *context)
+{
+	struct osd_units *units = conditions->units;
+
+	if (!units) {
+		call(conditions, context);
+		return;
+	}
+	pthread_mutex_lock(&units->lock);
+	for (struct osd_conditions *each = units->first; each; each = each->next)
+		call(each, context);
+	pthread_mutex_unlock(&units->lock);
+}
+
+/* ---- life ---- */
 
 struct osd_conditions *osd_conditions_create(void)
 {
@@ -48,6 +117,8 @@ void osd_conditions_destroy(struct osd_conditions *conditions)
 {
 	if (!conditions)
 		return;
+	if (conditions->units)
+		leave(conditions);
 	pthread_mutex_destroy(&conditions->lock);
 	free(conditions);
 }
@@ -69,15 +140,37 @@ static bool uses(const struct osd_conditions *conditions, unsigned place, uint64
 
 /* ---- unit attentions ---- */
 
+struct raising {
+	const struct osd_conditions *cause; /* the unit that it happened to */
+	uint64_t nexus, partition;
+	enum osd_attention attention;
+};
+
+/* Of another unit the causer's session knows nothing, either. */
+static void raise_in_unit(struct osd_conditions *conditions, void *context)
+{
+	const struct raising *raising = context;
+	bool is_cause = conditions == raising->cause;
+
+	pthread_mutex_lock(&conditions->lock);
+	for (unsigned i = 0; i < OSD_NEXUSES_MAX; i++)
+		if ((!is_cause || conditions->nexuses[i].nexus != raising->nexus) &&
+		    (raising->partition == 0 || uses(conditions, i, raising->partition)))
+			conditions->nexuses[i].pending |= 1u << raising->attention;
+	pthread_mutex_unlock(&conditions->lock);
+}
+
 void osd_attention_raise(struct osd_conditions *conditions, uint64_t nexus, uint64_t partition,
 			 enum osd_attention attention)
 {
-	pthread_mutex_lock(&conditions->lock);
-	for (unsigned i = 0; i < OSD_NEXUSES_MAX; i++)
-		if (conditions->nexuses[i].nexus != nexus &&
-		    (partition == 0 || uses(conditions, i, partition)))
-			conditions->nexuses[i].pending |= 1u << attention;
-	pthread_mutex_unlock(&conditions->lock);
+	struct raising raising = {
+		.cause = conditions, .nexus = nexus, .partition = partition, .attention = attention
+	};
+
+	if (attention == OSD_ATTENTION_FORMATTED || attention == OSD_ATTENTION_RESTORED)
+		for_each_unit(conditions, raise_in_unit, &raising);
+	else
+		raise_in_unit(conditions, &raising);
 }
 
 void osd_attention_raise_for(struct osd_conditions *conditions, uint64_t nexus,
@@ -214,33 +307,62 @@ static void add_name(char names[OSD_SENSE_USERS_BYTES + 1], const char *name)
 	names[used + length] = '\0';
 }
 
+struct counting {
+	uint64_t nexus, partition;
+	unsigned count;
+	char *names;
+};
+
+static void count_in_unit(struct osd_conditions *conditions, void *context)
+{
+	struct counting *counting = context;
+
+	pthread_mutex_lock(&conditions->lock);
+	for (unsigned i = 0; i < OSD_NEXUSES_MAX; i++) {
+		if (conditions->nexuses[i].nexus == counting->nexus ||
+		    !uses(conditions, i, counting->partition))
+			continue;
+		counting->count++;
+		if (conditions->uses[i].initiator[0])
+			add_name(counting->names, conditions->uses[i].initiator);
+	}
+	pthread_mutex_unlock(&conditions->lock);
+}
+
 unsigned osd_users(struct osd_conditions *conditions, uint64_t nexus, uint64_t partition,
 		   char names[OSD_SENSE_USERS_BYTES + 1])
 {
-	unsigned count = 0;
+	struct counting counting = { .nexus = nexus, .partition = partition, .names = names };
 
 	names[0] = '\0';
+	for_each_unit(conditions, count_in_unit, &counting);
+	return counting.count;
+}
+
+struct forgetting {
+	osd_is_logged_in *is_logged_in;
+	void *context;
+};
+
+static void forget_in_unit(struct osd_conditions *conditions, void *context)
+{
+	const struct forgetting *forgetting = context;
+
 	pthread_mutex_lock(&conditions->lock);
 	for (unsigned i = 0; i < OSD_NEXUSES_MAX; i++) {
-		if (conditions->nexuses[i].nexus == nexus || !uses(conditions, i, partition))
-			continue;
-		count++;
-		if (conditions->uses[i].initiator[0])
-			add_name(names, conditions->uses[i].initiator);
+		struct nexus *entry = &conditions->nexuses[i];
+
+		if (entry->nexus != 0 &&
+		    !forgetting->is_logged_in(forgetting->context, entry->nexus))
+			*entry = (struct nexus){ .nexus = 0 };
 	}
 	pthread_mutex_unlock(&conditions->lock);
-	return count;
 }
 
 void osd_nexuses_forget(struct osd_conditions *conditions, osd_is_logged_in *is_logged_in,
 			void *context)
 {
-	pthread_mutex_lock(&conditions->lock);
-	for (unsigned i = 0; i < OSD_NEXUSES_MAX; i++) {
-		struct nexus *entry = &conditions->nexuses[i];
+	struct forgetting forgetting = { .is_logged_in = is_logged_in, .context = context };
 
-		if (entry->nexus != 0 && !is_logged_in(context, entry->nexus))
-			*entry = (struct nexus){ .nexus = 0 };
-	}
-	pthread_mutex_unlock(&conditions->lock);
+	for_each_unit(conditions, forget_in_unit, &forgetting);
 }

@@ -38,9 +38,13 @@ struct osd_conditions;
 struct osd_conditions *osd_conditions_create(void);
 void osd_conditions_destroy(struct osd_conditions *conditions);
 
+/* Makes the unit one of those of its device, until it is destroyed. */
+void osd_conditions_join(struct osd_conditions *conditions, struct osd_units *units);
+
 /*
  * `nexus` caused it: all other known ones are to be told. If it concerns one partition, only those
- * that use it; 0: everybody.
+ * that use it; 0: everybody. What becomes of data is also told to all sessions of the other units
+ * of the device.
  */
 void osd_attention_raise(struct osd_conditions *conditions, uint64_t nexus, uint64_t partition,
 			 enum osd_attention attention);
@@ -71,13 +75,14 @@ void osd_use_note(struct osd_conditions *conditions, uint64_t nexus, uint64_t pa
 		  const char *initiator);
 
 /*
- * How many other nexuses than `nexus` use a partition (0: any at all), and the names of their
- * initiators, each once, a blank between two; what does not fit is left out.
+ * How many other nexuses than `nexus` use a partition (0: any at all), through this unit or another
+ * one of the device, and the names of their initiators, each once, a blank between two; what does
+ * not fit is left out.
  */
 unsigned osd_users(struct osd_conditions *conditions, uint64_t nexus, uint64_t partition,
 		   char names[OSD_SENSE_USERS_BYTES + 1]);
 
-/* Forgets the nexuses that have ended. */
+/* Forgets the nexuses that have ended, of all units of the device. */
 void osd_nexuses_forget(struct osd_conditions *conditions, osd_is_logged_in *is_logged_in,
 			void *context);
 

@@ -132,11 +132,39 @@ bool osd_unit_attention(struct osd_device *device, uint64_t nexus,
 typedef bool osd_is_logged_in(void *context, uint64_t nexus);
 
 /*
- * Forgets the sessions that have ended; the unit remembers 256. For the caller of osd_execute: when
- * a session sends its first command, and before commands that osd_asks_for_sessions names.
- * Thread-safe.
+ * Forgets the sessions that have ended, of all units of the device; each remembers 256. For the
+ * caller of osd_execute: when a session sends its first command, and before commands that
+ * osd_asks_for_sessions names. Thread-safe.
  */
 void osd_forget_sessions(struct osd_device *device, osd_is_logged_in *is_logged_in, void *context);
+
+/*
+ * The units that share a device. They tell one another which sessions use which partition, and when
+ * a partition is as it was earlier. Thread-safe. NULL: no memory.
+ */
+struct osd_units;
+struct osd_units *osd_units_create(void);
+/* When no unit is one of them any more. NULL is allowed. */
+void osd_units_destroy(struct osd_units *units);
+
+/* Before the first command; until the device is destroyed. */
+void osd_device_join(struct osd_device *device, struct osd_units *units);
+
+/* A disk among them: a unit each of whose sessions uses one partition. NULL: no memory. */
+struct osd_neighbour;
+struct osd_neighbour *osd_neighbour_create(struct osd_units *units, uint64_t partition);
+void osd_neighbour_destroy(struct osd_neighbour *neighbour);
+
+/*
+ * A command of a session of the disk, which uses the partition from now on. `initiator` as in
+ * struct osd_command. Returns the code of a unit attention that the session has not been told; this
+ * call counts as telling. 0: there is none.
+ */
+uint16_t osd_neighbour_hear(struct osd_neighbour *neighbour, uint64_t nexus, const char *initiator);
+
+/* As osd_forget_sessions, when a session sends the disk its first command. */
+void osd_neighbour_forget_sessions(struct osd_neighbour *neighbour, osd_is_logged_in *is_logged_in,
+				   void *context);
 
 /* Is it a command that is refused while other sessions use what it takes back? */
 bool osd_asks_for_sessions(const uint8_t *cdb, size_t cdb_length);

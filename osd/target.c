@@ -88,6 +88,11 @@ void osd_device_set_tasks(struct osd_device *device, const struct osd_task_set *
 	device->tasks = *tasks;
 }
 
+void osd_device_join(struct osd_device *device, struct osd_units *units)
+{
+	osd_conditions_join(device->conditions, units);
+}
+
 void osd_device_destroy(struct osd_device *device)
 {
 	osd_background_destroy(&device->background);

@@ -5,9 +5,10 @@
  * mixture, and writes it. So such commands are refused while other sessions use the partition.
  *
  * A session uses a partition from its first command on it until it logs out: nothing on the wire
- * says that a host has unmounted.
+ * says that a host has unmounted. A disk is a partition, too.
  */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "common/bytes.h"
 #include "osd/execute.h"
@@ -41,6 +42,54 @@ void osd_forget_sessions(struct osd_device *device, osd_is_logged_in *is_logged_
 {
 	osd_nexuses_forget(device->conditions, is_logged_in, context);
 }
+
+/* ---- disks ---- */
+
+struct osd_neighbour {
+	struct osd_conditions *conditions;
+	uint64_t partition;
+};
+
+struct osd_neighbour *osd_neighbour_create(struct osd_units *units, uint64_t partition)
+{
+	struct osd_neighbour *neighbour = calloc(1, sizeof(*neighbour));
+
+	if (!neighbour)
+		return NULL;
+	neighbour->partition = partition;
+	neighbour->conditions = osd_conditions_create();
+	if (!neighbour->conditions) {
+		free(neighbour);
+		return NULL;
+	}
+	osd_conditions_join(neighbour->conditions, units);
+	return neighbour;
+}
+
+void osd_neighbour_destroy(struct osd_neighbour *neighbour)
+{
+	if (!neighbour)
+		return;
+	osd_conditions_destroy(neighbour->conditions);
+	free(neighbour);
+}
+
+uint16_t osd_neighbour_hear(struct osd_neighbour *neighbour, uint64_t nexus, const char *initiator)
+{
+	enum osd_attention attention;
+	bool is_told = osd_attention_take(neighbour->conditions, nexus, &attention);
+
+	osd_use_note(neighbour->conditions, nexus, neighbour->partition, initiator);
+	return is_told ? osd_attention_code(attention) : 0;
+}
+
+void osd_neighbour_forget_sessions(struct osd_neighbour *neighbour, osd_is_logged_in *is_logged_in,
+				   void *context)
+{
+	osd_nexuses_forget(neighbour->conditions, is_logged_in, context);
+}
+
+/* ---- who asks ---- */
 
 bool osd_asks_for_sessions(const uint8_t *bytes, size_t length)
 {

@@ -11,7 +11,9 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "daemon/module/nexus.h"
 #include "disk/disk.h"
+#include "osd/osd.h"
 
 /* Needs the others before it. */
 #include "target.h"
@@ -23,6 +25,7 @@
 
 struct block_state {
 	struct disk *disk;
+	struct osd_neighbour *neighbour; /* of the other units on the device */
 	/* What tgtd's mode pages say. Atomic: set as commands arrive, on the main thread. */
 	bool write_through, write_protected;
 };
@@ -77,6 +80,31 @@ static bool attempt(struct unit *unit, struct scsi_cmd *cmd, struct nand_stage *
 
 /* ---- on tgtd's main thread ---- */
 
+/* See osd_unit.c: when a new session wants a place. */
+static void arrives(struct unit *unit, const struct scsi_cmd *cmd, bool is_first)
+{
+	struct block_state *state = unit->state;
+
+	if (is_first)
+		osd_neighbour_forget_sessions(state->neighbour, nexus_is_logged_in, cmd->dev->tgt);
+}
+
+/*
+ * The session uses the disk from now on. True: it is told, in place of what it wants, that somebody
+ * has taken the disk back in time.
+ */
+static bool is_told_of_changes(struct block_state *state, struct scsi_cmd *cmd)
+{
+	uint16_t code = osd_neighbour_hear(state->neighbour, nexus_of(cmd), nexus_initiator(cmd));
+
+	if (!code)
+		return false;
+	scsi_set_in_resid_by_actual(cmd, 0);
+	scsi_set_out_resid_by_actual(cmd, 0);
+	sense_data_build(cmd, UNIT_ATTENTION, code);
+	return true;
+}
+
 static bool has_write_cache(struct scsi_lu *lu)
 {
 	const struct mode_pg *page = find_mode_page(lu, MODE_PAGE_CACHING, 0);
@@ -97,6 +125,8 @@ static int hand_over(int host_no, struct scsi_cmd *cmd)
 	if (device_reserved(cmd))
 		return SAM_STAT_RESERVATION_CONFLICT;
 	if (state) {
+		if (is_told_of_changes(state, cmd))
+			return SAM_STAT_CHECK_CONDITION;
 		__atomic_store_n(&state->write_through, !has_write_cache(cmd->dev),
 				 __ATOMIC_RELAXED);
 		__atomic_store_n(&state->write_protected,
@@ -135,6 +165,9 @@ static int perform(struct unit *unit, struct scsi_cmd *cmd)
 		return SAM_STAT_RESERVATION_CONFLICT;
 	if (cmd->scb[0] == INQUIRY)
 		return inquiry(unit, cmd);
+	if (cmd->scb[0] != REQUEST_SENSE && cmd->scb[0] != REPORT_LUNS &&
+	    is_told_of_changes(unit->state, cmd))
+		return SAM_STAT_CHECK_CONDITION;
 	return unit_perform_stock(unit, cmd);
 }
 
@@ -167,6 +200,16 @@ static void describe(struct scsi_lu *lu, const struct disk *disk)
 	lu->attrs.thinprovisioning = 1;
 }
 
+static void close_disk(struct unit *unit)
+{
+	struct block_state *state = unit->state;
+
+	osd_neighbour_destroy(state->neighbour);
+	disk_close(state->disk);
+	free(state);
+	unit->state = NULL;
+}
+
 static int open_disk(struct unit *unit, uint64_t *bytes, struct error_text *error)
 {
 	struct disk_options options = unit->options.disk;
@@ -183,19 +226,16 @@ static int open_disk(struct unit *unit, uint64_t *bytes, struct error_text *erro
 		return result;
 	}
 	unit->state = state;
+	state->neighbour =
+		osd_neighbour_create(device_units(unit->device), disk_partition(state->disk));
+	if (!state->neighbour) {
+		close_disk(unit);
+		return error_set(error, -ENOMEM, "out of memory");
+	}
 	*bytes = disk_bytes(state->disk);
 	describe(lu_of(unit), state->disk);
 	complete_conflicts(lu_of(unit));
 	return 0;
-}
-
-static void close_disk(struct unit *unit)
-{
-	struct block_state *state = unit->state;
-
-	disk_close(state->disk);
-	free(state);
-	unit->state = NULL;
 }
 
 static const uint8_t operations[] = {
@@ -254,6 +294,7 @@ const struct unit_kind block_unit = {
 	.hand_over = hand_over,
 	.open = open_disk,
 	.close = close_disk,
+	.arrives = arrives,
 	.execute = execute,
 	.attempt = attempt,
 	.perform = perform,

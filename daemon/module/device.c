@@ -12,6 +12,7 @@
 #include "daemon/module/unlock.h"
 #include "engine/history.h"
 #include "nand/live.h"
+#include "osd/osd.h"
 
 /* One programs while the other waits for the host's storage. */
 enum { SEALING_THREADS = 2 };
@@ -20,6 +21,7 @@ struct device {
 	char *image;
 	struct device *next; /* of those that are open */
 	unsigned int users;
+	struct osd_units *units;
 	struct nand *nand;
 	struct nand_settings settings; /* as last taken up, by the attendant once that is there */
 	struct engine *engine;
@@ -51,7 +53,8 @@ static int open_layers(struct device *device, const struct nand_options *nand,
 	struct scrub_options scrubbing = *scrub;
 	int result;
 
-	if (!device->image)
+	device->units = osd_units_create();
+	if (!device->image || !device->units)
 		return error_set(error, -ENOMEM, "out of memory");
 	result = nand_open_with(device->image, nand, &device->nand, error);
 	if (result)
@@ -135,6 +138,7 @@ int device_close(struct device *device)
 		result = engine_close(device->engine);
 	if (device->nand)
 		closed = nand_close(device->nand);
+	osd_units_destroy(device->units);
 	free(device->image);
 	free(device);
 	return result ? result : closed;
@@ -143,6 +147,11 @@ int device_close(struct device *device)
 struct engine *device_engine(const struct device *device)
 {
 	return device->engine;
+}
+
+struct osd_units *device_units(const struct device *device)
+{
+	return device->units;
 }
 
 int device_open_stages(const struct device *device, uint32_t count, struct nand_stages **stages,

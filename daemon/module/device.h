@@ -44,6 +44,9 @@ int device_open_stages(const struct device *device, uint32_t count, struct nand_
 /* 16 bytes, chosen when the image was made. */
 const uint8_t *device_uuid(const struct device *device);
 
+/* Its units, for what they know of one another's sessions. */
+struct osd_units *device_units(const struct device *device);
+
 /* Pages that have been read or programmed and blocks erased, since it was opened. */
 uint64_t device_pages_moved(const struct device *device);
 

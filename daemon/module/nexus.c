@@ -47,11 +47,12 @@ const char *nexus_initiator(const struct scsi_cmd *cmd)
 	return strncmp(info, label, sizeof(label) - 1) == 0 ? info + sizeof(label) - 1 : NULL;
 }
 
-bool nexus_is_logged_in(const struct target *target, uint64_t nexus)
+bool nexus_is_logged_in(void *target, uint64_t nexus)
 {
+	const struct target *at = target;
 	struct it_nexus *each;
 
-	list_for_each_entry(each, &target->it_nexus_list,
+	list_for_each_entry(each, &at->it_nexus_list,
 			    nexus_siblings) if (each->ctime == -(long)nexus) return true;
 	return false;
 }

@@ -11,7 +11,6 @@
 
 struct it_nexus;
 struct scsi_cmd;
-struct target;
 
 /* Before anybody asks for the session's number. On tgtd's main thread. */
 void nexus_greet(struct it_nexus *nexus);
@@ -25,7 +24,7 @@ uint64_t nexus_of(const struct scsi_cmd *cmd);
  */
 const char *nexus_initiator(const struct scsi_cmd *cmd);
 
-/* Is the session of a number logged in at the target? On tgtd's main thread. */
-bool nexus_is_logged_in(const struct target *target, uint64_t nexus);
+/* Is the session of a number logged in at the struct target? On tgtd's main thread. */
+bool nexus_is_logged_in(void *target, uint64_t nexus);
 
 #endif

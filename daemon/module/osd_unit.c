@@ -18,11 +18,6 @@
 /* Needs the others before it. */
 #include "target.h"
 
-static bool is_logged_in(void *context, uint64_t nexus)
-{
-	return nexus_is_logged_in(context, nexus);
-}
-
 /*
  * tgtd tells a backing store of no logout. So looks who is still there before it matters: when a
  * new session wants a place, and when a command asks who uses a partition.
@@ -33,7 +28,7 @@ static void arrives(struct unit *unit, const struct scsi_cmd *cmd, bool is_first
 		    osd_asks_for_sessions(cmd->scb, (size_t)cmd->scb_len);
 
 	if (is_first || asks)
-		osd_forget_sessions(unit->state, is_logged_in, cmd->dev->tgt);
+		osd_forget_sessions(unit->state, nexus_is_logged_in, cmd->dev->tgt);
 }
 
 static bool is_aborted(void *cmd)
@@ -187,6 +182,7 @@ static int open_osd(struct unit *unit, uint64_t *bytes, struct error_text *error
 	if (result)
 		return result;
 	osd_device_set_tasks(osd, &tasks);
+	osd_device_join(osd, device_units(unit->device));
 	unit->state = osd;
 	engine_read_statistics(engine, &statistics);
 	*bytes = statistics.capacity_bytes;

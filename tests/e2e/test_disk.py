@@ -23,6 +23,8 @@ KNOWN_FAILURES = {
     "iSCSIdatasn.iSCSIDataSnInvalid",
 }
 
+HOST = "iqn.2026-11.host:disk"
+
 POOL = """[device pool]
 size = 512M
 [lun 1]
@@ -94,8 +96,8 @@ class DiskTest(E2ETest):
         self.assertEqual(task.status, 2)
         self.assertEqual((task.sense[2], task.sense[12] << 8 | task.sense[13]), (key, code))
 
-    def attach(self, daemon, lun, block_bytes=512):
-        session = daemon.session(lun)
+    def attach(self, daemon, lun, block_bytes=512, **options):
+        session = daemon.session(lun, **options)
         self.addCleanup(session.close)
         return Disk(session, block_bytes)
 
@@ -127,7 +129,9 @@ class DiskTest(E2ETest):
         self.ctl("snapshot", daemon.url(1), "0x10002", "--name", "before")
         self.good(first.write(2048, new))
         self.good(second.write(256, new))
+        first.session.logout()
         self.ctl("rollback", daemon.url(1), "0x10002", "before")
+        first = self.attach(daemon, 2)
         self.assertEqual(first.read(2048, 2048).data_in, old)
         self.assertEqual(second.read(256, 256).data_in, new)
         daemon.kill()
@@ -135,6 +139,34 @@ class DiskTest(E2ETest):
         first, second = self.attach(daemon, 2), self.attach(daemon, 3, 4096)
         self.assertEqual(first.read(2048, 2048).data_in, old)
         self.assertEqual(second.read(256, 256).data_in, new)
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_a_disk_goes_back_when_its_sessions_have_ended_or_by_force(self):
+        daemon = self.daemon(config=POOL).start()
+        first, second = self.attach(daemon, 2, name=HOST), self.attach(daemon, 3, 4096)
+        old, new = noise(1 << 16, 1), noise(1 << 16, 2)
+        self.good(first.write(0, old))
+        self.good(second.write(0, old))
+        self.ctl("snapshot", daemon.url(1), "0x10002", "--name", "before")
+        self.ctl("snapshot", daemon.url(1), "0", "--name", "all")
+        self.good(first.write(0, new))
+        refused = self.try_ctl("rollback", daemon.url(1), "0x10002", "before")
+        self.assertEqual(refused.returncode, 8)
+        self.assertIn(f"1 other session uses it ({HOST}): unmount and log out there first".encode(), refused.stderr)
+        self.assertIn(b"--force", refused.stderr)
+        self.assertEqual(first.read(0, 128).data_in, new)
+        # The device has both disks.
+        self.assertIn(b"2 other sessions use it", self.try_ctl("rollback", daemon.url(1), "0", "all").stderr)
+        self.ctl("rollback", daemon.url(1), "0x10002", "before", "--force")
+        # The disk's sessions are told once, by whatever they send; INQUIRY answers all the same.
+        self.good(first.session.run(bytes([0x12, 0, 0, 0, 36, 0]), read_length=36))
+        self.refused(first.read(0, 128), 6, 0x2800)
+        self.assertEqual(first.read(0, 128).data_in, old)
+        self.assertEqual(second.read(0, 16).data_in, old)
+        self.good(first.write(0, new))
+        first.session.close()
+        self.ctl("rollback", daemon.url(1), "0x10002", "before")
+        self.assertEqual(self.attach(daemon, 2).read(0, 128).data_in, old)
         self.assertEqual(daemon.stop(), 0)
 
     def test_a_disk_whose_volume_is_gone_is_not_ready(self):

@@ -116,6 +116,71 @@ static void test_force_takes_the_partition_back_and_tells_who_uses_it(void **sta
 	expect_good(unit);
 }
 
+/* ---- disks on the same device ---- */
+
+/* A disk that is a partition, and sessions of it. */
+static void test_sessions_of_a_disk_use_its_partition(void **state)
+{
+	struct unit *unit = *state;
+	struct osd_units *units = osd_units_create();
+	struct osd_neighbour *disk = osd_neighbour_create(units, P);
+	struct osd_neighbour *other = osd_neighbour_create(units, Q);
+	uint64_t version = prepare(unit, P);
+
+	osd_device_join(unit->device, units);
+	assert_int_equal(osd_neighbour_hear(disk, BOB, "iqn.bob alias: bob"), 0);
+	assert_int_equal(osd_neighbour_hear(other, CAROL, "iqn.carol"), 0);
+	try_rollback(unit, P, 0, version, 0);
+	expect_users(unit, 1, "iqn.bob");
+	look_as(unit, CAROL, P, 0);
+	try_rollback(unit, P, 0, version, 0);
+	expect_users(unit, 2, "iqn.carol iqn.bob");
+
+	/* With force they are told, once; and those of other disks are not. */
+	try_rollback(unit, P, 0, version, 1);
+	expect_good(unit);
+	assert_int_equal(osd_neighbour_hear(disk, BOB, "iqn.bob"), SENSE_MEDIUM_MAY_HAVE_CHANGED);
+	assert_int_equal(osd_neighbour_hear(disk, BOB, "iqn.bob"), 0);
+	assert_int_equal(osd_neighbour_hear(other, CAROL, "iqn.carol"), 0);
+
+	/* They log out. */
+	osd_forget_sessions(unit->device, only_alice, NULL);
+	function_write_text(unit, O, "again");
+	try_rollback(unit, P, 0, version, 0);
+	expect_good(unit);
+	function_expect_text(unit, P, O, "before");
+	osd_neighbour_destroy(disk);
+	osd_neighbour_destroy(other);
+	unit_crash(unit);
+	osd_units_destroy(units);
+}
+
+static void test_the_device_goes_back_only_when_nobody_uses_a_disk(void **state)
+{
+	struct unit *unit = *state;
+	struct osd_units *units = osd_units_create();
+	struct osd_neighbour *disk = osd_neighbour_create(units, Q);
+	uint64_t version = prepare(unit, 0);
+
+	osd_device_join(unit->device, units);
+	/* Whoever has the disk is not asked by which session somebody else goes back. */
+	assert_int_equal(osd_neighbour_hear(disk, BOB, NULL), 0);
+	try_rollback(unit, 0, 0, version, 0);
+	expect_users(unit, 1, "");
+	osd_neighbour_forget_sessions(disk, only_alice, NULL);
+	try_rollback(unit, 0, 0, version, 0);
+	expect_good(unit);
+	/* The session that went back has the disk, too: it is told. */
+	assert_int_equal(osd_neighbour_hear(disk, ALICE, "iqn.alice"), 0);
+	try_rollback(unit, 0, 0, version, 0);
+	expect_good(unit);
+	assert_int_equal(osd_neighbour_hear(disk, ALICE, "iqn.alice"),
+			 SENSE_MEDIUM_MAY_HAVE_CHANGED);
+	osd_neighbour_destroy(disk);
+	unit_crash(unit);
+	osd_units_destroy(units);
+}
+
 static void test_who_did_not_touch_the_present_of_the_partition_does_not_use_it(void **state)
 {
 	struct unit *unit = *state;
@@ -330,6 +395,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		with_object_in_both(test_a_rollback_is_refused_while_others_use_the_partition),
 		with_object(test_force_takes_the_partition_back_and_tells_who_uses_it),
+		with_object(test_sessions_of_a_disk_use_its_partition),
+		with_object(test_the_device_goes_back_only_when_nobody_uses_a_disk),
 		with_object(test_who_did_not_touch_the_present_of_the_partition_does_not_use_it),
 		with_object(test_the_device_goes_back_only_when_nobody_uses_any_partition),
 		with_object(test_an_object_goes_back_as_if_it_were_written),
