@@ -221,8 +221,8 @@ struct signed_call signed_set_key(struct unit *unit, unsigned key_to_set, uint64
 
 /* ---- signing ---- */
 
-static void key_of(enum osd_version version, const struct osd_capability *capability,
-		   const uint8_t *secret, uint8_t key[OSD_KEY_BYTES])
+void capability_key(enum osd_version version, const struct osd_capability *capability,
+		    const uint8_t *secret, uint8_t key[OSD_KEY_BYTES])
 {
 	uint8_t bytes[OSD2_CAPABILITY_BYTES];
 
@@ -231,9 +231,10 @@ static void key_of(enum osd_version version, const struct osd_capability *capabi
 			 0);
 }
 
-static void capability_key(const struct signed_call *signed_call, uint8_t key[OSD_KEY_BYTES])
+static void signed_key(const struct signed_call *signed_call, uint8_t key[OSD_KEY_BYTES])
 {
-	key_of(signed_call->call.cdb.version, &signed_call->capability, signed_call->secret, key);
+	capability_key(signed_call->call.cdb.version, &signed_call->capability, signed_call->secret,
+		       key);
 }
 
 /* Integrity information at the end of Data-Out, and a place for the target's in Data-In. */
@@ -321,8 +322,8 @@ static void sign_extensions(struct unit *unit, const struct signed_call *signed_
 	for (size_t i = 0; i < signed_call->extension_count; i++) {
 		uint8_t key[OSD_KEY_BYTES];
 
-		key_of(OSD_2, &signed_call->extensions[i].capability,
-		       signed_call->extensions[i].secret, key);
+		capability_key(OSD_2, &signed_call->extensions[i].capability,
+			       signed_call->extensions[i].secret, key);
 		assert_int_equal(
 			osd_extension_check_value(
 				key, by_token ? token : NULL, encoded->cdb, encoded->out,
@@ -347,7 +348,7 @@ void signed_again(struct unit *unit, struct signed_call *signed_call, struct enc
 {
 	uint8_t key[OSD_KEY_BYTES];
 
-	capability_key(signed_call, key);
+	signed_key(signed_call, key);
 	sign_extensions(unit, signed_call, encoded);
 	if (signed_call->call.cdb.continuation_length > 0)
 		sign_continuation(signed_call, key, encoded);
@@ -361,7 +362,7 @@ void signed_encode(struct unit *unit, struct signed_call *signed_call, struct en
 	struct call call = signed_call->call;
 	uint8_t key[OSD_KEY_BYTES];
 
-	capability_key(signed_call, key);
+	signed_key(signed_call, key);
 	osd_capability_encode(call.cdb.version, &signed_call->capability, call.cdb.capability);
 	if (signed_call->extension_count > 0)
 		add_extensions(signed_call, &call);
@@ -444,7 +445,7 @@ void signed_execute(struct unit *unit, struct signed_call *signed_call,
 {
 	uint8_t key[OSD_KEY_BYTES];
 
-	capability_key(signed_call, key);
+	signed_key(signed_call, key);
 	unit_execute(unit, encoded->cdb, encoded->cdb_length, encoded->out, encoded->out_length,
 		     encoded->in_capacity);
 	free(encoded->out);

@@ -100,6 +100,9 @@ struct signed_call signed_set_key(struct unit *unit, unsigned key_to_set, uint64
  * capabilities.
  */
 void signed_again(struct unit *unit, struct signed_call *signed_call, struct encoded_call *encoded);
+/* What a client gets with a capability, and signs by: whoever has it may do what that says. */
+void capability_key(enum osd_version version, const struct osd_capability *capability,
+		    const uint8_t *secret, uint8_t key[OSD_KEY_BYTES]);
 /* Where the list of extension capabilities is in an encoded call. */
 uint8_t *extensions_of(const struct encoded_call *encoded, const struct signed_call *signed_call);
 

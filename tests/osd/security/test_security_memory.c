@@ -17,8 +17,9 @@
 
 #include <openssl/evp.h>
 
+#include "common/bytes.h"
 #include "osd/security_nonces.h"
-#include "tests/osd/secured.h"
+#include "tests/osd/withdrawals.h"
 
 #define M (&secured_manager)
 
@@ -138,6 +139,73 @@ static void test_the_keys_of_senders_are_wiped_with_the_lists_of_their_nonces(vo
 	assert_int_equal(keys_wiped, SENDERS);
 }
 
+/* NULL, or a capability key that wiped memory is searched for. */
+static const uint8_t *key_to_wipe;
+static unsigned copies_wiped;
+
+/* Or of OpenSSL itself, which wipes copies of its own? */
+static bool is_of_this_program(const void *code)
+{
+	Dl_info here, there;
+
+	return dladdr(&copies_wiped, &here) && dladdr(code, &there) &&
+	       here.dli_fbase == there.dli_fbase;
+}
+
+/* In place of OpenSSL's. */
+void OPENSSL_cleanse(void *memory, size_t bytes)
+{
+	/* Found once: looking for it would cover what is left on the stack below. */
+	static void (*cleanse)(void *, size_t);
+
+	copies_wiped += key_to_wipe && memmem(memory, bytes, key_to_wipe, OSD_KEY_BYTES) &&
+			is_of_this_program(__builtin_return_address(0));
+	if (!cleanse)
+		*(void **)&cleanse = dlsym(RTLD_NEXT, "OPENSSL_cleanse");
+	cleanse(memory, bytes);
+}
+
+/* How many copies of its key a command wipes that succeeds. */
+static unsigned count_wiped(struct unit *unit, struct signed_call call,
+			    const struct osd_capability *capability)
+{
+	struct encoded_call encoded;
+	uint8_t key[OSD_KEY_BYTES];
+
+	signed_encode(unit, &call, &encoded);
+	capability_key(unit_version, capability ? capability : &call.capability, call.secret, key);
+	copies_wiped = 0;
+	key_to_wipe = key;
+	execute(unit, &encoded);
+	key_to_wipe = NULL;
+	free(encoded.out);
+	expect_good(unit);
+	return copies_wiped;
+}
+
+/*
+ * The next frame on the stack may cover a copy before a command ends, so that
+ * test_no_key_stays_on_the_stack does not miss what wipes it. But on another path nothing may.
+ */
+static void test_each_copy_of_a_capability_key_is_wiped(void **state)
+{
+	struct unit *unit = *state;
+
+	for (size_t i = 0; i < SECURED_METHODS; i++) {
+		uint8_t method = secured_methods[i];
+		/* One to sum up Data-Out with, before the command's turn, and the command's own. */
+		unsigned copies = method == OSD_CAPKEY ? 1 : 2;
+
+		/* And one to find out whether it is signed at all. */
+		assert_int_equal(count_wiped(unit, signed_write(unit, method, "open"), NULL),
+				 copies + 1);
+		secured_close(unit, method);
+		assert_int_equal(count_wiped(unit, signed_write(unit, method, "closed"), NULL),
+				 copies);
+		secured_reopen(unit, method);
+	}
+}
+
 enum { STACK_BYTES = 8 << 20 };
 
 /* Where the stack was. */
@@ -169,14 +237,20 @@ static void execute_on(uint8_t *stack, struct unit *unit, const struct encoded_c
 	assert_int_equal(pthread_attr_destroy(&attributes), 0);
 }
 
-/* True: the command computes so many sums that `number` of them can succeed before one fails. */
-static bool leaves_no_key(uint8_t *stack, struct unit *unit, uint8_t method, int number)
+static void check_stack(const uint8_t *stack, const uint8_t key[OSD_KEY_BYTES])
 {
-	const struct key_pair *key = &M->working[KEY_VERSION];
-	struct signed_call call = signed_write(unit, method, "wiped");
+	assert_null(memmem(stack, STACK_BYTES, key, OSD_KEY_BYTES));
+}
+
+/* True: the command computes so many sums that `number` of them can succeed before one fails. */
+static bool leaves_no_key(uint8_t *stack, struct unit *unit, struct signed_call call, int number)
+{
+	const struct key_pair *working = &M->working[KEY_VERSION];
 	struct encoded_call encoded;
+	uint8_t key[OSD_KEY_BYTES];
 
 	signed_encode(unit, &call, &encoded);
+	capability_key(unit_version, &call.capability, call.secret, key);
 	memset(stack, 0, STACK_BYTES);
 	has_failed = false;
 	sums_left = number;
@@ -184,8 +258,14 @@ static bool leaves_no_key(uint8_t *stack, struct unit *unit, uint8_t method, int
 	sums_left = -1;
 	free(encoded.out);
 	assert_true(frame > stack && frame < stack + STACK_BYTES);
-	assert_null(memmem(stack, STACK_BYTES, key->authentication, OSD_KEY_BYTES));
-	assert_null(memmem(stack, STACK_BYTES, key->generation, OSD_KEY_BYTES));
+	check_stack(stack, working->authentication);
+	check_stack(stack, working->generation);
+	check_stack(stack, key);
+	for (size_t i = 0; i < call.extension_count; i++) {
+		capability_key(OSD_2, &call.extensions[i].capability, call.extensions[i].secret,
+			       key);
+		check_stack(stack, key);
+	}
 	return has_failed;
 }
 
@@ -197,15 +277,65 @@ static void test_no_key_stays_on_the_stack(void **state)
 
 	assert_non_null(stack);
 	for (size_t i = 0; i < SECURED_METHODS; i++) {
-		int number = 0;
+		uint8_t method = secured_methods[i];
 
-		secured_close(unit, secured_methods[i]);
-		while (leaves_no_key(stack, unit, secured_methods[i], number))
-			number++;
-		expect_good(unit);
-		secured_reopen(unit, secured_methods[i]);
+		for (int closed = 0; closed < 2; closed++) {
+			int number = 0;
+
+			if (closed)
+				secured_close(unit, method);
+			while (leaves_no_key(stack, unit, signed_write(unit, method, "wiped"),
+					     number))
+				number++;
+			expect_good(unit);
+		}
+		secured_reopen(unit, method);
 	}
 	free(stack);
+}
+
+static struct signed_call query_into_matches(struct unit *unit)
+{
+	struct signed_call query = members_query(unit, MATCHES);
+
+	signed_extend(&query, P, MATCHES, OSD_TYPE_COLLECTION, OSD_PERMISSION_WRITE);
+	return query;
+}
+
+/* It is checked again in each of its turns. */
+static void test_each_copy_of_a_key_is_wiped_in_each_turn(void **state)
+{
+	/* Of up to 256 matches. */
+	const unsigned turns = (unsigned)divide_up(OBJECTS, 256);
+	struct signed_call query;
+	struct unit *unit;
+
+	members_begin(state, OBJECTS);
+	unit = *state;
+	query = query_into_matches(unit);
+	/* Those from before its first turn, that turn's, and one of each further turn. */
+	assert_int_equal(count_wiped(unit, query, NULL), 2 + turns - 1);
+	query = query_into_matches(unit);
+	assert_int_equal(count_wiped(unit, query, &query.extensions[0].capability), 1 + turns);
+	unit_tear_down(state);
+}
+
+static void test_no_key_of_a_command_of_several_turns_stays_on_the_stack(void **state)
+{
+	uint8_t *stack = aligned_alloc(4096, STACK_BYTES);
+	struct unit *unit;
+	int number = 0;
+
+	assert_non_null(stack);
+	members_begin(state, OBJECTS);
+	unit = *state;
+	while (leaves_no_key(stack, unit, query_into_matches(unit), number))
+		number++;
+	expect_good(unit);
+	/* The keys of two turns at least. */
+	assert_true(number >= 4);
+	free(stack);
+	unit_tear_down(state);
 }
 
 int main(void)
@@ -214,7 +344,10 @@ int main(void)
 		with_keys_in_both(test_a_request_whose_sums_cannot_be_computed_may_be_sent_again),
 		with_keys(test_a_token_that_cannot_be_computed_is_not_shown),
 		cmocka_unit_test(test_the_keys_of_senders_are_wiped_with_the_lists_of_their_nonces),
+		with_keys_in_both(test_each_copy_of_a_capability_key_is_wiped),
+		cmocka_unit_test(test_each_copy_of_a_key_is_wiped_in_each_turn),
 		with_keys_in_both(test_no_key_stays_on_the_stack),
+		cmocka_unit_test(test_no_key_of_a_command_of_several_turns_stays_on_the_stack),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
