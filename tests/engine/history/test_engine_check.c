@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 
+#include "common/crc32c.h"
 #include "engine/check.h"
 #include "engine/history/history.h"
 #include "tests/engine/fixture.h"
@@ -25,16 +26,24 @@ static void take(void *context, const struct finding *finding)
 	found->last[finding->kind] = *finding;
 }
 
-static struct found look(struct fixture *f)
+/* Of a device that is closed. */
+static struct found look_with(struct fixture *f, struct engine_check *check)
 {
 	struct found found = { 0 };
 	struct findings findings = { .take = take, .context = &found };
-	struct engine_check check = { .findings = &findings, .versions = true };
 
+	check->findings = &findings;
 	/* What is in memory tells nothing. */
 	reopen(f);
-	assert_int_equal(engine_check(f->engine, &check), 0);
+	assert_int_equal(engine_check(f->engine, check), 0);
 	return found;
+}
+
+static struct found look(struct fixture *f)
+{
+	struct engine_check check = { .versions = true };
+
+	return look_with(f, &check);
 }
 
 /* Ends the engine, which `look` opens again. */
@@ -103,6 +112,102 @@ static void test_nothing_is_found_where_all_is_well(void **state)
 	assert_int_equal(found.count, 0);
 }
 
+/* ---- what it says of a device that is well ---- */
+
+/* What it told its caller on the way. */
+struct told {
+	uint32_t members[ENGINE_USER_OBJECT + 1];
+	uint64_t objects_done, objects_total, records_done, records_total;
+};
+
+static void count_member(void *context, struct engine_address address, enum engine_type type)
+{
+	struct told *told = context;
+
+	assert_int_equal(address.object != 0, type != ENGINE_PARTITION);
+	told->members[type]++;
+}
+
+static void count_step(void *context, const char *step, uint64_t done, uint64_t total)
+{
+	struct told *told = context;
+	bool of_objects = strcmp(step, "objects") == 0;
+
+	*(of_objects ? &told->objects_done : &told->records_done) = done;
+	*(of_objects ? &told->objects_total : &told->records_total) = total;
+}
+
+static uint64_t make_collection(struct fixture *f)
+{
+	struct engine_object *collection;
+	uint64_t id = 0;
+
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_COLLECTION, 0, 1, &id), 0);
+	assert_int_equal(engine_open_object(f->txn, object(id), &collection), 0);
+	assert_int_equal(engine_object_member_insert(collection, OBJECT), 0);
+	engine_close_object(collection);
+	commit(f);
+	return id;
+}
+
+static void test_what_there_is_is_counted_and_told(void **state)
+{
+	struct fixture *f = *state;
+	struct told told = { 0 };
+	struct engine_check check = { .member = count_member,
+				      .progress = count_step,
+				      .context = &told };
+	struct found found;
+
+	make_page_object(f);
+	make_collection(f);
+	take_snapshot(f, PARTITION, "one");
+	take_snapshot(f, PARTITION, "two");
+	take_snapshot(f, 0, "all");
+	assert_int_equal(engine_close(f->engine), 0);
+	found = look_with(f, &check);
+	assert_int_equal(found.count, 0);
+	/* PARTITION and OTHERS have an object each. */
+	assert_int_equal(check.partitions, 2);
+	assert_int_equal(check.objects, 2);
+	assert_int_equal(check.collections, 1);
+	assert_int_equal(check.kept_versions, 3);
+	assert_int_equal(check.data_bytes, 3 * PAGE);
+	assert_int_equal(told.members[ENGINE_PARTITION], 2);
+	assert_int_equal(told.members[ENGINE_USER_OBJECT], 2);
+	assert_int_equal(told.members[ENGINE_COLLECTION], 1);
+	assert_int_equal(told.objects_done, 1);
+	assert_int_equal(told.objects_total, 1);
+	assert_true(told.records_done > 0);
+	assert_int_equal(told.records_done, told.records_total);
+	assert_true(check.records > 0);
+}
+
+static void test_what_versions_show_is_looked_at_and_not_counted(void **state)
+{
+	struct fixture *f = *state;
+	struct told told = { 0 };
+	struct engine_check check = { .versions = true, .member = count_member, .context = &told };
+	struct found found;
+
+	make_page_object(f);
+	make_collection(f);
+	take_snapshot(f, PARTITION, "one");
+	assert_int_equal(engine_close(f->engine), 0);
+	found = look_with(f, &check);
+	assert_int_equal(found.count, 0);
+	assert_int_equal(told.members[ENGINE_PARTITION], 3);
+	assert_int_equal(told.members[ENGINE_USER_OBJECT], 3);
+	assert_int_equal(told.members[ENGINE_COLLECTION], 2);
+	assert_int_equal(check.partitions, 2);
+	assert_int_equal(check.objects, 2);
+	assert_int_equal(check.collections, 1);
+	assert_int_equal(check.kept_versions, 1);
+}
+
+/* ---- what contradicts something else ---- */
+
 static void test_an_object_that_no_directory_has_is_an_orphan(void **state)
 {
 	struct fixture *f = *state;
@@ -144,19 +249,95 @@ static void test_a_piece_that_is_not_stored_is_named_with_its_bytes(void **state
 	expect_only(f, FINDING_DATA, PARTITION, OBJECT, "bytes 512 to 1023");
 }
 
-static void test_used_bytes_that_do_not_add_up_are_named(void **state)
+static void test_a_partition_of_many_objects_is_looked_at_to_its_end(void **state)
 {
 	struct fixture *f = *state;
+	enum { OBJECTS = 300, MISSING = 290 };
+
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, 0, OBJECTS - 1, NULL),
+			 0);
+	commit(f);
+	take_away(f, key_of_onode(index_of(f, PARTITION), OBJECT + MISSING));
+	expect_only(f, FINDING_OBJECT, PARTITION, OBJECT + MISSING, "missing");
+}
+
+/* Changes the state of a partition, or of the root, in a transaction. */
+static struct partition *begin_change_of(struct fixture *f, uint64_t id)
+{
 	struct partition *partition;
 
 	begin(f, ENGINE_WRITE);
-	partition = partition_of(f, PARTITION);
+	partition = partition_of(f, id);
 	f->txn->changed = true;
 	partition_mark(f->txn, partition);
-	partition->used_bytes += PAGE;
+	return partition;
+}
+
+static void end_change_of(struct fixture *f, struct partition *partition)
+{
 	partition_release(f->engine, partition);
 	commit(f);
+}
+
+static void test_used_bytes_that_do_not_add_up_are_named(void **state)
+{
+	struct fixture *f = *state;
+	struct partition *partition = begin_change_of(f, PARTITION);
+
+	partition->used_bytes += PAGE;
+	end_change_of(f, partition);
 	expect_only(f, FINDING_COUNT, PARTITION, 0, "its objects use");
+}
+
+static void test_a_wrong_number_of_objects_is_named(void **state)
+{
+	struct fixture *f = *state;
+	struct partition *partition = begin_change_of(f, PARTITION);
+
+	partition->sets[PARTITION_USER_OBJECTS].count++;
+	end_change_of(f, partition);
+	expect_only(f, FINDING_COUNT, PARTITION, 0, "it lists 1 objects, and counts 2");
+}
+
+static void test_a_wrong_number_of_collections_is_named(void **state)
+{
+	struct fixture *f = *state;
+	struct partition *partition;
+	struct found found;
+
+	make_collection(f);
+	partition = begin_change_of(f, PARTITION);
+	partition->sets[PARTITION_COLLECTIONS].count++;
+	end_change_of(f, partition);
+	/* They are objects, too. */
+	found = look_again(f);
+	assert_int_equal(found.count, 2);
+	assert_int_equal(found.by_kind[FINDING_COUNT], 2);
+	assert_non_null(strstr(found.last[FINDING_COUNT].text, "it lists 2 objects, and counts 3"));
+}
+
+static void test_a_wrong_number_of_partitions_is_named(void **state)
+{
+	struct fixture *f = *state;
+	struct partition *root = begin_change_of(f, 0);
+
+	root->sets[PARTITION_USER_OBJECTS].count++;
+	end_change_of(f, root);
+	expect_only(f, FINDING_COUNT, 0, 0, "the device lists 2 partitions, and counts 3");
+}
+
+static void test_an_object_whose_attributes_are_not_stored_is_named(void **state)
+{
+	static const uint8_t value[2 * PAGE];
+	struct fixture *f = *state;
+
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(
+		engine_attribute_set(f->txn, object(OBJECT), 0x10000, 7, value, sizeof(value)), 0);
+	commit(f);
+	take_away(f, key_of_onode_chunk(index_of(f, PARTITION), OBJECT, RECORD_ATTRIBUTES_PIECE));
+	expect_only(f, FINDING_OBJECT, PARTITION, OBJECT, "what is stored of it");
 }
 
 static void test_a_directory_with_a_missing_node_is_named(void **state)
@@ -186,17 +367,9 @@ static void test_a_partition_without_a_state_is_named(void **state)
 static void test_members_of_a_collection_that_are_not_stored_are_named(void **state)
 {
 	struct fixture *f = *state;
-	struct engine_object *collection;
-	uint16_t index = index_of(f, PARTITION);
-	uint64_t id = 0;
+	uint64_t id = make_collection(f);
 
-	begin(f, ENGINE_WRITE);
-	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_COLLECTION, 0, 1, &id), 0);
-	assert_int_equal(engine_open_object(f->txn, object(id), &collection), 0);
-	assert_int_equal(engine_object_member_insert(collection, OBJECT), 0);
-	engine_close_object(collection);
-	commit(f);
-	take_away(f, key_of_node(index, id, 0));
+	take_away(f, key_of_node(index_of(f, PARTITION), id, 0));
 	expect_only(f, FINDING_COLLECTION, PARTITION, id, "members");
 }
 
@@ -212,6 +385,43 @@ static void test_a_version_that_is_not_stored_is_named(void **state)
 	assert_true(found.by_kind[FINDING_VERSION] >= 1);
 	assert_int_equal(found.by_kind[FINDING_VERSION], found.count);
 	assert_int_equal(found.last[FINDING_VERSION].partition, PARTITION);
+}
+
+/* Only its first and last object are looked at: nobody asks for what is in it. */
+static void test_a_version_that_shows_nothing_is_named_though_it_is_not_read(void **state)
+{
+	struct fixture *f = *state;
+	struct engine_check check = { .versions = false };
+	struct found found;
+
+	take_snapshot(f, PARTITION, "one");
+	take_away(f, key_of_onode(index_of(f, PARTITION), OBJECT));
+	assert_int_equal(engine_close(f->engine), 0);
+	found = look_with(f, &check);
+	assert_int_equal(found.count, 1);
+	assert_int_equal(found.by_kind[FINDING_OBJECT], 1);
+}
+
+static void test_a_name_that_does_not_lead_to_its_version_is_named(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t hash = crc32c(0, "one", 3) * 8 & (ENGINE_PIECES_MAX - 1);
+	uint16_t index = index_of(f, PARTITION);
+
+	take_snapshot(f, PARTITION, "one");
+	take_snapshot(f, PARTITION, "two");
+	take_away(f, key_of_version_name(index, hash));
+	expect_only(f, FINDING_VERSION, PARTITION, 0, "the name \"one\" of version 1");
+}
+
+static void test_a_name_of_the_device_that_does_not_lead_to_its_version_is_named_once(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t hash = crc32c(0, "all", 3) * 8 & (ENGINE_PIECES_MAX - 1);
+
+	take_snapshot(f, 0, "all");
+	take_away(f, key_of_version_name(RECORD_ROOT_INDEX, hash));
+	expect_only(f, FINDING_VERSION, 0, 0, "the name \"all\"");
 }
 
 static void test_a_clone_whose_source_keeps_nothing_for_it_is_named(void **state)
@@ -239,14 +449,25 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		FLASH_TEST(test_nothing_is_found_where_all_is_well),
+		FLASH_TEST(test_what_there_is_is_counted_and_told),
+		FLASH_TEST(test_what_versions_show_is_looked_at_and_not_counted),
 		FLASH_TEST(test_an_object_that_no_directory_has_is_an_orphan),
 		FLASH_TEST(test_a_listed_object_that_is_not_stored_is_named),
 		FLASH_TEST(test_a_piece_that_is_not_stored_is_named_with_its_bytes),
+		FLASH_TEST(test_a_partition_of_many_objects_is_looked_at_to_its_end),
 		FLASH_TEST(test_used_bytes_that_do_not_add_up_are_named),
+		FLASH_TEST(test_a_wrong_number_of_objects_is_named),
+		FLASH_TEST(test_a_wrong_number_of_collections_is_named),
+		FLASH_TEST(test_a_wrong_number_of_partitions_is_named),
+		FLASH_TEST(test_an_object_whose_attributes_are_not_stored_is_named),
 		FLASH_TEST(test_a_directory_with_a_missing_node_is_named),
 		FLASH_TEST(test_a_partition_without_a_state_is_named),
 		FLASH_TEST(test_members_of_a_collection_that_are_not_stored_are_named),
 		FLASH_TEST(test_a_version_that_is_not_stored_is_named),
+		FLASH_TEST(test_a_version_that_shows_nothing_is_named_though_it_is_not_read),
+		FLASH_TEST(test_a_name_that_does_not_lead_to_its_version_is_named),
+		FLASH_TEST(
+			test_a_name_of_the_device_that_does_not_lead_to_its_version_is_named_once),
 		FLASH_TEST(test_a_clone_whose_source_keeps_nothing_for_it_is_named),
 	};
 

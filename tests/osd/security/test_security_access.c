@@ -106,6 +106,36 @@ static void test_listed_attributes_can_be_set_and_no_others(void **state)
 	assert_int_equal(contents_of(unit), before);
 }
 
+static void test_lists_behind_data_are_held_to_it(void **state)
+{
+	uint8_t data[300];
+	struct unit *unit = *state;
+	struct signed_call call;
+
+	memset(data, 'y', sizeof(data));
+	secure(unit);
+	for (int allowed = 0; allowed <= 1; allowed++) {
+		uint32_t page = allowed ? APPLICATION : OSD_USER_OBJECT_INFORMATION;
+		uint64_t before = contents_of(unit);
+
+		for (int sets = 0; sets <= 1; sets++) {
+			call = restricted(unit, OSD_WRITE, O);
+			call_data(&call.call, data, sizeof(data));
+			if (sets)
+				call_set(&call.call, page, OSD_INFORMATION_USERNAME, "x", 1);
+			else
+				call_get(&call.call, page, OSD_INFORMATION_USERNAME);
+			signed_run(unit, &call);
+			if (allowed) {
+				expect_good(unit);
+				continue;
+			}
+			expect_field(unit, FIELD_ACCESS);
+			assert_int_equal(contents_of(unit), before);
+		}
+	}
+}
+
 static void test_page_and_cdb_format_are_held_to_the_list(void **state)
 {
 	struct unit *unit = *state;
@@ -246,6 +276,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		with_keys(test_listed_attributes_can_be_got_and_no_others),
 		with_keys(test_listed_attributes_can_be_set_and_no_others),
+		with_keys(test_lists_behind_data_are_held_to_it),
 		with_keys(test_page_and_cdb_format_are_held_to_the_list),
 		with_keys(test_commands_that_work_on_attributes_are_held_to_the_list),
 		with_keys(test_a_list_that_is_not_there_allows_nothing),

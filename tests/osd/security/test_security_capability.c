@@ -16,6 +16,7 @@
 #include "common/bytes.h"
 #include "tests/osd/function_call.h"
 #include "tests/osd/secured.h"
+#include "wire/keys_exchange.h"
 
 #define M (&secured_manager)
 
@@ -168,6 +169,47 @@ static void test_the_root_shows_its_own_method(void **state)
 	assert_int_equal(unit_retrieved(unit, &call.call, 0).value[0], OSD_CMDRSP);
 }
 
+static void expect_policy(struct unit *unit, uint64_t partition, uint32_t page, uint32_t number,
+			  const char *bytes, uint32_t length)
+{
+	uint8_t value[16] = { 0 };
+
+	assert_int_equal(unit_get(unit, partition, 0, page, number, value, sizeof(value)), length);
+	assert_memory_equal(value, bytes, length);
+}
+
+static void test_what_the_unit_supports_is_shown(void **state)
+{
+	struct unit *unit = *state;
+
+	/* Ten minutes; a minute, unless somebody says otherwise. */
+	expect_policy(unit, 0, OSD_ROOT_SECURITY, OSD_SECURITY_OLDEST_NONCE, "\0\0\0\x09\x27\xC0",
+		      6);
+	expect_policy(unit, 0, OSD_ROOT_SECURITY, OSD_SECURITY_NEWEST_NONCE, "\0\0\0\x09\x27\xC0",
+		      6);
+	expect_policy(unit, P, OSD_PARTITION_SECURITY, OSD_SECURITY_OLDEST_NONCE,
+		      "\0\0\0\0\xEA\x60", 6);
+	expect_policy(unit, P, OSD_PARTITION_SECURITY, OSD_SECURITY_NEWEST_NONCE,
+		      "\0\0\0\0\xEA\x60", 6);
+	unit_set(unit, P, 0, OSD_PARTITION_SECURITY, OSD_SECURITY_OLDEST_NONCE, "\0\0\0\0\0\1", 6);
+	expect_policy(unit, P, OSD_PARTITION_SECURITY, OSD_SECURITY_OLDEST_NONCE, "\0\0\0\0\0\1",
+		      6);
+	expect_policy(unit, P, OSD_PARTITION_SECURITY, OSD_SECURITY_NEWEST_NONCE,
+		      "\0\0\0\0\xEA\x60", 6);
+	expect_policy(unit, P, OSD_PARTITION_SECURITY, OSD_SECURITY_NONCE_LIST_DEPTH, "\xFF\xFF",
+		      2);
+	expect_policy(unit, 0, OSD_ROOT_SECURITY, OSD_SECURITY_SUPPORTED_METHODS, "\0\x0F", 2);
+	expect_policy(unit, 0, OSD_ROOT_SECURITY, OSD_SECURITY_ALGORITHMS, "\1", 1);
+	/* RFC 3526's groups of 2048 and of 3072 bits. */
+	expect_policy(unit, 0, OSD_ROOT_SECURITY, OSD_SECURITY_DH_GROUPS,
+		      (const char[]){ OSD_DH_GROUP_2048 }, 1);
+	expect_policy(unit, 0, OSD_ROOT_SECURITY, OSD_SECURITY_DH_GROUPS + 1,
+		      (const char[]){ OSD_DH_GROUP_3072 }, 1);
+	expect_policy(unit, 0, OSD_ROOT_SECURITY, OSD_SECURITY_PARTITION_DEFAULT_METHOD, "\0", 1);
+	unit_set(unit, 0, 0, OSD_ROOT_SECURITY, OSD_SECURITY_PARTITION_DEFAULT_METHOD, "\2", 1);
+	expect_policy(unit, 0, OSD_ROOT_SECURITY, OSD_SECURITY_PARTITION_DEFAULT_METHOD, "\2", 1);
+}
+
 /* ---- ranges ---- */
 
 static void fill_length(struct call *call)
@@ -228,14 +270,83 @@ static void test_a_range_is_not_left(void **state)
 	call_data(&call.call, "x", 1);
 	signed_run(unit, &call);
 	expect_field(unit, 168);
-	/* Pieces: one outside is enough. */
-	call = signed_write(unit, OSD_CMDRSP, "12345678");
-	call.call.cdb.length = 0;
-	call.capability.range_length = 50;
-	call_piece(&call.call, 10, 4);
-	call_piece(&call.call, 47, 4);
+}
+
+/* Pieces: one outside is enough. */
+static void test_no_piece_leaves_a_range(void **state)
+{
+	static const struct {
+		uint64_t address, first, second;
+		bool allowed;
+	} cases[] = {
+		{ 0, 110, 147, false }, { 0, 147, 110, false }, { 0, 99, 110, false },
+		{ 0, 110, 99, false },  { 0, 100, 146, true },  { 0, 146, 100, true },
+		{ 50, 50, 96, true },   { 50, 96, 49, false },
+	};
+	struct unit *unit = *state;
+	uint64_t before = secured_close(unit, OSD_CMDRSP);
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct signed_call call = signed_write(unit, OSD_CMDRSP, "12345678");
+
+		call.call.cdb.address = cases[i].address;
+		call.call.cdb.length = 0;
+		call.capability.range_start = 100;
+		call.capability.range_length = 50;
+		call_piece(&call.call, cases[i].first, 4);
+		call_piece(&call.call, cases[i].second, 4);
+		signed_run(unit, &call);
+		if (cases[i].allowed) {
+			expect_good(unit);
+			before = contents_of(unit);
+		} else {
+			expect_field(unit, 168);
+			assert_int_equal(contents_of(unit), before);
+		}
+	}
+}
+
+/* ---- what withdraws the past ---- */
+
+/* Is the version of O from before its tag became another one shown with a tag? */
+static bool shows_old(struct unit *unit, uint32_t tag)
+{
+	struct signed_call call =
+		signed_call_of(unit, OSD_READ, P | UINT64_C(1) << 48, O, OSD_CMDRSP);
+
+	call.call.cdb.length = call.call.data_in_capacity = 5;
+	call.capability.policy_tag = tag;
 	signed_run(unit, &call);
-	expect_field(unit, 168);
+	if (unit->command.status == SCSI_STATUS_GOOD)
+		return true;
+	expect_field(unit, unit_layout()->policy_tag);
+	return false;
+}
+
+static void test_a_new_tag_withdraws_the_past_of_an_object_as_long_as_it_is_there(void **state)
+{
+	struct unit *unit = *state;
+	struct call removal = call_of(OSD_REMOVE, P, O);
+
+	unit_set(unit, P, O, OSD_USER_OBJECT_SECURITY, OSD_SECURITY_POLICY_ACCESS_TAG, "\0\0\0\x4D",
+		 4);
+	function_subscribe(unit);
+	assert_int_equal(function_snapshot(unit, P, NULL), 1);
+	secured_close(unit, OSD_CMDRSP);
+	assert_true(shows_old(unit, 77));
+	secured_reopen(unit, OSD_CMDRSP);
+	unit_set(unit, P, O, OSD_USER_OBJECT_SECURITY, OSD_SECURITY_POLICY_ACCESS_TAG, "\0\0\0\x4E",
+		 4);
+	secured_close(unit, OSD_CMDRSP);
+	assert_false(shows_old(unit, 77));
+	assert_true(shows_old(unit, 78));
+	secured_reopen(unit, OSD_CMDRSP);
+	call_run(unit, &removal);
+	expect_good(unit);
+	secured_set_method(unit, P, OSD_CMDRSP);
+	/* Nothing but the past is left to say it. */
+	assert_true(shows_old(unit, 77));
+	assert_false(shows_old(unit, 78));
 }
 
 /* ---- other ways to an object ---- */
@@ -406,7 +517,10 @@ int main(void)
 		with_keys_in_both(test_times_tags_and_epochs_that_are_right_are_accepted),
 		with_keys_in_both(test_new_objects_and_partitions_inherit_their_policy),
 		with_keys(test_the_root_shows_its_own_method),
+		with_keys(test_what_the_unit_supports_is_shown),
 		with_keys(test_a_range_is_not_left),
+		with_keys(test_no_piece_leaves_a_range),
+		with_keys(test_a_new_tag_withdraws_the_past_of_an_object_as_long_as_it_is_there),
 		with_keys(test_snapshots_are_as_secure_as_their_partition_is_now),
 		with_keys(test_a_clone_is_closed_until_it_has_keys_of_its_own),
 		with_keys(test_restoring_a_partition_brings_no_old_policy_back),

@@ -403,6 +403,43 @@ static void test_a_snapshot_that_vanished_is_protected_as_its_source_is(void **s
 	expect_unsigned_refused(unit, version << 48 | SNAPSHOT);
 }
 
+/* A clone of what a partition ID with a version shows. */
+static void clone_with(struct unit *unit, uint64_t source, const struct key_pair *working)
+{
+	struct signed_call call = signed_call_of(unit, OSD_CREATE_CLONE, P + 20, 0, OSD_CMDRSP);
+
+	call.call.cdb.address = source;
+	call.secret = M->root.authentication;
+	signed_extend(&call, source, 0, OSD_TYPE_PARTITION, OSD_PERMISSION_READ)->secret =
+		working->authentication;
+	signed_run(unit, &call);
+}
+
+/* P had no method at the version. */
+static void test_a_clone_of_an_open_past_is_as_protected_as_the_partition_is_now(void **state)
+{
+	struct unit *unit = *state;
+
+	clone_with(unit, scene.with << 48 | P, &scene.former);
+	expect_good(unit);
+	expect_unsigned_refused(unit, P + 20);
+}
+
+static void test_nobody_clones_a_partition_that_vanished(void **state)
+{
+	void (*const come[])(struct unit * unit) = { nobody, anybody, another_tenant };
+
+	for (size_t i = 0; i < sizeof(come) / sizeof(come[0]); i++) {
+		const struct story story = { vanish, come[i], true };
+
+		set_up(state);
+		tell(*state, &story);
+		clone_with(*state, scene.with << 48 | P, &scene.former);
+		expect_field((struct unit *)*state, 40);
+		unit_tear_down(state);
+	}
+}
+
 /* ---- attributes ---- */
 
 static void test_a_version_shows_the_policy_of_what_it_shows(void **state)
@@ -448,6 +485,8 @@ int main(void)
 		cmocka_unit_test(test_nobody_goes_back_to_what_another_had_under_the_number),
 		with_secret(test_a_snapshot_is_protected_as_its_source_was),
 		with_secret(test_a_snapshot_that_vanished_is_protected_as_its_source_is),
+		with_secret(test_a_clone_of_an_open_past_is_as_protected_as_the_partition_is_now),
+		cmocka_unit_test(test_nobody_clones_a_partition_that_vanished),
 		with_secret(test_a_version_shows_the_policy_of_what_it_shows),
 	};
 
