@@ -109,7 +109,7 @@ def statements_of(tokens):
 
 
 def end_of_statement(tokens, first):
-    """Index of the semicolon that ends it, or None where a brace comes first that begins no value."""
+    """Index of the semicolon that ends it, or None where a brace comes first that begins no value, or ends a list."""
     depth, has_value = 0, tokens[first].text == "return"
     for i in range(first, len(tokens)):
         text = tokens[i].text
@@ -117,6 +117,8 @@ def end_of_statement(tokens, first):
         if text in "{}" and depth == 0 and not has_value:
             return None
         depth += {"(": 1, ")": -1, "{": 1, "}": -1}.get(text, 0)
+        if depth < 0:
+            return None
         if text == ";" and depth == 0:
             return i
     return None

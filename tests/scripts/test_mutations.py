@@ -62,6 +62,10 @@ class Mutations(unittest.TestCase):
         })  # fmt: skip
         self.expect(["g(a,", "  b);"], {"statement left out": [";"]})
 
+    def test_a_declaration_behind_a_list_of_values_stays(self):
+        source = "enum { A = 1, B = 2 };\nint f(void)\n{\n\tuint8_t bytes[8];\n}\n"
+        self.assertEqual(mutations.mutants_of(source, {4}), [])
+
     def test_jumps_are_left_out_in_branches_and_behind_labels(self):
         self.expect(
             ["switch (a) {", "case B:", "\tbreak;", "}"], {"jump left out": ["switch (a) {\ncase B:\n\t;\n}"]}
