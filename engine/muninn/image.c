@@ -11,6 +11,7 @@
 #include "common/log.h"
 #include "engine/muninn/directory.h"
 #include "engine/muninn/nvram.h"
+#include "engine/muninn/roots.h"
 #include "engine/muninn/row.h"
 #include "engine/records/rooms.h"
 
@@ -342,36 +343,69 @@ static int run_to_end(struct muninn_store *store)
 	return result;
 }
 
-/* Two entries are of the group for a moment: image_load.c ends one of them after a crash. */
-int image_renew(struct muninn_store *store, uint32_t number, uint32_t group)
+/*
+ * The last root names the old image, so opening must write another one if this is not reached. No
+ * entry ends before that is stable.
+ */
+static int expect_root(struct muninn_store *store)
 {
-	struct image_writing *writing = &store->image_writing;
-	struct row_index *index = store->rows[number].index;
-	uint8_t *old;
 	int result;
 
-	assert(!writing->entry);
-	result = begin_again(store, number, group);
-	if (!result)
-		result = run_to_end(store);
+	roots_expect(store);
+	result = nand_nvram_sync(store->nand, 0, NVRAM_PAGE);
 	if (result)
-		return result;
-	old = writing->image.live - DIRECTORY_LIVE_AT;
-	list(store, get_le64(writing->image.live));
+		image_give_up(store);
+	return result;
+}
+
+/*
+ * Makes the new entry count, and ends that of the old image, which it returns. Two entries are of
+ * the group for a moment: image_load.c ends one of them after a crash.
+ */
+static uint8_t *exchange_entries(struct muninn_store *store)
+{
+	struct image_writing *writing = &store->image_writing;
+	struct row_index *index = store->rows[writing->row].index;
+	uint8_t *old = writing->image.live - DIRECTORY_LIVE_AT;
+	uint64_t live = get_le64(writing->image.live);
+	int result;
+
+	list(store, live);
 	image_sync_entry(store);
-	directory_set_live(store, writing->entry, get_le64(writing->image.live));
+	directory_set_live(store, writing->entry, live);
 	image_sync_entry(store);
 	writing->image.live = writing->entry + DIRECTORY_LIVE_AT;
 	drop_parity(&writing->image);
 	/* It takes the place of its own like, so that can't fail. */
-	result = row_index_replace(index, group, group, &writing->image);
+	result = row_index_replace(index, writing->image.group, writing->image.group,
+				   &writing->image);
 	assert(!result);
+	(void)result;
 	row_index_refresh(index);
 	directory_set_live(store, old, 0);
 	writing->entry = old;
 	image_sync_entry(store);
-	directory_refer_to_segments(store, old, -1);
 	*writing = (struct image_writing){ 0 };
+	return old;
+}
+
+int image_renew(struct muninn_store *store, uint32_t number, uint32_t group)
+{
+	uint8_t *old;
+	int result;
+
+	assert(!store->image_writing.entry);
+	result = begin_again(store, number, group);
+	if (!result)
+		result = run_to_end(store);
+	if (!result)
+		result = expect_root(store);
+	if (result)
+		return result;
+	old = exchange_entries(store);
+	/* What fails is logged: NVRAM says it all. */
+	roots_supersede(store);
+	directory_refer_to_segments(store, old, -1);
 	log_line(LOG_LEVEL_INFO, "%s: index: the image of group %u of row %u is written anew",
 		 nand_path(store->nand), group, number);
 	return 0;

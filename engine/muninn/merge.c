@@ -279,7 +279,7 @@ static int stage_move(struct merge_run *run)
 	 * The order on stable storage: what was moved, then that its old segments are out, then
 	 * whatever is written to these.
 	 */
-	roots_expect_kills(store);
+	roots_expect(store);
 	run->number = flush_begin(store);
 	run->stage = MERGE_MOVED;
 	return 1;

@@ -304,7 +304,7 @@ static int step_void(struct muninn_store *store, struct error_text *error)
 static int step_root(struct muninn_store *store, struct error_text *error)
 {
 	(void)error;
-	if (store->root_outdated || roots_lack_kills(store))
+	if (store->root_outdated || roots_are_expected(store))
 		roots_write(store);
 	return 0;
 }

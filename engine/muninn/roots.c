@@ -341,12 +341,21 @@ int roots_write(struct muninn_store *store)
 	return result;
 }
 
-void roots_expect_kills(struct muninn_store *store)
+int roots_supersede(struct muninn_store *store)
+{
+	int result = roots_write(store);
+
+	if (result)
+		store->root_serial = 0;
+	return result;
+}
+
+void roots_expect(struct muninn_store *store)
 {
 	state_write(store, STATE_KILLS_AHEAD_AT, 1);
 }
 
-bool roots_lack_kills(const struct muninn_store *store)
+bool roots_are_expected(const struct muninn_store *store)
 {
 	return state_read(store, STATE_KILLS_AHEAD_AT) != 0;
 }

@@ -12,6 +12,12 @@
 int roots_write(struct muninn_store *store);
 
 /*
+ * The same when the last root names what no list of kills can take out. If it fails, no list goes
+ * with that one any more: the next merge writes a root.
+ */
+int roots_supersede(struct muninn_store *store);
+
+/*
  * The same in parts. roots_begin makes the root. roots_run, which runs beside everything, appends
  * at most *pages pages of it, and takes them off; *complete: it is on flash. roots_end, in turn,
  * ends that with the result of roots_run.
@@ -25,14 +31,15 @@ bool roots_are_under_way(const struct muninn_store *store);
 int roots_finish(struct muninn_store *store);
 
 /*
- * Call it before segments are taken out in NVRAM, and before the flush that precedes that. If
- * roots_write_kills is not reached, opening writes a root. Otherwise these segments, which are free
- * in NVRAM, could be written again while the flash says that they are in use.
+ * Call it before NVRAM leaves out segments that the last root names: before the flush or sync that
+ * precedes that. If neither roots_write nor roots_write_kills is reached, opening writes a root.
+ * Otherwise these segments, which are free in NVRAM, could be written again while the flash says
+ * that they are in use.
  */
-void roots_expect_kills(struct muninn_store *store);
+void roots_expect(struct muninn_store *store);
 
-/* Whether roots_expect_kills was called and nothing has been written since. */
-bool roots_lack_kills(const struct muninn_store *store);
+/* Whether roots_expect was called and nothing has been written since. */
+bool roots_are_expected(const struct muninn_store *store);
 
 /*
  * Notes in the ring that segments have been merged away. They may be written again only after that.

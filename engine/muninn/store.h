@@ -177,7 +177,7 @@ struct muninn_store {
 	struct root_writing root_writing;
 	uint8_t *kills;         /* a list of kills, as it is written, with its parity */
 	uint32_t kill_count;    /* in it: since the last root */
-	uint64_t root_serial;   /* of the last root that was written since open; 0: none */
+	uint64_t root_serial;   /* of the root that a list goes with, written since open; 0: none */
 	bool root_outdated;     /* segments have been sealed since, or numbers aborted */
 	int root_error_logged;  /* the last one; 0 when one has been written */
 	uint16_t *segment_rows; /* for each segment the row that it is sealed in, or NO_ROW */

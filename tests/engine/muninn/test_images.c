@@ -398,26 +398,46 @@ static void test_images_that_wait_for_space_let_segments_be_moved(void **state)
 	end(model);
 }
 
-static void test_nvram_is_lost_and_a_page_of_every_group_of_images_too(void **state)
+static struct record_statistics figures(const struct model *model)
 {
-	struct model *model = make(&options, 12);
-	struct record_statistics before = { 0 }, after = { 0 };
+	struct record_statistics statistics = { 0 };
+
+	model->store->operations->statistics(model->store, &statistics);
+	return statistics;
+}
+
+/* Opens it without NVRAM: all that was sealed before is there. */
+static void recover(struct model *model, const struct record_statistics *before)
+{
 	struct error_text error = { "" };
 	uint64_t bytes;
 	uint8_t *nvram = nand_nvram(model->nand, &bytes);
-	uint32_t entries = directory_used(inside(model)), known = 0, members[GROUP_SEGMENTS];
-	const uint8_t *entry;
 
-	(void)state;
-	model->store->operations->statistics(model->store, &before);
-	lose_of_every_image(model);
-	model->store->operations->close(model->store, true);
 	memset(nvram, 0, bytes);
 	model->options.records.recover_without_nvram = true;
 	if (engine_open_records(model->nand, &model->options, &model->store, &error))
 		fail_msg("%s", error.text);
-	model->store->operations->statistics(model->store, &after);
-	assert_int_equal(after.sealed_records, before.sealed_records);
+	assert_int_equal(figures(model).segments_sealed, before->segments_sealed);
+	assert_int_equal(figures(model).sealed_records, before->sealed_records);
+}
+
+static void lose_nvram(struct model *model, bool stable)
+{
+	struct record_statistics before = figures(model);
+
+	model->store->operations->close(model->store, stable);
+	recover(model, &before);
+}
+
+static void test_nvram_is_lost_and_a_page_of_every_group_of_images_too(void **state)
+{
+	struct model *model = make(&options, 12);
+	uint32_t entries = directory_used(inside(model)), known = 0, members[GROUP_SEGMENTS];
+	const uint8_t *entry;
+
+	(void)state;
+	lose_of_every_image(model);
+	lose_nvram(model, true);
 	/* The directory knows again which segments each group has. */
 	for (uint32_t n = 0; (entry = directory_next(inside(model), &n)) != NULL;)
 		known += directory_members(inside(model), entry, members);
@@ -427,6 +447,34 @@ static void test_nvram_is_lost_and_a_page_of_every_group_of_images_too(void **st
 	mend_all(model);
 	expect_whole(model);
 	end(model);
+}
+
+static void write_anew_and_lose_nvram(const struct engine_options *own, bool stable, uint64_t seed)
+{
+	struct model *model = make(own, seed);
+	uint32_t entries = directory_used(inside(model));
+
+	lose_all_pages(model);
+	model_crash(model);
+	assert_int_equal(mend_all(model), entries);
+	lose_nvram(model, stable);
+	assert_int_equal(groups_made_again, entries);
+	assert_int_equal(directory_used(inside(model)), entries);
+	expect_whole(model);
+	end(model);
+}
+
+/* The flash says where the new ones are: the old ones may be written over. */
+static void test_nvram_is_lost_behind_images_that_were_written_anew(void **state)
+{
+	struct engine_options own = options;
+
+	(void)state;
+	write_anew_and_lose_nvram(&own, false, 16);
+	write_anew_and_lose_nvram(&own, true, 17);
+	own.muninn.parity = MUNINN_PARITY_NONE;
+	write_anew_and_lose_nvram(&own, false, 18);
+	write_anew_and_lose_nvram(&own, true, 19);
 }
 
 /* ---- crashes ---- */
@@ -445,7 +493,8 @@ static bool mend_and_cut(struct model *model, uint64_t after, enum nand_cut_nvra
 	int result = 0;
 
 	assert_int_equal(flush_now(model->store), 0);
-	assert_int_equal(nand_arm_power_cut(model->nand, &cut, &error), 0);
+	if (nand_arm_power_cut(model->nand, &cut, &error))
+		fail_msg("%s", error.text);
 	while (!result && model->store->operations->damaged(model->store))
 		result = mend_once(model);
 	nand_power_status(model->nand, &status);
@@ -501,6 +550,33 @@ static void test_the_power_fails_while_images_are_written_anew(void **state)
 	}
 }
 
+/* The NVRAM is lost, too; what the last root says is whole all the time. */
+static void test_the_power_fails_with_nvram_lost_while_images_are_written_anew(void **state)
+{
+	struct model *model = make(&options, 20);
+	uint32_t cuts = 0;
+
+	(void)state;
+	lose_nvram(model, true);
+	for (bool cut = true; cut; cuts += cut) {
+		uint32_t entries = directory_used(inside(model));
+		struct record_statistics before = figures(model);
+
+		scrub_all(model);
+		mend_all(model);
+		lose_of_all(model, 2);
+		scrub_all(model);
+		cut = mend_and_cut(model, cuts, NAND_CUT_NVRAM_LOST);
+		model->store->operations->close(model->store, false);
+		recover(model, &before);
+		assert_int_equal(directory_used(inside(model)), entries);
+	}
+	assert_int_equal(groups_made_again, 0);
+	print_message("%u cuts\n", cuts);
+	assert_true(cuts > 40);
+	end(model);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -518,7 +594,10 @@ int main(void)
 		cmocka_unit_test(test_members_of_before_do_not_go_with_entries_of_a_root),
 		cmocka_unit_test(test_images_that_wait_for_space_let_segments_be_moved),
 		cmocka_unit_test(test_nvram_is_lost_and_a_page_of_every_group_of_images_too),
+		cmocka_unit_test(test_nvram_is_lost_behind_images_that_were_written_anew),
 		cmocka_unit_test(test_the_power_fails_while_images_are_written_anew),
+		cmocka_unit_test(
+			test_the_power_fails_with_nvram_lost_while_images_are_written_anew),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
