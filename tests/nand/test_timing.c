@@ -533,6 +533,13 @@ static void test_measured_time_is_the_hosts(void **state)
 	nand_latency(nand, NAND_PROGRAM, &latency);
 	assert_int_equal(latency.count, 16);
 	assert_true(latency.sum_ns > 0 && latency.sum_ns <= took);
+	/* The host reads the pages of a call one behind the other. */
+	before = host_ns();
+	striped(nand, NAND_READ, 1, 16);
+	took = host_ns() - before;
+	nand_latency(nand, NAND_READ, &latency);
+	assert_int_equal(latency.count, 16);
+	assert_true(latency.sum_ns > 0 && latency.sum_ns <= took);
 	assert_int_equal(nand_close(nand), 0);
 }
 

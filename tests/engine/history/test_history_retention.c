@@ -530,9 +530,40 @@ static void test_intervals_of_the_device_begin_where_all_partitions_have_everyth
 	commit(f);
 }
 
+static void test_what_makes_no_policy_is_refused(void **state)
+{
+	const uint64_t most = ONODE_TIME_MAX;
+	const struct {
+		struct engine_retention retention;
+		int result;
+	} cases[] = {
+		{ { .kind = ENGINE_RETAIN_ALL, .keep_all_ms = most }, 0 },
+		{ { .kind = ENGINE_RETAIN_ALL, .keep_all_ms = most + 1 }, -EINVAL },
+		{ { .keep_interval_ms = most, .keep_interval_for_ms = most }, 0 },
+		{ { .keep_interval_ms = most + 1, .keep_interval_for_ms = most }, -EINVAL },
+		{ { .keep_interval_ms = most, .keep_interval_for_ms = most + 1 }, -EINVAL },
+		{ { .keep_interval_ms = 1, .keep_interval_for_ms = 1 }, 0 },
+		{ { .keep_interval_ms = 1 }, -EINVAL },
+		{ { .keep_interval_for_ms = 1 }, -EINVAL },
+		{ { .kind = ENGINE_RETAIN_NONE }, 0 },
+		{ { .kind = ENGINE_RETAIN_NONE + 1 }, -EINVAL },
+	};
+	struct fixture *f = *state;
+
+	for (size_t n = 0; n < sizeof(cases) / sizeof(cases[0]); n++)
+		for (int inherit = 0; inherit <= 1; inherit++) {
+			begin(f, ENGINE_WRITE);
+			assert_int_equal(
+				end(f, engine_retention_set(f->txn, inherit ? 0 : PARTITION,
+							    &cases[n].retention, false)),
+				cases[n].result);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		FLASH_TEST(test_what_makes_no_policy_is_refused),
 		FLASH_TEST(test_intervals_of_the_device_begin_where_all_partitions_have_everything),
 		FLASH_TEST(test_moments_of_intervals_are_kept_as_long_as_the_policy_says),
 		FLASH_TEST(test_every_moment_of_the_last_while_is_kept),

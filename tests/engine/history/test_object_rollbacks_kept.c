@@ -203,11 +203,9 @@ static void test_a_rollback_that_another_one_leads_to_stays(void **state)
 	check_page(f, 0, 1, 'c');
 }
 
-/* Also one of the partition, on a line of history that has been left since. */
-static void test_a_rollback_of_the_partition_that_an_objects_leads_to_stays(void **state)
+/* One of the partition, on a line of history that has been left before `go_back` leads to it. */
+static void keep_rollback_for(struct fixture *f, void (*go_back)(struct fixture *f))
 {
-	struct fixture *f = *state;
-
 	f->now = 10 * SECOND;
 	write_all(f, 1);
 	f->now = 20 * SECOND;
@@ -219,7 +217,7 @@ static void test_a_rollback_of_the_partition_that_an_objects_leads_to_stays(void
 	f->now = 50 * SECOND;
 	roll_back_to_time(f, PARTITION, 22 * SECOND);
 	f->now = 60 * SECOND;
-	assert_int_equal(object_go_back(f, PARTITION, 45 * SECOND), 0);
+	go_back(f);
 	f->now = 70 * SECOND;
 	set_kind(f, PARTITION, ENGINE_RETAIN_NONE);
 	set_kind(f, 0, ENGINE_RETAIN_NONE);
@@ -235,6 +233,36 @@ static void test_a_rollback_of_the_partition_that_an_objects_leads_to_stays(void
 	}
 	check_pages(f, address_of(PARTITION, OBJECT), 0, 10, 3);
 	check_pages(f, address_of(PARTITION, OBJECT), 10, PAGES, 1);
+}
+
+static void object_back(struct fixture *f)
+{
+	assert_int_equal(object_go_back(f, PARTITION, 45 * SECOND), 0);
+}
+
+static void partition_back(struct fixture *f)
+{
+	roll_back_to_time(f, PARTITION, 45 * SECOND);
+}
+
+static void device_back(struct fixture *f)
+{
+	roll_back_to_time(f, 0, 45 * SECOND);
+}
+
+static void test_a_rollback_of_the_partition_that_an_objects_leads_to_stays(void **state)
+{
+	keep_rollback_for(*state, object_back);
+}
+
+static void test_a_rollback_of_the_partition_that_another_of_it_leads_to_stays(void **state)
+{
+	keep_rollback_for(*state, partition_back);
+}
+
+static void test_a_rollback_of_the_partition_that_one_of_the_device_leads_to_stays(void **state)
+{
+	keep_rollback_for(*state, device_back);
 }
 
 /* A version of after the object's end shows nothing of what its rollback hides. */
@@ -272,6 +300,8 @@ int main(void)
 		FLASH_TEST(test_rollbacks_that_nothing_shows_make_room_for_others),
 		FLASH_TEST(test_a_rollback_that_another_one_leads_to_stays),
 		FLASH_TEST(test_a_rollback_of_the_partition_that_an_objects_leads_to_stays),
+		FLASH_TEST(test_a_rollback_of_the_partition_that_another_of_it_leads_to_stays),
+		FLASH_TEST(test_a_rollback_of_the_partition_that_one_of_the_device_leads_to_stays),
 		FLASH_TEST(test_a_rollback_goes_with_its_object_when_only_later_versions_stay),
 	};
 

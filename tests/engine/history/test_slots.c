@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 
+#include "common/log.h"
 #include "engine/history/times.h"
 #include "engine/objects/objects.h"
 #include "tests/engine/fixture.h"
@@ -94,6 +95,44 @@ static void test_what_needs_a_slot_is_refused_and_writes_go_on(void **state)
 	for (snapshots = 0, f->now += 2 * SECOND; try_snapshot(f, NULL) == 0; snapshots++)
 		assert_true(snapshots < SLOTS_IN_TWO_SECONDS + 1);
 	assert_true(snapshots > 0);
+}
+
+/* How often it was said that they come too fast. */
+static uint32_t warnings;
+
+static void count_warnings(enum log_level level, const char *line)
+{
+	warnings += level == LOG_LEVEL_WARNING && strstr(line, "faster than the device's life");
+}
+
+static void use_all(struct fixture *f)
+{
+	leave(f, 3);
+	while (try_snapshot(f, NULL) == 0)
+		;
+	assert_int_equal(try_snapshot(f, NULL), -ETIME);
+}
+
+static void test_it_is_said_once_an_hour(void **state)
+{
+	const uint64_t hour = 3600 * SECOND;
+	struct fixture *f = *state;
+
+	make_text_object(f);
+	warnings = 0;
+	log_configure(count_warnings, LOG_LEVEL_WARNING);
+	use_all(f);
+	assert_int_equal(warnings, 1);
+	f->now += hour - 1;
+	use_all(f);
+	assert_int_equal(warnings, 1);
+	f->now++;
+	use_all(f);
+	assert_int_equal(warnings, 2);
+	f->now += hour - 1;
+	use_all(f);
+	log_configure(NULL, LOG_LEVEL_INFO);
+	assert_int_equal(warnings, 2);
 }
 
 static void test_going_back_waits_a_second_at_most(void **state)
@@ -283,6 +322,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_a_device_lasts_longer_than_a_working_life),
 		TEST(test_what_needs_a_slot_is_refused_and_writes_go_on),
+		TEST(test_it_is_said_once_an_hour),
 		TEST(test_going_back_waits_a_second_at_most),
 		TEST(test_moments_that_were_given_stay_exact_when_slots_are_short),
 		TEST(test_a_slot_that_can_not_end_gives_nothing_up),

@@ -6,10 +6,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include <cmocka.h>
 
 #include "engine/objects/turn.h"
+#include "engine/records/work.h"
 
 enum { ROUNDS = 300, WAITERS = 3 };
 
@@ -119,11 +121,147 @@ static void test_trying_does_not_wait(void **state)
 	turn_destroy(&turn);
 }
 
+/* ---- what is counted ---- */
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void test_waiting_and_holding_are_counted_in_time(void **state)
+{
+	struct crowd crowd = { .got = 0 };
+	struct waiter waiters[WAITERS];
+	struct turn_times *times = &crowd.turn.times;
+	uint64_t began = now_ns(), took;
+
+	(void)state;
+	turn_init(&crowd.turn);
+	assert_true(turn_try_take(&crowd.turn));
+	assert_false(turn_try_take(&crowd.turn));
+	let_wait(&crowd, waiters);
+	turn_give(&crowd.turn);
+	for (int n = 0; n < WAITERS; n++)
+		pthread_join(waiters[n].thread, NULL);
+	took = now_ns() - began;
+	turn_destroy(&crowd.turn);
+	assert_int_equal(times->taken, WAITERS + 1);
+	assert_in_range(times->held_ns, 1, took);
+	assert_int_equal(times->waited, WAITERS);
+	assert_in_range(times->waited_most_ns, 1, took);
+	assert_in_range(times->waited_ns, times->waited_most_ns, WAITERS * took);
+}
+
+static void test_holding_is_counted_in_records(void **state)
+{
+	struct turn turn;
+	uint64_t since;
+
+	(void)state;
+	turn_init(&turn);
+	turn_take(&turn);
+	records_worked += 5;
+	assert_int_equal(turn_worked(&turn, false, 0), 5);
+	turn_give(&turn);
+	assert_int_equal(turn_take_most(&turn), 5);
+	assert_int_equal(turn_take_most(&turn), 0);
+	since = turn_share(&turn);
+	records_worked += 7;
+	assert_int_equal(turn_worked(&turn, true, since), 7);
+	turn_unshare(&turn, since);
+	/* A shorter one leaves the longest as it was. */
+	assert_true(turn_try_take(&turn));
+	records_worked += 3;
+	turn_give(&turn);
+	assert_int_equal(turn_take_most(&turn), 7);
+	turn_destroy(&turn);
+}
+
+/* ---- what others have done in the turn ---- */
+
+struct errand {
+	struct turn *turn;
+	pthread_t by; /* who did it */
+	int done;
+};
+
+static void do_errand(void *context)
+{
+	struct errand *errand = context;
+
+	errand->by = pthread_self();
+	__atomic_fetch_add(&errand->done, 1, __ATOMIC_SEQ_CST);
+}
+
+static void *call(void *context)
+{
+	struct errand *errand = context;
+
+	turn_call(errand->turn, do_errand, errand);
+	return NULL;
+}
+
+static void test_who_has_the_turn_does_what_others_call_for(void **state)
+{
+	struct turn turn;
+	struct errand errand = { .turn = &turn };
+	pthread_t caller;
+
+	(void)state;
+	turn_init(&turn);
+	turn_serve(&turn); /* nobody wants anything */
+	turn_take(&turn);
+	assert_int_equal(pthread_create(&caller, NULL, call, &errand), 0);
+	while (!__atomic_load_n(&errand.done, __ATOMIC_SEQ_CST)) {
+		turn_serve(&turn);
+		sched_yield();
+	}
+	assert_true(pthread_equal(errand.by, pthread_self()));
+	assert_int_equal(pthread_join(caller, NULL), 0);
+	turn_serve(&turn);
+	turn_give(&turn);
+	assert_int_equal(errand.done, 1);
+	/* Nobody has it: the caller does it himself. */
+	assert_int_equal(pthread_create(&caller, NULL, call, &errand), 0);
+	assert_int_equal(pthread_join(caller, NULL), 0);
+	assert_int_equal(errand.done, 2);
+	assert_false(pthread_equal(errand.by, pthread_self()));
+	turn_destroy(&turn);
+}
+
+/* Who gives the turn wakes a caller that nobody has served. */
+static void test_what_is_called_for_is_done_behind_the_turn_at_the_latest(void **state)
+{
+	(void)state;
+	for (int round = 0; round < ROUNDS; round++) {
+		struct turn turn;
+		struct errand errand = { .turn = &turn };
+		pthread_t caller;
+
+		turn_init(&turn);
+		turn_take(&turn);
+		assert_int_equal(pthread_create(&caller, NULL, call, &errand), 0);
+		while (!__atomic_load_n(&turn.work.wanted, __ATOMIC_SEQ_CST))
+			sched_yield();
+		turn_give(&turn);
+		assert_int_equal(pthread_join(caller, NULL), 0);
+		assert_int_equal(errand.done, 1);
+		turn_destroy(&turn);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_who_waits_comes_before_who_takes_it_again),
 		cmocka_unit_test(test_trying_does_not_wait),
+		cmocka_unit_test(test_waiting_and_holding_are_counted_in_time),
+		cmocka_unit_test(test_holding_is_counted_in_records),
+		cmocka_unit_test(test_who_has_the_turn_does_what_others_call_for),
+		cmocka_unit_test(test_what_is_called_for_is_done_behind_the_turn_at_the_latest),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
