@@ -88,6 +88,18 @@ static void test_a_request_whose_sums_cannot_be_computed_may_be_sent_again(void 
 	}
 }
 
+/* Nor is it executed as if nobody had signed it. */
+static void test_the_same_holds_where_nobody_has_to_sign(void **state)
+{
+	for (size_t i = 0; i < SECURED_METHODS; i++) {
+		int number = 0;
+
+		while (is_safe_without_sum(*state, secured_methods[i], number))
+			number++;
+		assert_true(number >= 2);
+	}
+}
+
 static void test_a_token_that_cannot_be_computed_is_not_shown(void **state)
 {
 	const uint8_t cdb[6] = { 0x12, 1, 0xB1, 0, 255 };
@@ -350,6 +362,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		with_keys_in_both(test_a_request_whose_sums_cannot_be_computed_may_be_sent_again),
+		with_keys(test_the_same_holds_where_nobody_has_to_sign),
 		with_keys(test_a_token_that_cannot_be_computed_is_not_shown),
 		cmocka_unit_test(test_the_keys_of_senders_are_wiped_with_the_lists_of_their_nonces),
 		with_keys_in_both(test_each_copy_of_a_capability_key_is_wiped),
