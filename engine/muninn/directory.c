@@ -96,17 +96,25 @@ uint8_t *directory_free_entry(const struct muninn_store *store)
 	return NULL;
 }
 
-void directory_refer_to_segments(struct muninn_store *store, const uint8_t *entry, int by)
+void directory_count_image(struct muninn_store *store, const uint8_t *entry)
+{
+	for (uint32_t n = 0; n < directory_entry_segments(store, entry); n++)
+		store->images[get_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * n)]++;
+}
+
+void directory_end_image(struct muninn_store *store, const uint8_t *entry, bool counted)
 {
 	for (uint32_t n = 0; n < directory_entry_segments(store, entry); n++) {
 		uint32_t segment = get_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * n);
 
-		store->images[segment] = (uint16_t)(store->images[segment] + by);
-		if (store->images[segment] == 0) {
-			if (segment == store->metadata_segment)
-				store->metadata_segment = NO_SEGMENT;
+		if (--store->images[segment])
+			continue;
+		if (segment == store->metadata_segment)
+			store->metadata_segment = NO_SEGMENT;
+		if (counted)
+			space_hold(&store->space, segment);
+		else
 			space_release(&store->space, segment);
-		}
 	}
 }
 
@@ -142,7 +150,7 @@ void directory_drop_empty(struct muninn_store *store, uint32_t number)
 
 		assert(!result);
 		(void)result;
-		directory_refer_to_segments(store, live - DIRECTORY_LIVE_AT, -1);
+		directory_end_image(store, live - DIRECTORY_LIVE_AT, true);
 	}
 	row_index_refresh(index);
 }

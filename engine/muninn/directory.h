@@ -14,10 +14,11 @@ uint64_t directory_image_page(const struct muninn_store *store, const uint8_t *e
 			      uint32_t page);
 
 /*
- * Counts (by = 1) or stops to count (-1) an image in the segments that it touches. Frees those that
- * no image touches any more.
+ * Counts an image in the segments that it touches, or counts it no longer. Those that no image
+ * touches any more are free then, or, if the entry `counted`, held back (space_hold).
  */
-void directory_refer_to_segments(struct muninn_store *store, const uint8_t *entry, int by);
+void directory_count_image(struct muninn_store *store, const uint8_t *entry);
+void directory_end_image(struct muninn_store *store, const uint8_t *entry, bool counted);
 
 /* The next entry in use; *entry begins with 0. NULL: there are no more. */
 uint8_t *directory_next(const struct muninn_store *store, uint32_t *entry);
@@ -36,7 +37,7 @@ bool directory_members(const struct muninn_store *store, const uint8_t *entry,
 void directory_take_out(struct muninn_store *store, uint32_t row,
 			const struct sealed_segment *segment);
 
-/* Ends the complete groups of a row that have no segment left, and frees their images. */
+/* Ends the complete groups of a row that have no segment left. Their images are held back. */
 void directory_drop_empty(struct muninn_store *store, uint32_t row);
 
 /* Makes an entry count, or ends it: stores its live word. */

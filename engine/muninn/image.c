@@ -112,7 +112,7 @@ static void forget(struct muninn_store *store)
 void image_give_up(struct muninn_store *store)
 {
 	if (store->image_writing.is_placed)
-		directory_refer_to_segments(store, store->image_writing.entry, -1);
+		directory_end_image(store, store->image_writing.entry, false);
 	forget(store);
 }
 
@@ -130,7 +130,7 @@ static int place_image(struct muninn_store *store)
 	writing->pages = 0;
 	writing->is_placed = !result;
 	if (!result)
-		directory_refer_to_segments(store, writing->entry, 1);
+		directory_count_image(store, writing->entry);
 	else
 		forget(store);
 	return result;
@@ -148,12 +148,23 @@ int image_begin(struct muninn_store *store, uint32_t number)
 	return 0;
 }
 
+static int sync_entry(struct muninn_store *store, const uint8_t *entry)
+{
+	return nand_nvram_sync(store->nand, (uint64_t)(entry - store->nvram),
+			       store->geometry.directory_entry_bytes);
+}
+
+/*
+ * That the entry's last image has ended may be in memory alone, and an entry may lie in two pages:
+ * so that is stable before another image is noted there.
+ */
 int image_make(struct muninn_store *store)
 {
 	struct image_writing *writing = &store->image_writing;
+	int result = sync_entry(store, writing->entry);
 
-	int result = row_index_make_image(store->rows[writing->row].index, &writing->image);
-
+	if (!result)
+		result = row_index_make_image(store->rows[writing->row].index, &writing->image);
 	return result ? result : add_parity(store, &writing->image);
 }
 
@@ -227,11 +238,12 @@ static void tell_unstable(const struct muninn_store *store, int result)
 			 nand_path(store->nand), -result);
 }
 
-void image_sync_entry(struct muninn_store *store)
+int image_sync_entry(struct muninn_store *store)
 {
-	tell_unstable(store, nand_nvram_sync(store->nand,
-					     (uint64_t)(store->image_writing.entry - store->nvram),
-					     store->geometry.directory_entry_bytes));
+	int result = sync_entry(store, store->image_writing.entry);
+
+	tell_unstable(store, result);
+	return result;
 }
 
 /*
@@ -295,9 +307,10 @@ int image_replace(struct muninn_store *store)
 				   writing->image.group, &writing->image);
 
 	if (result) {
+		roots_expect(store);
 		directory_set_live(store, writing->entry, 0);
-		image_sync_entry(store);
-		image_give_up(store);
+		directory_end_image(store, writing->entry, true);
+		forget(store);
 		return result;
 	}
 	image_skip(store, writing->row);
@@ -317,9 +330,10 @@ static int begin_again(struct muninn_store *store, uint32_t number, uint32_t gro
 		room_has_segment(store->geometry.room_kept, RECORD_ROOM_UPKEEP, store->space.count);
 	uint8_t *entry = has_room ? directory_free_entry(store) : NULL;
 	struct index_image image;
-	int result = entry ? row_index_copy_image(store->rows[number].index, group, &image)
-			   : -ENOSPC;
+	int result = entry ? sync_entry(store, entry) : -ENOSPC;
 
+	if (!result)
+		result = row_index_copy_image(store->rows[number].index, group, &image);
 	if (!result)
 		result = add_parity(store, &image);
 	if (result)
@@ -359,21 +373,21 @@ static int expect_root(struct muninn_store *store)
 }
 
 /*
- * Makes the new entry count, and ends that of the old image, which it returns. Two entries are of
- * the group for a moment: image_load.c ends one of them after a crash.
+ * Makes the new entry count, and ends the old image. Two entries are of the group for a moment:
+ * image_load.c ends one of them after a crash. Errors: NVRAM is not stable.
  */
-static uint8_t *exchange_entries(struct muninn_store *store)
+static int exchange(struct muninn_store *store)
 {
 	struct image_writing *writing = &store->image_writing;
 	struct row_index *index = store->rows[writing->row].index;
 	uint8_t *old = writing->image.live - DIRECTORY_LIVE_AT;
 	uint64_t live = get_le64(writing->image.live);
-	int result;
+	int result, unstable;
 
 	list(store, live);
-	image_sync_entry(store);
+	unstable = image_sync_entry(store);
 	directory_set_live(store, writing->entry, live);
-	image_sync_entry(store);
+	unstable |= image_sync_entry(store);
 	writing->image.live = writing->entry + DIRECTORY_LIVE_AT;
 	drop_parity(&writing->image);
 	/* It takes the place of its own like, so that can't fail. */
@@ -384,14 +398,15 @@ static uint8_t *exchange_entries(struct muninn_store *store)
 	row_index_refresh(index);
 	directory_set_live(store, old, 0);
 	writing->entry = old;
-	image_sync_entry(store);
+	unstable |= image_sync_entry(store);
+	directory_end_image(store, old, true);
 	*writing = (struct image_writing){ 0 };
-	return old;
+	return unstable;
 }
 
 int image_renew(struct muninn_store *store, uint32_t number, uint32_t group)
 {
-	uint8_t *old;
+	bool may_let_go = !space_held_back(&store->space);
 	int result;
 
 	assert(!store->image_writing.entry);
@@ -402,10 +417,11 @@ int image_renew(struct muninn_store *store, uint32_t number, uint32_t group)
 		result = expect_root(store);
 	if (result)
 		return result;
-	old = exchange_entries(store);
+	may_let_go &= !exchange(store);
 	/* What fails is logged: NVRAM says it all. */
 	roots_supersede(store);
-	directory_refer_to_segments(store, old, -1);
+	if (may_let_go)
+		space_let_go(&store->space, store->space.held);
 	log_line(LOG_LEVEL_INFO, "%s: index: the image of group %u of row %u is written anew",
 		 nand_path(store->nand), group, number);
 	return 0;

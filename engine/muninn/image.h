@@ -17,7 +17,7 @@
 /* Begins store->image_writing. -ENOSPC. */
 int image_begin(struct muninn_store *store, uint32_t row);
 
-/* -ENOMEM. */
+/* -ENOMEM; errors of the host. */
 int image_make(struct muninn_store *store);
 
 /* With the result of image_make. Errors leave none under way: its own, -ENOSPC. */
@@ -56,7 +56,7 @@ void image_skip(struct muninn_store *store, uint32_t row);
 void image_give_up(struct muninn_store *store);
 
 /* What fails is logged: NVRAM says it all. */
-void image_sync_entry(struct muninn_store *store);
+int image_sync_entry(struct muninn_store *store);
 void image_sync_group(struct muninn_store *store, uint32_t row);
 
 #endif

@@ -123,7 +123,8 @@ static int move_segment(struct merge_run *run)
 }
 
 /*
- * Takes a segment out of its row's index, and its group too when that was the last one.
+ * Takes a segment out of its row's index, and its group too when that was the last one. Both are
+ * held back.
  */
 static struct root_kill take_out(struct muninn_store *store, const struct victim *victim)
 {
@@ -131,6 +132,7 @@ static struct root_kill take_out(struct muninn_store *store, const struct victim
 
 	row_index_find(store->rows[victim->row].index, victim->segment, &segment);
 	directory_take_out(store, victim->row, &segment);
+	space_hold(&store->space, segment.segment);
 	directory_drop_empty(store, victim->row);
 	return (struct root_kill){
 		.segment = segment.segment,
@@ -235,6 +237,21 @@ static void allow_reads(const struct merge_run *run, uint32_t segments_moved)
 
 /* ---- from stage to stage ---- */
 
+/*
+ * An error has ended something before what it had taken out was stable: so that is made up for. No
+ * list of kills tells all of it.
+ */
+static int let_go_the_rest(struct muninn_store *store)
+{
+	int result = flush_all(store);
+
+	if (result)
+		return result;
+	roots_supersede(store);
+	space_let_go(&store->space, store->space.held);
+	return 0;
+}
+
 static int begin(struct muninn_store *store, const struct record_keep *keep,
 		 struct record_merge *merge)
 {
@@ -242,6 +259,8 @@ static int begin(struct muninn_store *store, const struct record_keep *keep,
 	uint64_t wanted = merge->segments_wanted ? merge->segments_wanted : 1;
 	int result = settle_format(store);
 
+	if (!result && space_held_back(&store->space))
+		result = let_go_the_rest(store);
 	if (result)
 		return result;
 	merge_run_begin(run, keep, merge, reads_allowed(store));
@@ -295,6 +314,7 @@ static int stage_moved(struct merge_run *run)
 		seal_settle_group(store, run->batch[i].row);
 		run->kills[i] = take_out(store, &run->batch[i]);
 	}
+	run->held = store->space.held;
 	run->number = flush_begin(store);
 	run->stage = MERGE_TAKEN_OUT;
 	return 1;
@@ -308,8 +328,7 @@ static int stage_taken_out(struct merge_run *run)
 		return end(run, run->result);
 	/* What fails is logged: NVRAM says it all. */
 	roots_write_kills(store, run->kills, run->count);
-	for (uint32_t i = 0; i < run->count; i++)
-		space_release(&store->space, run->batch[i].segment);
+	space_let_go(&store->space, run->held);
 	run->merge->segments_freed += run->count;
 	return end(run, 0);
 }

@@ -151,6 +151,7 @@ struct merge_run {
 	struct merge_moving moving;
 	int result;           /* why there are no more; of what was run without the turn */
 	uint64_t number;      /* that a flush is to make stable */
+	uint64_t held;        /* what was held back by then is let go behind it */
 	uint64_t void_before; /* of the store when it began: a format takes everything away */
 	bool in_pieces;
 	bool tried_again; /* segments that were given up as damaged */

@@ -305,7 +305,7 @@ static int step_root(struct muninn_store *store, struct error_text *error)
 {
 	(void)error;
 	if (store->root_outdated || roots_are_expected(store))
-		roots_write(store);
+		roots_supersede(store);
 	return 0;
 }
 

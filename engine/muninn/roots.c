@@ -334,11 +334,7 @@ int roots_write(struct muninn_store *store)
 {
 	int result = roots_begin(store);
 
-	if (!result)
-		result = roots_finish(store);
-	if (!result)
-		state_write(store, STATE_KILLS_AHEAD_AT, 0);
-	return result;
+	return result ? result : roots_finish(store);
 }
 
 int roots_supersede(struct muninn_store *store)
@@ -347,6 +343,8 @@ int roots_supersede(struct muninn_store *store)
 
 	if (result)
 		store->root_serial = 0;
+	else
+		state_write(store, STATE_KILLS_AHEAD_AT, 0);
 	return result;
 }
 
@@ -372,7 +370,7 @@ int roots_write_kills(struct muninn_store *store, const struct root_kill *kills,
 	serial = state_read(store, STATE_ROOT_SERIAL_AT);
 	header = state_header(store, KILLS_MAGIC, serial);
 	if (!store->root_serial || store->kill_count + count > store->geometry.root_kills_max)
-		return roots_write(store);
+		return roots_supersede(store);
 	for (uint32_t n = 0; n < count; n++)
 		root_kill_encode(&kills[n], store->kills + ROOT_HEADER_BYTES +
 						    ROOT_KILL_BYTES * store->kill_count++);
@@ -387,7 +385,7 @@ int roots_write_kills(struct muninn_store *store, const struct root_kill *kills,
 	if (!result)
 		result = append_some(store, store->kills, &writing, &all);
 	if (result)
-		return roots_write(store);
+		return roots_supersede(store);
 	state_write(store, STATE_KILLS_AHEAD_AT, 0);
 	return 0;
 }

@@ -12,12 +12,6 @@
 int roots_write(struct muninn_store *store);
 
 /*
- * The same when the last root names what no list of kills can take out. If it fails, no list goes
- * with that one any more: the next merge writes a root.
- */
-int roots_supersede(struct muninn_store *store);
-
-/*
  * The same in parts. roots_begin makes the root. roots_run, which runs beside everything, appends
  * at most *pages pages of it, and takes them off; *complete: it is on flash. roots_end, in turn,
  * ends that with the result of roots_run.
@@ -32,14 +26,20 @@ int roots_finish(struct muninn_store *store);
 
 /*
  * Call it before NVRAM leaves out segments that the last root names: before the flush or sync that
- * precedes that. If neither roots_write nor roots_write_kills is reached, opening writes a root.
- * Otherwise these segments, which are free in NVRAM, could be written again while the flash says
- * that they are in use.
+ * precedes that. If neither roots_supersede nor roots_write_kills is reached, opening writes a
+ * root. Otherwise these segments, which are free in NVRAM, could be written again while the flash
+ * says that they are in use. A root that others write meanwhile may still name them.
  */
 void roots_expect(struct muninn_store *store);
 
-/* Whether roots_expect was called and nothing has been written since. */
+/* Whether roots_expect was called and neither of the two below since. */
 bool roots_are_expected(const struct muninn_store *store);
+
+/*
+ * Writes a root that leaves out what was expected to be left out. If it fails, no list of kills
+ * goes with the last one any more: what comes next is a root. Errors as above.
+ */
+int roots_supersede(struct muninn_store *store);
 
 /*
  * Notes in the ring that segments have been merged away. They may be written again only after that.

@@ -2,9 +2,6 @@
 /* Frees what a format made void (void.c), after its commit is stable and nothing leads back. */
 #include "engine/muninn/settle.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 #include "common/log.h"
 #include "engine/muninn/aborted.h"
 #include "engine/muninn/directory.h"
@@ -15,8 +12,8 @@
 #include "engine/muninn/seal.h"
 #include "engine/muninn/void.h"
 
-/* Takes out the segments that are wholly void, and notes them. */
-static void take_out_void(struct muninn_store *store, uint32_t number, bool *freed)
+/* Takes out the segments that are wholly void. */
+static void take_out_void(struct muninn_store *store, uint32_t number)
 {
 	struct index_walk walk = { 0 };
 	struct sealed_segment segment;
@@ -24,43 +21,43 @@ static void take_out_void(struct muninn_store *store, uint32_t number, bool *fre
 	while (row_index_next(store->rows[number].index, &walk, &segment)) {
 		if (segment.last_sequence >= store->void_before)
 			continue;
-		freed[segment.segment] = true;
 		directory_take_out(store, number, &segment);
+		space_hold(&store->space, segment.segment);
 	}
 }
 
-/* The format is stable, so nothing leads back to what is void. */
-static int free_void(struct muninn_store *store, bool *freed)
+/*
+ * The format is stable, so nothing leads back to what is void. What was held back before is let go,
+ * too: all of NVRAM is made stable, and the root names none of it.
+ */
+static int free_void(struct muninn_store *store)
 {
 	const struct muninn_geometry *geometry = &store->geometry;
 	int result;
 
 	seal_give_up(store);
 	for (uint32_t number = 0; number < geometry->rows; number++)
-		take_out_void(store, number, freed);
+		take_out_void(store, number);
 	rows_drop_void(store, store->void_before);
 	for (uint32_t number = 0; number < geometry->rows; number++)
 		directory_drop_empty(store, number);
-	/* Before the segments can be written again. */
 	result = flush_all(store);
 	if (result)
 		return result;
-	for (uint32_t segment = 0; segment < geometry->segments; segment++)
-		if (freed[segment])
-			space_release(&store->space, segment);
 	result = aborted_prune(store);
-	roots_write(store); /* what fails is logged: NVRAM says it all */
+	roots_supersede(store); /* what fails is logged: NVRAM says it all */
+	space_let_go(&store->space, store->space.held);
 	return result;
 }
 
 static int settle(struct muninn_store *store)
 {
-	bool *freed = calloc(store->geometry.segments, sizeof(*freed));
-	int result = freed ? flush_all(store) : -ENOMEM;
+	int result;
 
+	roots_expect(store);
+	result = flush_all(store);
 	if (!result)
-		result = free_void(store, freed);
-	free(freed);
+		result = free_void(store);
 	if (result)
 		return result;
 	state_write(store, STATE_VOID_AT, store->void_before);

@@ -164,9 +164,30 @@ int space_take(struct space *space, uint32_t *segment)
 
 void space_release(struct space *space, uint32_t segment)
 {
-	assert(space->count < space->shape.segments);
-	space->ring[(space->first + space->count) % space->shape.segments] = segment;
-	space->count++;
+	uint32_t end = space->count + space_held_back(space);
+
+	assert(end < space->shape.segments);
+	for (; end > space->count; end--)
+		*ring_at(space, end) = *ring_at(space, end - 1);
+	*ring_at(space, space->count++) = segment;
+}
+
+void space_hold(struct space *space, uint32_t segment)
+{
+	uint32_t end = space->count + space_held_back(space);
+
+	assert(end < space->shape.segments);
+	*ring_at(space, end) = segment;
+	space->held++;
+}
+
+void space_let_go(struct space *space, uint64_t until)
+{
+	assert(until <= space->held);
+	if (until <= space->let_go)
+		return;
+	space->count += (uint32_t)(until - space->let_go);
+	space->let_go = until;
 }
 
 uint32_t space_level(struct space *space, bool (*is_used)(const void *context, uint32_t segment),

@@ -25,10 +25,11 @@ struct space_shape {
 struct space {
 	struct nand *nand;
 	struct space_shape shape;
-	uint32_t *ring; /* free segments, oldest first */
+	uint32_t *ring; /* free segments, oldest first; behind them those that are held back */
 	uint32_t first, count;
-	uint32_t retired; /* segments with a block that failed */
-	uint32_t *wear;   /* of each segment: erasures of its most worn block */
+	uint64_t held, let_go; /* held back since open; how many of these have been let go */
+	uint32_t retired;      /* segments with a block that failed */
+	uint32_t *wear;        /* of each segment: erasures of its most worn block */
 	uint32_t wear_most;
 	uint64_t taken,
 		levelled; /* segments taken since open; how many were when one was last levelled */
@@ -70,6 +71,20 @@ int segment_erase(struct nand *nand, uint32_t segment_blocks, enum nand_cause ca
 
 /* Gives back a segment whose contents nobody needs. */
 void space_release(struct space *space, uint32_t segment);
+
+/*
+ * The same of a segment that something on storage still names: nobody gets it, and it does not
+ * count as free, until it is let go. In the order in which they came: space_let_go lets those go
+ * that had been held when space->held was `until`.
+ */
+void space_hold(struct space *space, uint32_t segment);
+void space_let_go(struct space *space, uint64_t until);
+
+/* How many are held back. */
+static inline uint32_t space_held_back(const struct space *space)
+{
+	return (uint32_t)(space->held - space->let_go);
+}
 
 /*
  * The least worn of the segments for which `is_used`, if it is far enough behind and enough was

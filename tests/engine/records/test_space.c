@@ -73,6 +73,47 @@ static void test_of_segments_as_worn_the_one_that_was_free_longest_is_taken(void
 	assert_int_equal(nand_close(nand), 0);
 }
 
+/* In the order in which they came, behind those that are free. */
+static void test_what_is_held_back_is_taken_when_it_has_been_let_go(void **state)
+{
+	const bool in_use[SEGMENTS] = { true, true, true, true };
+	struct nand *nand = open_nand();
+	uint64_t held[3];
+	struct space space;
+	uint32_t segment, others;
+
+	(void)state;
+	assert_int_equal(space_create(&space, nand, &shape, in_use), 0);
+	others = space.count;
+	for (uint32_t n = 0; n < 3; n++) {
+		space_hold(&space, n);
+		held[n] = space.held;
+	}
+	space_release(&space, 3);
+	assert_int_equal(space.count, others + 1);
+	assert_int_equal(space_held_back(&space), 3);
+	for (uint32_t n = 0; n <= others; n++) {
+		assert_int_equal(space_take(&space, &segment), 0);
+		assert_int_equal(segment, n < others ? 4 + n : 3);
+	}
+	assert_int_equal(space_take(&space, &segment), -ENOSPC);
+	space_let_go(&space, held[1]);
+	assert_int_equal(space_held_back(&space), 1);
+	for (uint32_t n = 0; n < 2; n++) {
+		assert_int_equal(space_take(&space, &segment), 0);
+		assert_int_equal(segment, n);
+	}
+	assert_int_equal(space_take(&space, &segment), -ENOSPC);
+	/* Those have gone already. */
+	space_let_go(&space, held[0]);
+	assert_int_equal(space.count, 0);
+	space_let_go(&space, held[2]);
+	assert_int_equal(space_take(&space, &segment), 0);
+	assert_int_equal(segment, 2);
+	space_destroy(&space);
+	assert_int_equal(nand_close(nand), 0);
+}
+
 /* As an opening does that has to look at the segments again, and fails then. */
 static void test_what_was_destroyed_may_be_destroyed_again(void **state)
 {
@@ -238,6 +279,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_of_segments_as_worn_the_one_that_was_free_longest_is_taken),
+		cmocka_unit_test(test_what_is_held_back_is_taken_when_it_has_been_let_go),
 		cmocka_unit_test(test_what_was_destroyed_may_be_destroyed_again),
 		cmocka_unit_test(test_a_worn_segment_waits_while_less_worn_ones_are_near),
 		cmocka_unit_test(test_taking_a_written_segment_erases_it_and_counts_that),
