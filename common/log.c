@@ -4,9 +4,14 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static const char *const words[] = { "error", "warning", "info", "debug" };
 
@@ -20,9 +25,29 @@ int log_level_parse(const char *word, enum log_level *level)
 	return -EINVAL;
 }
 
+/* systemd says which stream is the journal's; it may have been sent elsewhere since. */
+static bool is_journal(void)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	struct stat status;
+	char text[64];
+
+	if (!stream || fstat(STDERR_FILENO, &status) < 0)
+		return false;
+	snprintf(text, sizeof(text), "%ju:%ju", (uintmax_t)status.st_dev, (uintmax_t)status.st_ino);
+	return strcmp(stream, text) == 0;
+}
+
+const char *log_priority(enum log_level level)
+{
+	static const char *const priorities[] = { "<3>", "<4>", "<6>", "<7>" };
+
+	return is_journal() ? priorities[level] : "";
+}
+
 static void sink_stderr(enum log_level level, const char *line)
 {
-	fprintf(stderr, "muninn: %s: %s\n", words[level], line);
+	fprintf(stderr, "%smuninn: %s: %s\n", log_priority(level), words[level], line);
 }
 
 static log_sink *configured_sink = sink_stderr;

@@ -11,6 +11,12 @@ enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_D
 /* The words for them: error, warning, info, debug. -EINVAL: `word` is none. */
 int log_level_parse(const char *word, enum log_level *level);
 
+/*
+ * What goes in front of a line on standard error: the level as <3>, if that is the journal of
+ * systemd, which takes it off again; else nothing.
+ */
+const char *log_priority(enum log_level level);
+
 typedef void log_sink(enum log_level level, const char *line);
 
 /*

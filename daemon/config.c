@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <grp.h>
 #include <ini.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -21,6 +22,8 @@
  * NAME` has 42 bytes for NAME.
  */
 #define SECTION_BYTES 50 /* with NUL */
+/* conf/muninn.sysusers */
+#define SERVICE_GROUP "muninn"
 /* Of devices that are created: six records a page. */
 #define RECORD_BYTES_DEFAULT 640
 
@@ -442,13 +445,22 @@ static int read_file(struct reading *reading, struct error_text *error)
 	return 0;
 }
 
+/* The group of the service, whose members are its user alone. */
+static bool is_own_group(gid_t group)
+{
+	const struct group *own = getgrnam(SERVICE_GROUP);
+
+	return own && own->gr_gid == group;
+}
+
 /* Who may read the file knows the secret. */
 static void warn_of_readers(const struct reading *reading)
 {
 	struct stat status;
 
 	if (reading->config->chap_secret[0] && fstat(fileno(reading->file), &status) == 0 &&
-	    status.st_mode & (S_IRGRP | S_IROTH))
+	    (status.st_mode & S_IROTH ||
+	     (status.st_mode & S_IRGRP && !is_own_group(status.st_gid))))
 		log_line(LOG_LEVEL_WARNING,
 			 "%s holds chap_secret and others than its owner can read it: chmod 600 %s",
 			 reading->config->source, reading->config->source);

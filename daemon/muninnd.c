@@ -56,7 +56,7 @@ struct options {
 
 static int complain(int code, const char *reason)
 {
-	fprintf(stderr, "muninnd: %s\n", reason);
+	fprintf(stderr, "%smuninnd: %s\n", log_priority(LOG_LEVEL_ERROR), reason);
 	return code;
 }
 
@@ -199,9 +199,14 @@ static void say_ready(const struct server *server, const char *started_in)
 		server_url(server, config->luns[i].number, url, sizeof(url));
 		printf("LUN %u %s %s\n", config->luns[i].number, config->luns[i].type->word, url);
 	}
-	printf("\nReady.");
-	say_what_next(server, started_in);
-	printf("Ctrl-C stops the target; what it holds stays in %s.\n", config->state_dir);
+	/* Nobody types at a service. */
+	if (getenv("NOTIFY_SOCKET")) {
+		printf("Ready.\n");
+	} else {
+		printf("\nReady.");
+		say_what_next(server, started_in);
+		printf("Ctrl-C stops the target; what it holds stays in %s.\n", config->state_dir);
+	}
 	fflush(stdout);
 	sd_notifyf(0, "READY=1\nSTATUS=serving %u logical units at %s", config->lun_count,
 		   server->portal);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/log.h"
 
 #define MODULE_LINK    "bs_muninn.so"
 #define ALLOCATOR_LINK "allocator.so"
@@ -40,11 +41,28 @@ static bool is_noise(const char *line)
 	return false;
 }
 
-static void say(struct tgtd *tgtd, const char *line)
+/* Takes the module's level out of its line. tgtd's own lines have none. */
+static enum log_level take_level(char *line)
 {
+	static const char marked[] = "tgtd: muninn: <";
+	size_t at = sizeof(marked) - 1;
+	enum log_level level = LOG_LEVEL_INFO;
+
+	if (strncmp(line, marked, at) == 0 && line[at] >= '0' && line[at] <= '3' &&
+	    line[at + 1] == '>') {
+		level = (enum log_level)(line[at] - '0');
+		memmove(line + at - 1, line + at + 2, strlen(line + at + 2) + 1);
+	}
+	return level;
+}
+
+static void say(struct tgtd *tgtd, char *line)
+{
+	enum log_level level = take_level(line);
+
 	if (!line[0] || is_noise(line))
 		return;
-	fprintf(stderr, "%s\n", line);
+	fprintf(stderr, "%s%s\n", log_priority(level), line);
 	snprintf(tgtd->last_words, sizeof(tgtd->last_words), "%s", line);
 }
 

@@ -85,16 +85,21 @@ static void close_image(struct scsi_lu *lu)
 /* Set while the module registers before tgtd's own log is there. */
 static bool before_main;
 
+/* muninnd takes the digit off, and makes it the line's priority where it has one. */
 static void log_to_tgtd(enum log_level level, const char *line)
 {
+	char mark[8] = "";
+
+	if (getenv("MUNINN_LOG_LEVEL"))
+		snprintf(mark, sizeof(mark), "<%d>", (int)level);
 	if (before_main)
-		fprintf(stderr, "tgtd: muninn: %s\n", line);
+		fprintf(stderr, "tgtd: muninn: %s%s\n", mark, line);
 	else if (level == LOG_LEVEL_ERROR)
-		log_error("muninn: %s\n", line);
+		log_error("muninn: %s%s\n", mark, line);
 	else if (level == LOG_LEVEL_DEBUG)
-		log_debug("muninn: %s\n", line);
+		log_debug("muninn: %s%s\n", mark, line);
 	else
-		log_warning("muninn: %s\n", line);
+		log_warning("muninn: %s%s\n", mark, line);
 }
 
 static enum log_level wanted_log_level(void)

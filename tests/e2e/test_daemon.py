@@ -10,7 +10,7 @@ import subprocess
 import unittest
 
 import osd
-from harness import IQN, MUNINNCTL, MUNINND, E2ETest, sanitizer_environment, wait_for_exit
+from harness import IQN, LIMIT_SECONDS, MUNINNCTL, MUNINND, E2ETest, sanitizer_environment, wait_for_exit
 from osd import Osd
 
 SANITIZED = True
@@ -417,6 +417,35 @@ class Access(E2ETest):
             self.assertEqual(len(lines), 1)
             self.assertRegex(lines[0], rf"^tgtd: {re.escape(what)}.*; initiator {name}$")
         self.assertEqual(len([line for line in daemon.errors if "login" in line]), 3)
+
+    def test_under_systemd_lines_have_priorities_and_nobody_is_told_what_to_type(self):
+        folder = self.folder()
+        notify = os.path.join(folder, "notify")
+        manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.addCleanup(manager.close)
+        manager.bind(notify)
+        manager.settimeout(LIMIT_SECONDS)
+        daemon = self.daemon(config=CONFIG + self.ACCOUNT)
+        os.chmod(daemon.config_path, 0o644)
+        journal = open(os.path.join(folder, "journal"), "w+", encoding="utf-8")
+        self.addCleanup(journal.close)
+        of_journal = os.fstat(journal.fileno())
+        environment = {"NOTIFY_SOCKET": notify, "JOURNAL_STREAM": f"{of_journal.st_dev}:{of_journal.st_ino}"}
+        service = subprocess.Popen(
+            daemon.command, stdout=subprocess.PIPE, stderr=journal, text=True, env={**daemon.environment, **environment}
+        )
+        self.addCleanup(service.stdout.close)
+        self.assertRegex(manager.recv(4096).decode(), r"^READY=1\nSTATUS=serving 1 logical units at ")
+        self.login(daemon, account="erik%something-else@")
+        service.terminate()
+        said = service.communicate(timeout=LIMIT_SECONDS)[0]
+        self.assertRegex(said, r"^LUN 1 osd iscsi://\S+\nReady.\n$")
+        journal.seek(0)
+        lines = journal.read()
+        self.assertRegex(lines, "(?m)^<4>muninn: warning: .*others than its owner can read it")
+        self.assertRegex(lines, "(?m)^<4>tgtd: muninn: refused a login from")
+        self.assertRegex(lines, "(?m)^<6>tgtd: muninn: LUN 1: closed, everything is stable$")
+        self.assertNotRegex(lines, "(?m)^[^<]|muninn: <")
 
     def test_a_secret_that_others_can_read_is_warned_of(self):
         daemon = self.daemon(config=CONFIG + self.ACCOUNT)
