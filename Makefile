@@ -320,6 +320,7 @@ help:
 	@echo '                PORT=3260  SIZE=8G (of a new device)  RUN_DIR=build/run (where its state is kept)'
 	@echo 'make check      installs what is missing, builds, runs all tests; ONLY=text: those whose path holds it'
 	@echo 'make check-vm   of them, those with a guest whose kernel attaches'
+	@echo 'make check-deb  of them, that of the Debian packages'
 	@echo 'make lint       formatting, clang-tidy, cppcheck, and a build by clang'
 	@echo 'make sanitize   the tests under ASan + UBSan, the threaded ones under TSan'
 	@echo 'make sim        the simulator: SECONDS=60 SEED=first PROFILE=all; build/bin/muninn-sim --help'
@@ -352,7 +353,7 @@ help:
 	@echo 'make fuzz       fuzzes the target, the client and the formats: SECONDS=60 (of each), FUZZ=osd|wire|client|flash|pdu'
 	@echo 'make fuzz-many  the same without learning, many times as fast, for counts: SECONDS=60, FUZZ=pdu'
 	@echo 'make fuzz-pdu   sessions of mutated PDUs against a real tgtd: SECONDS=60, SEED=N'
-	@echo 'make deb: not available yet'
+	@echo 'make deb        Debian packages of the service, of the client library, and of muninn-bench: build/deb/'
 
 bootstrap:
 	@scripts/bootstrap
@@ -377,9 +378,10 @@ sanitized-tests:
 	+@$(SUBMAKE) VARIANT=asan all unit-tests
 	+@$(SUBMAKE) VARIANT=tsan thread-tests
 
-check: bootstrap bootstrap-guest
+check: bootstrap bootstrap-guest bootstrap-container
 	+@$(SUBMAKE) all unit-tests $(TORMENT)
 	+@$(SUBMAKE) sanitized-tests
+	+@$(SUBMAKE) build-deb
 	@$(RUN_TESTS) $(call test_bins,release,$(TEST_SRC)) $(INDEX_TESTS) $(SANITIZED_TESTS) $(E2E_TESTS) \
 		$(SCRIPT_TESTS)
 
@@ -387,6 +389,15 @@ check: bootstrap bootstrap-guest
 .PHONY: bootstrap-guest check-vm
 bootstrap-guest: bootstrap
 	@scripts/bootstrap guest || echo 'tests with a guest will be SKIPPED'
+
+# What the Debian packages are built with and tried in.
+.PHONY: bootstrap-container check-deb
+bootstrap-container: bootstrap
+	@scripts/bootstrap container
+
+check-deb: bootstrap-container
+	+@$(SUBMAKE) build-deb
+	@$(RUN_TESTS) tests/e2e/test_packages.py
 
 check-vm: bootstrap bootstrap-guest
 	+@$(SUBMAKE) all
@@ -471,24 +482,77 @@ analyze:
 analyze-sources: $(TGT_DIR)/usr/tgtd.h $(TGT_IDENTITY)
 	@TGT_DIR=$(TGT_DIR) scripts/analyze
 
+# Manual pages and completions, out of what the programs say of themselves.
+MANUALS := $(BUILD)/manuals
+.PHONY: manuals
+manuals: $(MANUALS)/made
+$(MANUALS)/made: scripts/manuals conf/muninn.conf $(BIN)/muninnd $(BIN)/muninnctl $(BIN)/muninn-fsck $(BIN)/muninn-bench
+	@scripts/manuals $(BIN) $(MANUALS)
+	@touch $@
+
+# For programs that speak to a target: what osd_client.h promises, and what that includes.
+LIBRARY_OBJ := $(filter $(OBJ)/common/% $(OBJ)/wire/%,$(CORE_OBJ)) $(CLIENT_OBJ)
+HEADERS := $(addprefix client/,osd_client.h session.h iscsi_pdu.h transfer.h tree.h manifest.h) common/error.h \
+	$(addprefix wire/,vendor.h wire.h standard.h)
+$(LIB)/libmuninn-client.a: $(LIBRARY_OBJ)
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(call say,AR)
+	$(Q)$(AR) rcs $@ $^
+
 PREFIX ?= /usr/local
 MODULE_DIR := /usr/lib/tgt/backing-store
-install:
-	@command -v $(firstword $(CC)) >/dev/null || \
-		{ echo 'there is no $(firstword $(CC)): scripts/bootstrap installs what a build needs' >&2; exit 1; }
-	+@$(SUBMAKE) all
-	install -D -m 755 $(BUILD)/bin/muninnd $(DESTDIR)$(PREFIX)/sbin/muninnd
-	install -D -m 755 $(BUILD)/bin/muninnctl $(DESTDIR)$(PREFIX)/bin/muninnctl
-	install -D -m 755 $(BUILD)/bin/muninn-fsck $(DESTDIR)$(PREFIX)/sbin/muninn-fsck
-	install -D -m 644 $(BUILD)/lib/bs_muninn.so $(DESTDIR)$(MODULE_DIR)/bs_muninn.so
-	[ -e $(DESTDIR)/etc/muninn/muninn.conf ] || install -D -m 640 conf/muninn.conf $(DESTDIR)/etc/muninn/muninn.conf
-	install -d -m 755 $(DESTDIR)/lib/systemd/system
-	sed 's|@PREFIX@|$(PREFIX)|' scripts/muninn.service >$(DESTDIR)/lib/systemd/system/muninn.service
+UNIT_DIR := /lib/systemd/system
+SYSUSERS_DIR := /usr/lib/sysusers.d
+MAN_DIR := $(PREFIX)/share/man
+INSTALL := install -D -m
+VERSION := $(shell sed -n 's/.*MUNINN_VERSION "\(.*\)"/\1/p' common/version.h)
+# Where the service's files go: from=mode:to.
+INSTALLED := $(BIN)/muninnd=755:$(PREFIX)/sbin/muninnd $(BIN)/muninn-fsck=755:$(PREFIX)/sbin/muninn-fsck \
+	$(BIN)/muninnctl=755:$(PREFIX)/bin/muninnctl $(LIB)/bs_muninn.so=644:$(MODULE_DIR)/bs_muninn.so \
+	$(foreach page,muninnctl.1 muninn.conf.5 muninnd.8 muninn-fsck.8,$(MANUALS)/$(page)=644:$(MAN_DIR)/man$(lastword $(subst ., ,$(page)))/$(page)) \
+	$(MANUALS)/muninnctl.bash=644:$(PREFIX)/share/bash-completion/completions/muninnctl \
+	$(MANUALS)/_muninnctl=644:$(PREFIX)/share/zsh/vendor-completions/_muninnctl \
+	conf/muninn.sysusers=644:$(SYSUSERS_DIR)/muninn.conf
+INSTALLED_DEV := $(LIB)/libmuninn-client.a=644:$(PREFIX)/lib/libmuninn-client.a \
+	$(foreach header,$(HEADERS),$(header)=644:$(PREFIX)/include/muninn/$(header))
+INSTALLED_BENCH := $(BIN)/muninn-bench=755:$(PREFIX)/bin/muninn-bench \
+	$(MANUALS)/muninn-bench.1=644:$(MAN_DIR)/man1/muninn-bench.1 \
+	$(foreach peer,$(PEER_LIBS),$(peer)=644:$(PREFIX)/lib/muninn/$(notdir $(peer)))
+install_all = $(foreach file,$(1),$(INSTALL) $(firstword $(subst :, ,$(lastword $(subst =, ,$(file))))) \
+	$(firstword $(subst =, ,$(file))) $(DESTDIR)$(lastword $(subst :, ,$(file))) &&) true
 
-# Leaves the configuration and the devices.
+# A bare machine has make, but perhaps nothing else that a build needs.
+.PHONY: tools
+tools:
+	@command -v $(firstword $(CC)) >/dev/null && command -v python3 >/dev/null && [ -e $(TGTD) ] && \
+		$(CC) -E -include ini.h -include systemd/sd-daemon.h -include isa-l.h -include liburing.h -include openssl/evp.h \
+		-include iscsi/iscsi.h -include jansson.h -include xxhash.h -include jemalloc/jemalloc.h - </dev/null >/dev/null 2>&1 || \
+		{ echo 'what a build needs is not all here: scripts/bootstrap installs it' >&2; exit 1; }
+
+.PHONY: install-dev install-bench
+install: tools
+	+@$(SUBMAKE) all manuals
+	@$(call install_all,$(INSTALLED))
+	@[ -e $(DESTDIR)/etc/muninn/muninn.conf ] || install -D -m 640 conf/muninn.conf $(DESTDIR)/etc/muninn/muninn.conf
+	@install -d -m 755 $(DESTDIR)$(UNIT_DIR)
+	@sed 's|@PREFIX@|$(PREFIX)|' conf/muninn.service >$(DESTDIR)$(UNIT_DIR)/muninn.service
+	@echo 'installed; docs/how-to/install.md says what comes next'
+
+install-dev: tools
+	+@$(SUBMAKE) $(LIB)/libmuninn-client.a
+	@$(call install_all,$(INSTALLED_DEV))
+	@install -d -m 755 $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	@sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' client/muninn-client.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/muninn-client.pc
+
+install-bench: tools
+	+@$(SUBMAKE) $(BIN)/muninn-bench $(PEER_LIBS) manuals
+	@$(call install_all,$(INSTALLED_BENCH))
+
+# Leaves the configuration, the devices, and the user whose they are.
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/sbin/muninnd $(DESTDIR)$(PREFIX)/sbin/muninn-fsck $(DESTDIR)$(PREFIX)/bin/muninnctl $(DESTDIR)$(MODULE_DIR)/bs_muninn.so \
-		$(DESTDIR)/lib/systemd/system/muninn.service
+	rm -f $(foreach file,$(INSTALLED) $(INSTALLED_DEV) $(INSTALLED_BENCH),$(DESTDIR)$(lastword $(subst :, ,$(file)))) \
+		$(DESTDIR)$(UNIT_DIR)/muninn.service $(DESTDIR)$(PREFIX)/lib/pkgconfig/muninn-client.pc
 
 BENCH_RUN ?= --nand headers --size 8G --rows 16 --pairs 5000000 --op insert,lookup,lookup,lookup,absent,update,mixed:0.5 \
 	--dist random,random,newest,oldest,random,random,random
@@ -640,8 +704,23 @@ fuzz-pdu: bootstrap
 	+@$(SUBMAKE) all
 	@tests/e2e/pdu_sessions.py --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
+# Debian packages, in build/deb/. The tree that they are built in stays: the next time is short.
+DEB := $(BUILD)/deb
+DEB_TREE := $(DEB)/muninn-$(VERSION)
 deb:
-	@echo 'make $@: not available yet' >&2; exit 1
+	@scripts/bootstrap deb
+	+@$(SUBMAKE) build-deb
+
+.PHONY: build-deb
+build-deb: $(TGT_DIR)/usr/tgtd.h
+	@[ "$$(dpkg-parsechangelog -S Version)" = $(VERSION) ] || \
+		{ echo 'debian/changelog begins with another version than common/version.h has' >&2; exit 1; }
+	@rm -rf $(DEB)/*.deb $(DEB_TREE)/debian
+	@mkdir -p $(DEB_TREE)
+	@tar --exclude=./build --exclude=./.git -c . | tar -x -C $(DEB_TREE)
+	@cd $(DEB_TREE) && TGT_SRC=$(abspath $(TGT_DIR)) CC="$(CC)" MAKEFLAGS= DEB_BUILD_OPTIONS="nocheck parallel=$(JOBS) $(DEB_BUILD_OPTIONS)" \
+		dpkg-buildpackage -b -nc -us -uc >../build.log 2>&1 || { tail -n 40 ../build.log >&2; exit 1; }
+	@ls $(DEB)/*.deb
 
 clean:
 	rm -rf $(BUILD)
