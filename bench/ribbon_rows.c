@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "bench/random.h"
+#include "engine/muninn/index/ribbon/ribbon_hash.h"
 #include "engine/muninn/index/ribbon/ribbon_search.h"
 
 enum {
@@ -31,22 +32,27 @@ struct rows {
 	uint8_t **nvram;
 	uint8_t sum[16];
 	uint8_t all_live[8]; /* nothing is merged away */
-	struct active *active;
+	struct tag_entry sealed[KEYS];
 	struct group_builder *builder;
 	struct tag_entry *entries;
 	double bytes, keys; /* of the index, and in it, in sum */
 	double seal_time;
 };
 
-/* A key of a segment, and where it is. */
+/* A key of a segment, and where it is: its page, and which candidate, if that is known. */
 static struct key_hash key_of(const struct rows *rows, uint32_t row, uint32_t segment, uint32_t key,
-			      uint32_t *location)
+			      uint32_t *page, uint32_t *candidate)
 {
 	uint64_t number = ((uint64_t)row * rows->count + segment) * KEYS + key;
 	struct random_state random = random_stream(rows->options->seed + STREAM_KEYS, number);
-	struct key_hash hash = { .key = random_next(&random) };
+	struct key_hash hash = { .key = random_next(&random), .group = random_next(&random) };
 
-	*location = (uint32_t)random_below(&random, rows->locations);
+	*page = (uint32_t)random_below(&random, rows->locations);
+	*candidate = PLACEMENT_NONE;
+	if (rows->locations > PLACEMENT_CANDIDATES)
+		return hash;
+	*candidate = *page;
+	*page = candidate_page(&hash, segment + UINT64_C(1), *candidate, PAGES);
 	return hash;
 }
 
@@ -70,24 +76,26 @@ static int seal(struct rows *rows, uint32_t number, uint32_t segment)
 {
 	struct ribbon_row *row = &rows->rows[number];
 	struct group_member member = { .segment = segment,
-				       .serial = segment + 1,
+				       .serial = segment + UINT64_C(1),
+				       .by_candidates = rows->locations == PLACEMENT_CANDIDATES,
 				       .first_sequence = segment * KEYS,
 				       .last_sequence = segment * KEYS + KEYS - 1 };
 	double begin;
 	int result = 0;
 
-	active_begin(rows->active);
 	for (uint32_t key = 0; key < KEYS; key++) {
-		uint32_t location;
-		struct key_hash hash = key_of(rows, number, segment, key, &location);
+		uint32_t page, candidate;
+		struct key_hash hash = key_of(rows, number, segment, key, &page, &candidate);
 
-		active_note_page(rows->active, &hash, location);
+		rows->sealed[key] =
+			(struct tag_entry){ .tag = tag_of(&hash),
+					    .location = location_word(page, candidate) };
 	}
 	begin = ribbon_bench_seconds();
 	if (growing_is_full(&row->growing))
 		result = complete(rows, row);
 	if (!result)
-		result = ribbon_row_write(row, rows->active, &member);
+		result = ribbon_row_write(row, rows->sealed, KEYS, &member);
 	if (!result)
 		ribbon_row_commit(row);
 	rows->seal_time += ribbon_bench_seconds() - begin;
@@ -116,7 +124,7 @@ static int fill(struct rows *rows)
  * found.
  */
 static int reads_of(const struct ribbon_row *row, const struct key_hash *hash, uint32_t segment,
-		    uint32_t location)
+		    uint32_t expected)
 {
 	struct ribbon_search search;
 	uint32_t found, page;
@@ -126,7 +134,7 @@ static int reads_of(const struct ribbon_row *row, const struct key_hash *hash, u
 	while (ribbon_search_segment(&search, 0, &found))
 		while (ribbon_search_page(&search, &page)) {
 			reads++;
-			if (found == segment && page == location)
+			if (found == segment && page == expected)
 				return reads;
 		}
 	return segment == UINT32_MAX ? reads : -EBADMSG;
@@ -141,16 +149,16 @@ static int ask(const struct rows *rows, uint32_t segments, double *mean, double 
 
 	for (uint64_t n = 0; n < questions; n++) {
 		uint32_t row = (uint32_t)random_below(&random, rows->options->rows);
-		uint32_t segment = UINT32_MAX, location = 0;
+		uint32_t segment = UINT32_MAX, page = 0, candidate;
 		struct key_hash hash = { .key = random_next(&random) };
 		int reads;
 
 		if (segments) {
 			segment = (uint32_t)random_below(&random, segments);
 			hash = key_of(rows, row, segment, (uint32_t)random_below(&random, KEYS),
-				      &location);
+				      &page, &candidate);
 		}
-		reads = reads_of(&rows->rows[row], &hash, segment, location);
+		reads = reads_of(&rows->rows[row], &hash, segment, page);
 		if (reads < 0)
 			return reads;
 		all += (uint64_t)reads;
@@ -190,13 +198,11 @@ static int create(struct rows *rows)
 	uint32_t count = rows->options->rows;
 
 	rows->shape = ribbon_shape_choose(PAGE_BYTES, PAGES, RECORD_BYTES);
-	rows->shape.locations = rows->locations;
 	rows->rows = calloc(count, sizeof(*rows->rows));
 	rows->nvram = calloc(count, sizeof(*rows->nvram));
-	rows->active = active_create(&rows->shape);
 	rows->builder = group_builder_create(rows->shape.group_entries);
 	rows->entries = calloc(rows->shape.group_entries, sizeof(*rows->entries));
-	if (!rows->rows || !rows->nvram || !rows->active || !rows->builder || !rows->entries)
+	if (!rows->rows || !rows->nvram || !rows->builder || !rows->entries)
 		return -ENOMEM;
 	put_le64(rows->all_live, UINT64_MAX);
 	for (uint32_t n = 0; n < count; n++) {
@@ -217,7 +223,6 @@ static void destroy(struct rows *rows)
 		free(rows->nvram[n]);
 	free(rows->rows);
 	free(rows->nvram);
-	active_destroy(rows->active);
 	group_builder_destroy(rows->builder);
 	free(rows->entries);
 }

@@ -112,7 +112,7 @@ int regroup_add_segment(struct regroup *regroup, struct row_index *index, uint32
 	}
 	facts.group = row_index_growing(index);
 	facts.member = row_index_members(index);
-	result = row_index_write(index, buffer->index, &facts);
+	result = row_index_write(index, buffer->index, NULL, &facts);
 	if (result)
 		return result;
 	row_index_commit(index);

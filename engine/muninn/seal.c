@@ -45,12 +45,42 @@ static struct sealed_segment gather_facts(const struct buffer *buffer)
 	return facts;
 }
 
-/* What is programmed to page `page` of the segment, with its spare area in `spare_bytes`. */
-static struct nand_page_io page_io(const struct muninn_store *store, uint32_t number, uint32_t page,
-				   uint8_t *spare_bytes)
+/* Asks the index where the records go. What it was told before does not count any more. */
+static void arrange(struct muninn_store *store, uint32_t number)
+{
+	struct row *row = &store->rows[number];
+	struct seal_scratch *scratch;
+
+	arrangement_destroy(row->sealing.arrangement);
+	row->sealing.arrangement = NULL;
+	if (!index_arranges(&store->geometry))
+		return;
+	scratch = sealing_take_scratch(store);
+	for (uint32_t page = 0; page < store->geometry.segment_pages; page++)
+		scratch->views[page] = buffer_page(&row->buffer, page);
+	row->sealing.arrangement =
+		index_arrange(&store->geometry, row->buffer.serial, scratch->views);
+	sealing_give_scratch(store, scratch);
+}
+
+/* What page `page` of the segment holds. */
+static struct page_view sealed_page(const struct muninn_store *store, uint32_t number,
+				    uint32_t page, const struct seal_scratch *scratch)
 {
 	const struct row *row = &store->rows[number];
-	struct page_view view = buffer_page(&row->buffer, page);
+	uint64_t at = (uint64_t)page * store->geometry.page_bytes;
+
+	return row->sealing.arrangement
+		       ? arrangement_page(row->sealing.arrangement, page, scratch->pages + at)
+		       : buffer_page(&row->buffer, page);
+}
+
+/* What is programmed to page `page` of the segment, with its spare area in `spare_bytes`. */
+static struct nand_page_io page_io(const struct muninn_store *store, uint32_t number, uint32_t page,
+				   const struct seal_scratch *scratch, uint8_t *spare_bytes)
+{
+	const struct row *row = &store->rows[number];
+	struct page_view view = sealed_page(store, number, page, scratch);
 	struct page_spare spare = {
 		.kind = PAGE_KIND_RECORDS,
 		.large = view.large_header != NULL,
@@ -85,8 +115,8 @@ static void prepare_pages(struct muninn_store *store, uint32_t number, uint32_t 
 	uint32_t end = (uint32_t)align_up(next + count, group);
 
 	for (uint32_t page = first; page < end; page++)
-		scratch->ios[page] =
-			page_io(store, number, page, scratch->spares + (uint64_t)page * usable);
+		scratch->ios[page] = page_io(store, number, page, scratch,
+					     scratch->spares + (uint64_t)page * usable);
 	for (; parity->losses && first < end; first += group)
 		parity_encode(&store->parity, &scratch->ios[first], scratch->parity);
 }
@@ -122,6 +152,7 @@ static int run_program(struct muninn_store *store, uint32_t number, uint32_t *bu
 		sealing->erased = !result;
 		sealing->pages = 0;
 		sealing->facts = gather_facts(&store->rows[number].buffer);
+		arrange(store, number);
 	}
 	while (!result && sealing->pages < geometry->segment_pages && *budget) {
 		uint32_t count =
@@ -237,9 +268,12 @@ static int end_program(struct muninn_store *store, uint32_t number, int result)
 	if (result)
 		return replace_segment(store, sealing, result);
 	sealing->facts.segment = sealing->segment;
-	result = row_index_write(row->index, row->buffer.index, &sealing->facts);
+	result = row_index_write(row->index, row->buffer.index, sealing->arrangement,
+				 &sealing->facts);
 	if (result)
 		return result;
+	arrangement_destroy(sealing->arrangement);
+	sealing->arrangement = NULL;
 	space_prepared(&store->space, sealing->segment, 0, sealing->erasures);
 	/*
 	 * Before the segment counts, so that recovery knows of records that were never committed.

@@ -6,6 +6,17 @@
 #include <malloc.h>
 #include <stdlib.h>
 
+/* What an index that arranges records needs. Pages are where the host can write from. */
+static int create_pages(const struct muninn_store *store, struct seal_scratch *scratch)
+{
+	const struct muninn_geometry *geometry = &store->geometry;
+
+	scratch->views = calloc(geometry->segment_pages, sizeof(*scratch->views));
+	scratch->pages = aligned_alloc(geometry->page_bytes,
+				       (uint64_t)geometry->segment_pages * geometry->page_bytes);
+	return scratch->views && scratch->pages ? 0 : -ENOMEM;
+}
+
 int sealing_create(struct muninn_store *store)
 {
 	const struct parity_shape *parity = &store->geometry.parity;
@@ -20,7 +31,8 @@ int sealing_create(struct muninn_store *store)
 		scratch->ios = calloc(pages, sizeof(*scratch->ios));
 		if (parity->losses)
 			scratch->parity = malloc(parity_scratch_bytes(parity));
-		if (!scratch->spares || !scratch->ios || (parity->losses && !scratch->parity))
+		if (!scratch->spares || !scratch->ios || (parity->losses && !scratch->parity) ||
+		    (index_arranges(&store->geometry) && create_pages(store, scratch)))
 			return -ENOMEM;
 		scratch->next = store->free_scratch;
 		store->free_scratch = scratch;
@@ -34,7 +46,11 @@ void sealing_destroy(struct muninn_store *store)
 		free(store->scratch[n].spares);
 		free(store->scratch[n].ios);
 		free(store->scratch[n].parity);
+		free(store->scratch[n].views);
+		free(store->scratch[n].pages);
 	}
+	for (uint32_t number = 0; store->rows && number < store->geometry.rows; number++)
+		arrangement_destroy(store->rows[number].sealing.arrangement);
 }
 
 uint64_t sealing_memory(const struct muninn_store *store)
@@ -44,7 +60,9 @@ uint64_t sealing_memory(const struct muninn_store *store)
 	for (uint32_t n = 0; n < SEAL_SCRATCH; n++)
 		bytes += malloc_usable_size(store->scratch[n].spares) +
 			 malloc_usable_size(store->scratch[n].ios) +
-			 malloc_usable_size(store->scratch[n].parity);
+			 malloc_usable_size(store->scratch[n].parity) +
+			 malloc_usable_size(store->scratch[n].views) +
+			 malloc_usable_size(store->scratch[n].pages);
 	return bytes;
 }
 

@@ -26,6 +26,7 @@ void store_free(struct muninn_store *store)
 	free(store->touched);
 	space_destroy(&store->space);
 	index_destroy(store->index);
+	sealing_destroy(store);
 	free(store->rows);
 	free(store->images);
 	free(store->segment_rows);
@@ -33,7 +34,6 @@ void store_free(struct muninn_store *store)
 	free(store->spare);
 	free(store->root);
 	free(store->kills);
-	sealing_destroy(store);
 	repair_destroy(store);
 	parity_destroy(&store->parity);
 	free(store->lost.places);

@@ -56,6 +56,7 @@ struct sealing {
 	uint32_t pages;     /* of it that have been programmed */
 	uint64_t committed; /* when programming began */
 	struct sealed_segment facts;
+	struct arrangement *arrangement; /* of its records; NULL: they stay on their pages */
 };
 
 struct row {
@@ -72,6 +73,8 @@ struct seal_scratch {
 	struct seal_scratch *next;
 	uint8_t *spares;          /* spare areas */
 	struct nand_page_io *ios; /* one a page */
+	struct page_view *views;  /* of the buffer's pages; NULL: nothing is arranged ... */
+	uint8_t *pages;           /* ... nor composed, in as many bytes as a segment has */
 	uint8_t *parity;          /* what making it needs; NULL: there is none */
 };
 

@@ -140,8 +140,10 @@ static bool is_full(const struct row_index *base)
 }
 
 static int write_segment(struct row_index *base, const struct segment_index *index,
+			 const struct arrangement *arrangement,
 			 const struct sealed_segment *segment)
 {
+	(void)arrangement;
 	table_write_column(&bloom_row_of(base)->growing, bloom_segment_in(index), segment);
 	return 0;
 }

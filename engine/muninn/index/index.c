@@ -187,6 +187,20 @@ uint64_t segment_index_memory(const struct segment_index *index)
 	return index ? index->type->segment_memory(index) : 0;
 }
 
+/* ---- the records of a segment that is sealed ---- */
+
+bool index_arranges(const struct muninn_geometry *geometry)
+{
+	return type_for(geometry)->arrange != NULL;
+}
+
+struct arrangement *index_arrange(const struct muninn_geometry *geometry, uint64_t serial,
+				  const struct page_view *pages)
+{
+	return index_arranges(geometry) ? type_for(geometry)->arrange(geometry, serial, pages)
+					: NULL;
+}
+
 /* ---- a row: its growing group ---- */
 
 void row_index_begin(struct row_index *row, uint32_t group)
@@ -210,9 +224,9 @@ bool row_index_is_full(const struct row_index *row)
 }
 
 int row_index_write(struct row_index *row, const struct segment_index *index,
-		    const struct sealed_segment *segment)
+		    const struct arrangement *arrangement, const struct sealed_segment *segment)
 {
-	return row->type->write(row, index, segment);
+	return row->type->write(row, index, arrangement, segment);
 }
 
 void row_index_commit(struct row_index *row)

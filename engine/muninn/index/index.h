@@ -164,6 +164,27 @@ bool index_spreads(const struct muninn_geometry *geometry);
 uint64_t segment_index_bytes(const struct segment_index *index);
 uint64_t segment_index_memory(const struct segment_index *index);
 
+/* ---- the records of a segment that is sealed ---- */
+
+/* Where they go, if not to the pages of the buffer that they are in. */
+struct arrangement;
+
+/* Whether the index ever arranges them. */
+bool index_arranges(const struct muninn_geometry *geometry);
+
+/*
+ * Arranges the records of all pages of a full buffer for segment `serial`. These pages outlive the
+ * arrangement, and stay as they are. NULL: the records stay where they are, because that is better,
+ * or they fit no other way, or there is no memory. NULL may be destroyed.
+ */
+struct arrangement *index_arrange(const struct muninn_geometry *geometry, uint64_t serial,
+				  const struct page_view *pages);
+void arrangement_destroy(struct arrangement *arrangement);
+
+/* A page of the segment, in `data`, a page's bytes; a large record stays where it is. */
+struct page_view arrangement_page(const struct arrangement *arrangement, uint32_t page,
+				  uint8_t *data);
+
 /* ---- a row: its growing group ---- */
 
 /*
@@ -194,10 +215,11 @@ void row_index_read_member(const struct row_index *row, uint32_t member,
 
 /*
  * Writes what its index says of a segment that has been programmed, to a group that is not full.
- * -ENOMEM: nothing has changed that counts.
+ * `arrangement`: of its records; NULL: they are where the index has them. -ENOMEM: nothing has
+ * changed that counts.
  */
 int row_index_write(struct row_index *row, const struct segment_index *index,
-		    const struct sealed_segment *segment);
+		    const struct arrangement *arrangement, const struct sealed_segment *segment);
 
 /* Makes that segment count: one store, within the first page of the row's NVRAM. */
 void row_index_commit(struct row_index *row);

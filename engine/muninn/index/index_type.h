@@ -58,13 +58,17 @@ struct index_type {
 	uint64_t (*segment_bytes)(const struct segment_index *index);
 	uint64_t (*segment_memory)(const struct segment_index *index);
 
+	/* NULL: the index never arranges records. */
+	struct arrangement *(*arrange)(const struct muninn_geometry *geometry, uint64_t serial,
+				       const struct page_view *pages);
+
 	/* A row: its growing group. */
 	void (*begin)(struct row_index *row, uint32_t group);
 	int (*attach)(struct row_index *row);
 	uint64_t (*sum)(const struct row_index *row);
 	bool (*is_full)(const struct row_index *row);
 	int (*write)(struct row_index *row, const struct segment_index *index,
-		     const struct sealed_segment *segment);
+		     const struct arrangement *arrangement, const struct sealed_segment *segment);
 	void (*commit)(struct row_index *row);
 	void (*take_out)(struct row_index *row, uint32_t member);
 	const uint8_t *(*nvram)(const struct row_index *row, uint64_t *bytes);

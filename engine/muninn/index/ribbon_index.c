@@ -6,6 +6,7 @@
 
 #include "engine/muninn/index/index_type.h"
 #include "engine/muninn/index/ribbon/growing_format.h"
+#include "engine/muninn/index/ribbon_arrange.h"
 
 struct ribbon_index_row {
 	struct row_index base;
@@ -290,6 +291,14 @@ static uint64_t segment_memory(const struct segment_index *base)
 	return given(base) + segment_bytes(base);
 }
 
+static struct arrangement *arrange(const struct muninn_geometry *geometry, uint64_t serial,
+				   const struct page_view *pages)
+{
+	struct ribbon_shape shape = shape_of(geometry);
+
+	return ribbon_arrange(geometry, &shape, serial, pages);
+}
+
 /* ---- a row: its growing group ---- */
 
 static void begin(struct row_index *base, uint32_t group)
@@ -312,20 +321,49 @@ static bool is_full(const struct row_index *base)
 	return growing_is_full(&row_in(base)->growing);
 }
 
+/* Entries of a segment whose records stay on their pages, on the heap. NULL: out of memory. */
+static struct tag_entry *list_entries(const struct active *active)
+{
+	struct tag_entry *entries = malloc((active_count(active) + 1) * sizeof(*entries));
+	uint32_t at = 0;
+
+	for (uint32_t n = 0; entries && active_entry(active, &at, &entries[n]); n++)
+		entries[n].location = location_word(entries[n].location, PLACEMENT_NONE);
+	return entries;
+}
+
+static int write_listed(struct ribbon_row *row, const struct active *active,
+			const struct group_member *member)
+{
+	struct tag_entry *entries = list_entries(active);
+	int result = entries ? ribbon_row_write(row, entries, active_count(active), member)
+			     : -ENOMEM;
+
+	free(entries);
+	return result;
+}
+
 static int write_segment(struct row_index *base, const struct segment_index *index,
+			 const struct arrangement *arrangement,
 			 const struct sealed_segment *segment)
 {
-	const struct group_member member = {
+	struct group_member member = {
 		.segment = segment->segment,
 		.records = segment->records,
 		.serial = segment->serial,
 		.first_sequence = segment->first_sequence,
 		.last_sequence = segment->last_sequence,
 		.record_bytes = (uint32_t)segment->record_bytes,
+		.by_candidates = arrangement != NULL,
 		.is_ordered = segment->is_ordered,
 	};
+	const struct tag_entry *entries;
+	uint32_t count;
 
-	return ribbon_row_write(row_of(base), active_in(index), &member);
+	if (!arrangement)
+		return write_listed(row_of(base), active_in(index), &member);
+	entries = arrangement_entries(arrangement, &count, &member.tail_pages);
+	return ribbon_row_write(row_of(base), entries, count, &member);
 }
 
 static void commit(struct row_index *base)
@@ -516,6 +554,7 @@ const struct index_type ribbon_index = {
 	.spreads = spreads,
 	.segment_bytes = segment_bytes,
 	.segment_memory = segment_memory,
+	.arrange = arrange,
 
 	.begin = begin,
 	.attach = attach,

@@ -100,7 +100,7 @@ static void seal(struct fixture *f, struct row_index *row, uint32_t segment, uin
 	facts.record_bytes = 256;
 	facts.first_sequence = sequence;
 	facts.last_sequence = sequence + 1;
-	assert_int_equal(row_index_write(row, f->active, &facts), 0);
+	assert_int_equal(row_index_write(row, f->active, NULL, &facts), 0);
 	row_index_commit(row);
 }
 

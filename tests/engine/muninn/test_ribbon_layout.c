@@ -292,8 +292,8 @@ static void check_finding(const struct row *row, uint32_t step)
 			continue;
 		if (record->is_head)
 			assert_int_equal(record->page,
-					 layout_candidate(&record->hash, row->serial,
-							  record->candidate, head_pages));
+					 candidate_page(&record->hash, row->serial,
+							record->candidate, head_pages));
 		else if (n % step == 0)
 			check_run(row, n);
 	}

@@ -104,12 +104,12 @@ struct tag_entry group_failed_entry(const struct group *group, uint32_t n)
 	};
 }
 
-bool group_entries_make_sense(const struct group *group)
+bool group_entries_make_sense(const struct group *group, uint32_t locations)
 {
 	for (uint32_t n = 0; n < group->failed; n++) {
 		struct tag_entry entry = group_failed_entry(group, n);
 
-		if (entry.segment >= group->members || entry.location >= group->locations)
+		if (entry.segment >= group->members || entry.location >= locations)
 			return false;
 	}
 	return true;

@@ -19,11 +19,11 @@
 struct group_member {
 	uint32_t segment;
 	uint32_t records;
-	uint32_t tail_pages; /* its last ones: older versions of keys, see layout.h */
+	uint32_t tail_pages; /* its last ones, which are no candidates */
 	uint64_t serial;
 	uint64_t first_sequence, last_sequence;
 	uint32_t record_bytes;
-	bool by_candidates; /* locations are candidates of the key, else pages */
+	bool by_candidates; /* its records were arranged: most are on candidate pages */
 	bool is_ordered;    /* none of its records was moved */
 };
 
@@ -41,6 +41,12 @@ struct group_plan {
 	uint32_t member_count;              /* 1 .. GROUP_SEGMENTS */
 	const struct tag_entry *entries;    /* in any order; `segment` is the member's number */
 	uint32_t entry_count;
+	/*
+	 * Those that the ribbon shall not have, because their locations are no such numbers. They
+	 * are among the failed ones.
+	 */
+	const struct tag_entry *apart;
+	uint32_t apart_count;
 };
 
 /* Memory to build from, for groups of up to `entries_max`. NULL: out of memory. */
@@ -94,8 +100,8 @@ void group_read_member(const struct group *group, uint32_t member, struct group_
 /* The n-th failed entry, from 0, while the whole image is there. `segment` is the member. */
 struct tag_entry group_failed_entry(const struct group *group, uint32_t n);
 
-/* Whether all failed entries, of a whole image, name members and locations that there are. */
-bool group_entries_make_sense(const struct group *group);
+/* Whether all failed entries, of a whole image, name members, and locations below a number. */
+bool group_entries_make_sense(const struct group *group, uint32_t locations);
 
 /* ---- asking ---- */
 

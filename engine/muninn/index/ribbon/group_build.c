@@ -194,7 +194,7 @@ static void put_head(uint8_t *image, const struct group_plan *plan, const struct
 	put_le32(image + GROUP_MEMBERS_AT, plan->member_count);
 	put_le32(image + GROUP_STARTS_AT, shape->starts);
 	put_le32(image + GROUP_FAILED_AT, failed);
-	put_le32(image + GROUP_ENTRIES_AT, plan->entry_count);
+	put_le32(image + GROUP_ENTRIES_AT, plan->entry_count + plan->apart_count);
 	image[GROUP_COLUMNS_AT] = (uint8_t)shape->columns;
 	image[GROUP_FINGERPRINT_AT] = (uint8_t)shape->fingerprint_bits;
 	put_le16(image + GROUP_LOCATIONS_AT, (uint16_t)plan->locations);
@@ -217,9 +217,12 @@ void group_put_crc(uint8_t *image, uint64_t length)
 	put_le32(image + GROUP_CRC_AT, crc32c(0, image, length));
 }
 
-static void put_failed(uint8_t *at, const struct group_builder *builder, uint32_t count)
+static void put_failed(uint8_t *at, const struct group_builder *builder,
+		       const struct group_plan *plan)
 {
-	for (uint32_t n = 0; n < count; n++) {
+	for (uint32_t n = 0; n < plan->apart_count; n++, at += FAILED_BYTES)
+		group_put_failed_entry(at, &plan->apart[n]);
+	for (uint32_t n = 0; n < plan->entry_count; n++) {
 		struct tag_entry entry = entry_of(builder->words[n]);
 
 		if (!builder->keys[n].failed)
@@ -250,7 +253,7 @@ int group_build(struct group_builder *builder, const struct group_plan *plan, ui
 	make_keys(builder, plan);
 	band_build(builder->band, &shape, builder->keys, plan->entry_count, image + near_at,
 		   image + far_at);
-	failed = end_behind_gaps(builder, plan->entry_count);
+	failed = end_behind_gaps(builder, plan->entry_count) + plan->apart_count;
 	*length = failed_at + (uint64_t)failed * FAILED_BYTES;
 	grown = realloc(image, *length);
 	if (!grown) {
@@ -259,7 +262,7 @@ int group_build(struct group_builder *builder, const struct group_plan *plan, ui
 	}
 	image = grown;
 	put_head(image, plan, &shape, failed);
-	put_failed(image + failed_at, builder, plan->entry_count);
+	put_failed(image + failed_at, builder, plan);
 	group_put_crc(image, *length);
 	*out = image;
 	return 0;

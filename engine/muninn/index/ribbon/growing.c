@@ -130,7 +130,8 @@ static bool entries_make_sense(const struct growing *growing)
 	uint32_t count = growing_entries(growing, growing_members(growing));
 
 	for (uint32_t n = 0; n < count; n++)
-		if (growing_entry(growing, n).location >= growing->shape->locations)
+		if (growing_entry(growing, n).location >= growing->shape->locations ||
+		    growing_entry_page(growing, n) >= growing->shape->segment_pages)
 			return false;
 	return true;
 }
@@ -155,20 +156,19 @@ bool growing_is_full(const struct growing *growing)
 		       growing->shape->group_entries;
 }
 
-void growing_write(struct growing *growing, const struct active *active,
+void growing_write(struct growing *growing, const struct tag_entry *entries, uint32_t count,
 		   const struct group_member *member)
 {
-	uint32_t number = growing_members(growing), n = growing_entries(growing, number), at = 0;
+	uint32_t number = growing_members(growing), first = growing_entries(growing, number);
 	uint8_t *facts = member_at(growing, number);
-	struct tag_entry entry;
 
 	assert(!growing_is_full(growing));
 	memset(facts, 0, GROWING_MEMBER_BYTES);
 	group_put_member(facts, member);
-	put_le32(facts + GROWING_END_AT, n + active_count(active));
-	for (; active_entry(active, &at, &entry); n++) {
-		put_le32(entry_at(growing, n), entry.tag);
-		put_le16(entry_at(growing, n) + 4, (uint16_t)entry.location);
+	put_le32(facts + GROWING_END_AT, first + count);
+	for (uint32_t n = 0; n < count; n++) {
+		put_le32(entry_at(growing, first + n), entries[n].tag);
+		put_le16(entry_at(growing, first + n) + 4, (uint16_t)entries[n].location);
 	}
 	growing->written = sum_member(growing, number);
 }
@@ -206,5 +206,10 @@ void growing_read_member(const struct growing *growing, uint32_t member, struct 
 struct tag_entry growing_entry(const struct growing *growing, uint32_t n)
 {
 	return (struct tag_entry){ .tag = get_le32(entry_at(growing, n)),
-				   .location = get_le16(entry_at(growing, n) + 4) };
+				   .location = word_location(get_le16(entry_at(growing, n) + 4)) };
+}
+
+uint32_t growing_entry_page(const struct growing *growing, uint32_t n)
+{
+	return word_page(get_le16(entry_at(growing, n) + 4));
 }

@@ -31,8 +31,11 @@ uint64_t growing_live(const struct growing *growing);
 /* No further member: it has as many as it shall, or another one's entries may not fit. */
 bool growing_is_full(const struct growing *growing);
 
-/* Writes a member behind the others; it does not count yet. There must be space for it. */
-void growing_write(struct growing *growing, const struct active *active,
+/*
+ * Writes a member behind the others; it does not count yet. There must be space for it. Locations
+ * of its entries are words (location_word).
+ */
+void growing_write(struct growing *growing, const struct tag_entry *entries, uint32_t count,
 		   const struct group_member *member);
 
 /* Makes it count: one store, within the first page. */
@@ -47,5 +50,8 @@ void growing_read_member(const struct growing *growing, uint32_t member,
 /* Entries of all members, oldest member first; those of one that has been written count, too. */
 uint32_t growing_entries(const struct growing *growing, uint32_t members);
 struct tag_entry growing_entry(const struct growing *growing, uint32_t n);
+
+/* The page of an entry, whether or not that is its location. */
+uint32_t growing_entry_page(const struct growing *growing, uint32_t n);
 
 #endif

@@ -4,8 +4,8 @@
  *
  *   header, 64 bytes
  *   GROUP_SEGMENTS members, 40 bytes each: as in an image, then where its entries end
- *   from 4096 on: entries, 6 bytes each: tag (4), page of the segment (2); those of a member follow
- *   each other, behind those of the members before it
+ *   from 4096 on: entries, 6 bytes each: tag (4), page and candidate (2: location_word); those of a
+ *   member follow each other, behind those of the members before it
  *
  * The store of the count of members makes a member count. Header and members are in one page.
  */

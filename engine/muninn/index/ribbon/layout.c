@@ -390,7 +390,7 @@ static void make_item(struct layout *layout, uint32_t number, uint32_t head_page
 
 	item->bytes = bytes_of(layout, number);
 	for (uint32_t candidate = 0; candidate < PLACEMENT_CANDIDATES; candidate++)
-		item->pages[candidate] = (uint16_t)layout_candidate(
+		item->pages[candidate] = (uint16_t)candidate_page(
 			&layout->records[number].hash, layout->shape.serial, candidate, head_pages);
 }
 

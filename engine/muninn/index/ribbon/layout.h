@@ -63,17 +63,6 @@ void layout_solve(struct layout *layout, const struct layout_shape *shape,
  */
 uint32_t layout_page_records(const struct layout *layout, uint32_t page, const uint32_t **records);
 
-/* Candidate page `candidate` of a key in a segment whose head pages are so many. */
-static inline uint32_t layout_candidate(const struct key_hash *hash, uint64_t serial,
-					uint32_t candidate, uint32_t head_pages)
-{
-	uint64_t mixed =
-		hash_mix(hash->group + (serial + candidate + 1) * UINT64_C(0x9e3779b97f4a7c15));
-
-	/* Pieces of an object that are written together follow each other. */
-	return (uint32_t)(((mixed >> 32) * head_pages >> 32) + hash->offset) % head_pages;
-}
-
 /* ---- the directory of runs ---- */
 
 /* Records of a key that a page of the runs has. */

@@ -115,6 +115,16 @@ static bool next_exact(const struct member_walk *walk, uint32_t *at, struct tag_
 	return true;
 }
 
+/* The next entry in the ribbon. */
+static bool next_in_ribbon(const struct member_walk *walk, struct group_walk *numbers,
+			   struct tag_entry *entry)
+{
+	bool found = group_next(walk->group, numbers, entry);
+
+	entry->location += walk->base;
+	return found;
+}
+
 /* Gathers all entries of the next members that there is space for. */
 static void gather_some(struct member_walk *walk)
 {
@@ -125,7 +135,7 @@ static void gather_some(struct member_walk *walk)
 	walk->lowest = walk->below > space ? walk->below - space : 0;
 	while (next_exact(walk, &at, &entry))
 		gather(walk, &entry);
-	while (walk->group && group_next(walk->group, &numbers, &entry))
+	while (walk->group && next_in_ribbon(walk, &numbers, &entry))
 		if (entry.segment >= walk->lowest && entry.segment < walk->below)
 			gather(walk, &entry);
 	walk->below = walk->lowest;
@@ -152,7 +162,7 @@ static void look_ahead(struct member_walk *walk)
 {
 	walk->has_ahead = false;
 	while (!walk->at_end && !walk->has_ahead) {
-		walk->at_end = !group_next(walk->group, &walk->walk, &walk->ahead);
+		walk->at_end = !next_in_ribbon(walk, &walk->walk, &walk->ahead);
 		walk->has_ahead = !walk->at_end && walk->ahead.segment < walk->below;
 	}
 }
@@ -176,13 +186,14 @@ static bool next_in_order(struct member_walk *walk, uint32_t *member, struct loc
 
 /* ---- */
 
-void member_walk_begin(struct member_walk *walk, const struct group *group,
+void member_walk_begin(struct member_walk *walk, const struct group *group, uint32_t base,
 		       const struct exact *exact, uint32_t first, uint32_t members, uint32_t tag)
 {
 	struct tag_entry entry;
 	uint32_t at = 0;
 
 	walk->group = group;
+	walk->base = base;
 	walk->exact = exact;
 	walk->first = first;
 	walk->tag = tag;

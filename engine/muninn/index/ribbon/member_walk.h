@@ -10,7 +10,7 @@
 #include "engine/muninn/index/ribbon/group.h"
 
 /* Locations of a segment: bit n mod 64 of word n / 64 is location n. */
-enum { LOCATION_WORDS = MUNINN_SEGMENT_PAGES_MAX / 64 };
+enum { LOCATION_WORDS = MUNINN_SEGMENT_PAGES_MAX / 64 + 1 };
 
 struct locations {
 	uint64_t words[LOCATION_WORDS];
@@ -21,6 +21,7 @@ struct member_walk {
 	const struct group *group; /* NULL: the growing group, which has no ribbon */
 	const struct exact *exact;
 	uint32_t first; /* of the group's segments, in the exact table; its members follow */
+	uint32_t base;  /* the location that 0 stands for in the ribbon */
 	uint32_t tag;
 	uint32_t below; /* members still to visit are below this, or in `found` */
 	bool in_order;  /* the ribbon's entries come in order by themselves: then ... */
@@ -36,8 +37,11 @@ struct member_walk {
 	uint64_t gathered[LOCATION_WORDS];
 };
 
-/* `members`: how many segments from `first` on are the group's. */
-void member_walk_begin(struct member_walk *walk, const struct group *group,
+/*
+ * `members`: how many segments from `first` on are the group's; `base`: what 0 stands for in its
+ * ribbon.
+ */
+void member_walk_begin(struct member_walk *walk, const struct group *group, uint32_t base,
 		       const struct exact *exact, uint32_t first, uint32_t members, uint32_t tag);
 
 /* The next member, and all locations in it. False: there are no more. */

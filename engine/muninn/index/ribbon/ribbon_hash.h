@@ -23,4 +23,15 @@ static inline uint64_t tag_hash(uint32_t tag, uint32_t n)
 	return hash_mix(((uint64_t)n << 32 | tag) + UINT64_C(0x632be59bd9b4e019));
 }
 
+/* Candidate page `candidate` of a key in a segment whose head pages are so many. */
+static inline uint32_t candidate_page(const struct key_hash *hash, uint64_t serial,
+				      uint32_t candidate, uint32_t head_pages)
+{
+	uint64_t mixed =
+		hash_mix(hash->group + (serial + candidate + 1) * UINT64_C(0x9e3779b97f4a7c15));
+
+	/* Pieces of an object that are written together follow each other. */
+	return (uint32_t)(((mixed >> 32) * head_pages >> 32) + hash->offset) % head_pages;
+}
+
 #endif

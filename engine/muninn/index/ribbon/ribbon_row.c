@@ -139,6 +139,7 @@ static struct exact *change_exact(const struct ribbon_row *row, const struct cha
 	for (uint32_t n = 0; n < failed; n++) {
 		entries[n] = group_failed_entry(by, n);
 		entries[n].segment += change->from * RIBBON_MEMBERS;
+		entries[n].location += ribbon_location_base(by);
 	}
 	failed += growing_entries_of(&row->growing, 0, members, groups, entries + failed);
 	exact = exact_rewrite(row->exact, &shape, entries, failed, renumber,
@@ -183,29 +184,28 @@ int ribbon_row_finish(struct ribbon_row *row)
 	return row->grows_in_exact ? 0 : rebuild_exact(row);
 }
 
-int ribbon_row_write(struct ribbon_row *row, const struct active *active,
+int ribbon_row_write(struct ribbon_row *row, const struct tag_entry *entries, uint32_t count,
 		     const struct group_member *member)
 {
 	uint32_t members = growing_members(&row->growing);
 	struct exact_shape shape = *exact_shape_of(row->exact);
-	struct tag_entry *entries = malloc((active_count(active) + 1) * sizeof(*entries));
-	uint32_t count;
+	struct tag_entry *added = malloc((count + 1) * sizeof(*added));
 
 	assert(row->grows_in_exact);
 	exact_destroy(row->next);
 	row->next = NULL;
-	if (!entries)
+	if (!added)
 		return -ENOMEM;
 	/* The first member ends what the group before it has left. */
 	if (members == 0 && rebuild_exact(row)) {
-		free(entries);
+		free(added);
 		return -ENOMEM;
 	}
 	shape = *exact_shape_of(row->exact);
-	growing_write(&row->growing, active, member);
-	count = growing_entries_of(&row->growing, members, members + 1, row->count, entries);
-	row->next = exact_rewrite(row->exact, &shape, entries, count, NULL, NULL);
-	free(entries);
+	growing_write(&row->growing, entries, count, member);
+	growing_entries_of(&row->growing, members, members + 1, row->count, added);
+	row->next = exact_rewrite(row->exact, &shape, added, count, NULL, NULL);
+	free(added);
 	return row->next ? 0 : -ENOMEM;
 }
 
@@ -218,6 +218,39 @@ void ribbon_row_commit(struct ribbon_row *row)
 	row->next = NULL;
 }
 
+/* Of a part of a group's entries that have no candidate: most that its ribbon may leave out. */
+enum { APART_MAX = 4 };
+
+/*
+ * A ribbon of candidates takes six bits less for each entry than one of pages, but can't have those
+ * without a candidate, which are moved to the end. If these are too many, all have pages.
+ */
+static void plan_locations(const struct ribbon_row *row, struct group_plan *plan,
+			   struct tag_entry *entries)
+{
+	uint32_t count = plan->entry_count, placed = 0;
+
+	for (uint32_t n = 0; n < count; n++) {
+		struct tag_entry entry = entries[n];
+
+		if (entry.location >= PLACEMENT_CANDIDATES)
+			continue;
+		entries[n] = entries[placed];
+		entries[placed++] = entry;
+	}
+	plan->locations = PLACEMENT_CANDIDATES;
+	plan->entry_count = placed;
+	plan->apart = entries + placed;
+	plan->apart_count = count - placed;
+	if (plan->apart_count <= count / APART_MAX)
+		return;
+	plan->locations = row->shape->segment_pages;
+	plan->entry_count = growing_entries_of(&row->growing, 0, plan->member_count, 0, entries);
+	plan->apart_count = 0;
+	for (uint32_t n = 0; n < count; n++)
+		entries[n].location = growing_entry_page(&row->growing, n);
+}
+
 int ribbon_row_make_image(const struct ribbon_row *row, struct group_builder *builder,
 			  struct tag_entry *entries, uint8_t **image, uint64_t *length)
 {
@@ -227,7 +260,6 @@ int ribbon_row_make_image(const struct ribbon_row *row, struct group_builder *bu
 		.row = growing->row,
 		.number = growing_number(growing),
 		.fingerprint_bits = ribbon_fingerprint_bits(growing_number(growing)),
-		.locations = row->shape->locations,
 		.members = members,
 		.member_count = growing_members(growing),
 		.entries = entries,
@@ -236,6 +268,7 @@ int ribbon_row_make_image(const struct ribbon_row *row, struct group_builder *bu
 	for (uint32_t member = 0; member < plan.member_count; member++)
 		growing_read_member(growing, member, &members[member]);
 	plan.entry_count = growing_entries_of(growing, 0, plan.member_count, 0, entries);
+	plan_locations(row, &plan, entries);
 	return group_build(builder, &plan, image, length);
 }
 
@@ -252,8 +285,10 @@ int ribbon_row_check(const struct ribbon_row *row, const struct ribbon_image *im
 			       group_is_intact(&group, image->length) &&
 			       group.row == row->growing.row && group.number == number &&
 			       group.members <= RIBBON_MEMBERS &&
-			       group.locations == row->shape->locations &&
-			       group_entries_make_sense(&group)
+			       (group.locations == PLACEMENT_CANDIDATES ||
+				group.locations == row->shape->segment_pages) &&
+			       group_entries_make_sense(
+				       &group, row->shape->locations - ribbon_location_base(&group))
 		       ? 0
 		       : -EINVAL;
 }
@@ -375,6 +410,7 @@ int ribbon_row_copy_image(const struct ribbon_row *row, uint32_t place, uint8_t 
 		if (entry.segment / RIBBON_MEMBERS != place)
 			continue;
 		entry.segment %= RIBBON_MEMBERS;
+		entry.location -= ribbon_location_base(group);
 		assert(failed < group->failed);
 		group_put_failed_entry(*image + group->kept + (uint64_t)failed++ * FAILED_BYTES,
 				       &entry);

@@ -56,8 +56,11 @@ void ribbon_row_begin(struct ribbon_row *row, uint32_t number);
 int ribbon_row_attach(struct ribbon_row *row);
 int ribbon_row_finish(struct ribbon_row *row);
 
-/* Writes a member; ribbon_row_commit makes it count. -ENOMEM: it can't count. */
-int ribbon_row_write(struct ribbon_row *row, const struct active *active,
+/*
+ * Writes a member, whose entries have words for locations; ribbon_row_commit makes it count.
+ * -ENOMEM: it can't count.
+ */
+int ribbon_row_write(struct ribbon_row *row, const struct tag_entry *entries, uint32_t count,
 		     const struct group_member *member);
 void ribbon_row_commit(struct ribbon_row *row);
 

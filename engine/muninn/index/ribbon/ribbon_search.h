@@ -8,14 +8,13 @@
 
 struct ribbon_search {
 	const struct ribbon_row *row;
-	uint32_t tag;
+	struct key_hash hash;
 	uint64_t bound;
-	uint32_t place;  /* of the group being searched; the row's count: the growing one ... */
-	bool in_group;   /* ... and whether that has begun */
-	bool is_ordered; /* of the segment: places are in the order of numbers ... */
-	uint64_t last_sequence; /* ... up to this one */
+	uint32_t place; /* of the group being searched; the row's count: the growing one ... */
+	bool in_group;  /* ... and whether that has begun */
+	struct group_member segment; /* the one being searched */
 	struct member_walk walk;
-	struct locations pages; /* of the segment, still to visit */
+	struct locations locations; /* in it, still to visit */
 };
 
 void ribbon_search_begin(struct ribbon_search *search, const struct ribbon_row *row,

@@ -4,6 +4,7 @@
 #define MUNINN_ENGINE_MUNINN_INDEX_RIBBON_SHAPE_H
 
 #include "engine/muninn/index/ribbon/group.h"
+#include "engine/muninn/index/ribbon/placement.h"
 
 enum {
 	RIBBON_MEMBERS = 32, /* segments of a group, at most */
@@ -14,7 +15,7 @@ enum {
 
 struct ribbon_shape {
 	uint32_t segment_pages;
-	uint32_t locations;       /* of a segment: pages, or candidates */
+	uint32_t locations;       /* of a segment: candidates, and pages behind them */
 	uint32_t segment_entries; /* most of a segment: then it is sealed */
 	uint32_t group_entries;   /* most of a group */
 	uint32_t bucket_bits;     /* of the exact tables */
@@ -35,7 +36,7 @@ static inline struct ribbon_shape ribbon_shape_choose(uint32_t page_bytes, uint3
 
 	return (struct ribbon_shape){
 		.segment_pages = segment_pages,
-		.locations = segment_pages,
+		.locations = PLACEMENT_CANDIDATES + segment_pages,
 		.segment_entries = entries,
 		.group_entries = group,
 		/* Some eight entries a bucket, when half a group waits. */
@@ -57,9 +58,46 @@ static inline uint32_t ribbon_members(uint32_t row, uint32_t number)
 static inline uint64_t ribbon_image_bytes_max(const struct ribbon_shape *shape)
 {
 	return group_image_bytes_max(RIBBON_MEMBERS, shape->group_entries,
-				     RIBBON_FINGERPRINT_BITS + 1 + bits_for(shape->locations) +
+				     RIBBON_FINGERPRINT_BITS + 1 + bits_for(shape->segment_pages) +
 					     bits_for(RIBBON_MEMBERS));
 }
+
+/*
+ * A location is a candidate of the key, or PLACEMENT_CANDIDATES + a page. Of a key without a
+ * candidate the pages are in the order of its records. Other keys have one entry in a segment. A
+ * growing group keeps a word: bits 11-0 page, bits 13-12 candidate + 1 (0: none).
+ */
+enum { LOCATION_PAGE_BITS = 12 };
+
+static inline uint32_t location_word(uint32_t page, uint32_t candidate)
+{
+	return page | (candidate < PLACEMENT_CANDIDATES ? candidate + 1 : 0) << LOCATION_PAGE_BITS;
+}
+
+static inline uint32_t location_of_page(uint32_t page)
+{
+	return PLACEMENT_CANDIDATES + page;
+}
+
+static inline uint32_t word_page(uint32_t word)
+{
+	return word & ((1U << LOCATION_PAGE_BITS) - 1);
+}
+
+static inline uint32_t word_location(uint32_t word)
+{
+	uint32_t candidate = word >> LOCATION_PAGE_BITS;
+
+	return candidate ? candidate - 1 : location_of_page(word_page(word));
+}
+
+/* The ribbon of a group has numbers of candidates, or of pages. What the first one stands for. */
+static inline uint32_t ribbon_location_base(const struct group *group)
+{
+	return group->locations == PLACEMENT_CANDIDATES ? 0 : PLACEMENT_CANDIDATES;
+}
+
+static_assert(MUNINN_SEGMENT_PAGES_MAX <= 1 << LOCATION_PAGE_BITS, "a page has a place in a word");
 
 static inline uint32_t ribbon_fingerprint_bits(uint32_t number)
 {

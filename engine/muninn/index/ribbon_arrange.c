@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Arranges the records of a full buffer for its segment. */
+#include "engine/muninn/index/ribbon_arrange.h"
+
+#include <stdlib.h>
+
+#include "engine/muninn/index/ribbon/placement.h"
+#include "engine/muninn/index/ribbon/ribbon_hash.h"
+
+struct arranged {
+	const uint8_t *header, *value;
+	struct key_hash hash;
+	uint64_t sequence;
+	uint32_t bytes; /* of its page; one with its header in the spare area takes all of it */
+	uint16_t page;
+	uint8_t candidate; /* PLACEMENT_NONE: none of them */
+	bool is_large;
+};
+
+struct arrangement {
+	uint64_t serial;
+	uint32_t pages, page_bytes;
+	uint32_t tail_pages;
+	uint32_t count; /* of records */
+	struct arranged *records;
+	uint64_t *words;  /* to sort them by: the number of a record is the lower half */
+	uint32_t *order;  /* records by page ... */
+	uint32_t *begins; /* ... and where those of a page begin */
+	uint32_t *space;  /* what is left of each page */
+	struct tag_entry *entries;
+	uint32_t entry_count;
+};
+
+/* ---- memory ---- */
+
+void arrangement_destroy(struct arrangement *arrangement)
+{
+	if (!arrangement)
+		return;
+	free(arrangement->records);
+	free(arrangement->words);
+	free(arrangement->order);
+	free(arrangement->begins);
+	free(arrangement->space);
+	free(arrangement->entries);
+	free(arrangement);
+}
+
+static struct arrangement *create(const struct muninn_geometry *geometry, uint64_t serial,
+				  uint32_t count)
+{
+	struct arrangement *arrangement = calloc(1, sizeof(*arrangement));
+	uint32_t pages = geometry->segment_pages;
+
+	if (!arrangement)
+		return NULL;
+	arrangement->serial = serial;
+	arrangement->pages = pages;
+	arrangement->page_bytes = geometry->page_bytes;
+	arrangement->count = count;
+	arrangement->records = malloc(count * sizeof(*arrangement->records));
+	arrangement->words = malloc(count * sizeof(*arrangement->words));
+	arrangement->order = malloc(count * sizeof(*arrangement->order));
+	arrangement->begins = calloc(pages + UINT32_C(1), sizeof(*arrangement->begins));
+	arrangement->space = malloc(pages * sizeof(*arrangement->space));
+	arrangement->entries = malloc(count * sizeof(*arrangement->entries));
+	if (arrangement->records && arrangement->words && arrangement->order &&
+	    arrangement->begins && arrangement->space && arrangement->entries)
+		return arrangement;
+	arrangement_destroy(arrangement);
+	return NULL;
+}
+
+/* ---- the records ---- */
+
+/*
+ * How many records there are. 0: they are better left where they are, because most take a page
+ * each. Pieces of an object that follow each other are on pages that follow each other then, and an
+ * entry of three bytes is little for a page.
+ */
+static uint32_t count_records(const struct muninn_geometry *geometry, const struct page_view *pages)
+{
+	uint64_t count = 0, used = 0;
+
+	for (uint32_t page = 0; page < geometry->segment_pages; page++) {
+		struct page_record record;
+
+		for (uint32_t offset = 0; page_next(&pages[page], &offset, &record);)
+			count++;
+		used += pages[page].used;
+	}
+	return 2 * used > count * geometry->page_bytes ? 0 : (uint32_t)count;
+}
+
+static void collect(struct arrangement *arrangement, const struct page_view *pages)
+{
+	struct arranged *to = arrangement->records;
+
+	for (uint32_t page = 0; page < arrangement->pages; page++) {
+		bool is_large = pages[page].large_header != NULL;
+		struct page_record record;
+
+		for (uint32_t offset = 0; page_next(&pages[page], &offset, &record); to++) {
+			struct record_header header;
+
+			record_header_decode(record.header, &header);
+			*to = (struct arranged){
+				.header = record.header,
+				.value = record.value,
+				.hash = key_hash(&header.key, arrangement->pages),
+				.sequence = header.sequence,
+				.bytes = is_large ? arrangement->page_bytes
+						  : (uint32_t)RECORD_HEADER_BYTES + header.length,
+				.candidate = PLACEMENT_NONE,
+				.is_large = is_large,
+			};
+		}
+	}
+}
+
+static int compare_words(const void *a, const void *b)
+{
+	uint64_t first = *(const uint64_t *)a, second = *(const uint64_t *)b;
+
+	return first < second ? -1 : first > second;
+}
+
+static struct arranged *record_of(const struct arrangement *arrangement, uint32_t n)
+{
+	return &arrangement->records[(uint32_t)arrangement->words[n]];
+}
+
+/* The end of the records, in the order of words, that have the same tag as the n-th one. */
+static uint32_t end_of_tag(const struct arrangement *arrangement, uint32_t n)
+{
+	uint32_t end = n + 1;
+
+	while (end < arrangement->count &&
+	       arrangement->words[end] >> 32 == arrangement->words[n] >> 32)
+		end++;
+	return end;
+}
+
+/* By their numbers, those of equal ones as they were put. Mostly they are in order already. */
+static void sort_by_sequence(struct arrangement *arrangement, uint32_t first, uint32_t end)
+{
+	for (uint32_t n = first + 1; n < end; n++) {
+		uint64_t word = arrangement->words[n];
+		uint64_t sequence = record_of(arrangement, n)->sequence;
+		uint32_t at = n;
+
+		for (; at > first && record_of(arrangement, at - 1)->sequence > sequence; at--)
+			arrangement->words[at] = arrangement->words[at - 1];
+		arrangement->words[at] = word;
+	}
+}
+
+static void sort_by_tag(struct arrangement *arrangement)
+{
+	uint32_t count = arrangement->count;
+
+	for (uint32_t n = 0; n < count; n++)
+		arrangement->words[n] = (uint64_t)tag_of(&arrangement->records[n].hash) << 32 | n;
+	qsort(arrangement->words, count, sizeof(*arrangement->words), compare_words);
+	for (uint32_t first = 0, end; first < count; first = end) {
+		end = end_of_tag(arrangement, first);
+		sort_by_sequence(arrangement, first, end);
+	}
+}
+
+/* ---- the tail ---- */
+
+/* Records of equal tags fill page after page. False: there are not so many pages. */
+static bool fill_tail(struct arrangement *arrangement)
+{
+	uint32_t pages = arrangement->pages, used = 0, page = 0;
+
+	for (uint32_t n = 0; n < pages; n++)
+		arrangement->space[n] = arrangement->page_bytes;
+	for (uint32_t first = 0, end; first < arrangement->count; first = end) {
+		end = end_of_tag(arrangement, first);
+		for (uint32_t n = first; end - first > 1 && n < end; n++) {
+			struct arranged *record = record_of(arrangement, n);
+
+			if (used + record->bytes > arrangement->page_bytes) {
+				page++;
+				used = 0;
+			}
+			if (page == pages)
+				return false;
+			used += record->bytes;
+			record->page = (uint16_t)page;
+			arrangement->space[page] -= record->bytes;
+		}
+	}
+	arrangement->tail_pages = page + (used > 0);
+	return true;
+}
+
+/* Now that it is known how many these are, they become the last ones. */
+static void move_tail(struct arrangement *arrangement)
+{
+	uint32_t heads = arrangement->pages - arrangement->tail_pages;
+
+	for (uint32_t page = arrangement->tail_pages; heads && page-- > 0;) {
+		uint32_t space = arrangement->space[page];
+
+		arrangement->space[page] = arrangement->space[page + heads];
+		arrangement->space[page + heads] = space;
+	}
+	for (uint32_t first = 0, end; first < arrangement->count; first = end) {
+		end = end_of_tag(arrangement, first);
+		for (uint32_t n = first; end - first > 1 && n < end; n++)
+			record_of(arrangement, n)->page += (uint16_t)heads;
+	}
+}
+
+/* ---- candidates ---- */
+
+static void make_item(const struct arrangement *arrangement, const struct arranged *record,
+		      struct placement_item *item)
+{
+	uint32_t heads = arrangement->pages - arrangement->tail_pages;
+
+	item->bytes = record->bytes;
+	for (uint32_t candidate = 0; candidate < PLACEMENT_CANDIDATES; candidate++)
+		item->pages[candidate] = (uint16_t)candidate_page(
+			&record->hash, arrangement->serial, candidate, heads);
+}
+
+/* Any page with space. False: there is none. */
+static bool place_anywhere(struct arrangement *arrangement, struct arranged *record)
+{
+	for (uint32_t page = 0; page < arrangement->pages; page++) {
+		if (arrangement->space[page] < record->bytes)
+			continue;
+		arrangement->space[page] -= record->bytes;
+		record->page = (uint16_t)page;
+		return true;
+	}
+	return false;
+}
+
+/* The largest ones first: `singles` has their sizes, upside down, and numbers. */
+static bool place(struct arrangement *arrangement, struct placement *placement,
+		  struct placement_item *items, uint64_t *singles, uint32_t count)
+{
+	qsort(singles, count, sizeof(*singles), compare_words);
+	for (uint32_t n = 0; n < count; n++)
+		make_item(arrangement, &arrangement->records[(uint32_t)singles[n]], &items[n]);
+	placement_begin(placement, arrangement->pages - arrangement->tail_pages,
+			arrangement->page_bytes, items, count);
+	for (uint32_t n = 0; n < count; n++)
+		placement_add(placement, n);
+	for (uint32_t n = 0; n < count; n++) {
+		struct arranged *record = &arrangement->records[(uint32_t)singles[n]];
+
+		record->candidate = items[n].candidate;
+		if (record->candidate == PLACEMENT_NONE)
+			continue;
+		record->page = items[n].pages[record->candidate];
+		arrangement->space[record->page] -= record->bytes;
+	}
+	for (uint32_t n = 0; n < count; n++) {
+		struct arranged *record = &arrangement->records[(uint32_t)singles[n]];
+
+		if (record->candidate == PLACEMENT_NONE && !place_anywhere(arrangement, record))
+			return false;
+	}
+	return true;
+}
+
+/* Those whose tag nobody else has. False: they don't fit, or there is no memory. */
+static bool place_singles(struct arrangement *arrangement)
+{
+	struct placement *placement = placement_create(arrangement->pages, arrangement->count);
+	struct placement_item *items = malloc(arrangement->count * sizeof(*items));
+	uint64_t *singles = malloc(arrangement->count * sizeof(*singles));
+	uint32_t count = 0;
+	bool placed = placement && items && singles;
+
+	for (uint32_t first = 0, end; placed && first < arrangement->count; first = end) {
+		end = end_of_tag(arrangement, first);
+		if (end - first == 1)
+			singles[count++] =
+				(uint64_t)(UINT32_MAX - record_of(arrangement, first)->bytes)
+					<< 32 |
+				(uint32_t)arrangement->words[first];
+	}
+	if (placed && count)
+		placed = arrangement->tail_pages < arrangement->pages &&
+			 place(arrangement, placement, items, singles, count);
+	placement_destroy(placement);
+	free(items);
+	free(singles);
+	return placed;
+}
+
+/* ---- what came of it ---- */
+
+/* Records by page. Of equal numbers of a key in a page the last one counts, as in the buffer. */
+static void sort_by_page(struct arrangement *arrangement)
+{
+	uint32_t *begins = arrangement->begins;
+
+	for (uint32_t n = 0; n < arrangement->count; n++)
+		begins[arrangement->records[n].page]++;
+	for (uint32_t page = 1; page <= arrangement->pages; page++)
+		begins[page] += begins[page - 1];
+	for (uint32_t n = arrangement->count; n-- > 0;)
+		arrangement->order[--begins[arrangement->records[n].page]] = n;
+}
+
+/* One for each tag and page. Those of a tag are next to each other, from page to page. */
+static void make_entries(struct arrangement *arrangement)
+{
+	struct tag_entry *to = arrangement->entries;
+
+	for (uint32_t n = 0; n < arrangement->count; n++) {
+		const struct arranged *record = record_of(arrangement, n);
+		struct tag_entry entry = { .tag = tag_of(&record->hash),
+					   .location =
+						   location_word(record->page, record->candidate) };
+
+		if (to > arrangement->entries && to[-1].tag == entry.tag &&
+		    to[-1].location == entry.location)
+			continue;
+		*to++ = entry;
+	}
+	arrangement->entry_count = (uint32_t)(to - arrangement->entries);
+}
+
+struct arrangement *ribbon_arrange(const struct muninn_geometry *geometry,
+				   const struct ribbon_shape *shape, uint64_t serial,
+				   const struct page_view *pages)
+{
+	uint32_t count = count_records(geometry, pages);
+	struct arrangement *arrangement;
+
+	if (count == 0 || count > shape->segment_entries)
+		return NULL;
+	arrangement = create(geometry, serial, count);
+	if (!arrangement)
+		return NULL;
+	collect(arrangement, pages);
+	sort_by_tag(arrangement);
+	if (fill_tail(arrangement)) {
+		move_tail(arrangement);
+		if (place_singles(arrangement)) {
+			sort_by_page(arrangement);
+			make_entries(arrangement);
+			return arrangement;
+		}
+	}
+	arrangement_destroy(arrangement);
+	return NULL;
+}
+
+struct page_view arrangement_page(const struct arrangement *arrangement, uint32_t page,
+				  uint8_t *data)
+{
+	const uint32_t *begins = arrangement->begins;
+	struct page_view view = { .serial = arrangement->serial, .data = data };
+
+	for (uint32_t n = begins[page]; n < begins[page + 1]; n++) {
+		const struct arranged *record = &arrangement->records[arrangement->order[n]];
+
+		if (record->is_large) {
+			view.large_header = record->header;
+			view.data = record->value;
+			view.used = record_length(record->header);
+			return view;
+		}
+		memcpy(data + view.used, record->header, record->bytes);
+		view.used += record->bytes;
+	}
+	return view;
+}
+
+const struct tag_entry *arrangement_entries(const struct arrangement *arrangement, uint32_t *count,
+					    uint32_t *tail_pages)
+{
+	*count = arrangement->entry_count;
+	*tail_pages = arrangement->tail_pages;
+	return arrangement->entries;
+}

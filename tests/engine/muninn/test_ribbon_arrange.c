@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Full buffers beside what becomes of them: every record is there, where the index is told. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "engine/muninn/index/ribbon/ribbon_hash.h"
+#include "engine/muninn/index/ribbon_arrange.h"
+#include "tests/engine/muninn/ribbon_random.h"
+
+enum { PAGES = 256, PAGE_BYTES = 4096, SERIAL = 77, RECORDS_MAX = 8192 };
+
+/* A record of a buffer. */
+struct put {
+	struct record_key key;
+	uint64_t sequence;
+	uint32_t length;
+	bool seen;
+};
+
+struct scene {
+	struct muninn_geometry geometry;
+	struct ribbon_shape shape;
+	uint64_t random, sequence;
+	uint8_t *bytes;
+	uint8_t large_headers[PAGES][RECORD_HEADER_BYTES];
+	struct page_view pages[PAGES];
+	struct put *puts;
+	uint32_t count;
+	struct arrangement *arrangement;
+};
+
+static void begin(struct scene *scene, uint64_t seed)
+{
+	*scene = (struct scene){
+		.geometry = { .segment_pages = PAGES, .page_bytes = PAGE_BYTES },
+		.shape = ribbon_shape_choose(PAGE_BYTES, PAGES, 1024),
+		.random = seed,
+		.bytes = calloc(PAGES, PAGE_BYTES),
+		.puts = calloc(RECORDS_MAX, sizeof(*scene->puts)),
+	};
+	assert_true(scene->bytes && scene->puts);
+	for (uint32_t page = 0; page < PAGES; page++)
+		scene->pages[page] =
+			(struct page_view){ .serial = SERIAL,
+					    .data = scene->bytes + (uint64_t)page * PAGE_BYTES };
+}
+
+static void end(struct scene *scene)
+{
+	arrangement_destroy(scene->arrangement);
+	free(scene->bytes);
+	free(scene->puts);
+}
+
+/* Puts a record of `length` behind its header to a page. */
+static void put_to(struct scene *scene, uint32_t page, uint64_t identifier, uint32_t length)
+{
+	struct page_view *view = &scene->pages[page];
+	struct put *put = &scene->puts[scene->count++];
+	bool is_large = RECORD_HEADER_BYTES + length > PAGE_BYTES;
+	uint8_t *at = scene->bytes + (uint64_t)page * PAGE_BYTES + view->used, value[PAGE_BYTES];
+	struct record_header header = {
+		.key = { .partition = 1, .identifier = identifier },
+		.sequence = ++scene->sequence,
+		.length = (uint16_t)length,
+	};
+
+	assert_true(scene->count <= RECORDS_MAX);
+	memset(value, (int)identifier & 0xff, length);
+	*put = (struct put){ .key = header.key, .sequence = header.sequence, .length = length };
+	if (is_large) {
+		record_header_encode(&header, SERIAL, value, scene->large_headers[page]);
+		view->large_header = scene->large_headers[page];
+		memcpy(at, value, length);
+		view->used = length;
+		return;
+	}
+	record_header_encode(&header, SERIAL, value, at);
+	memcpy(at + RECORD_HEADER_BYTES, value, length);
+	view->used += RECORD_HEADER_BYTES + length;
+}
+
+/* As a buffer does: to the first page with space, from the last one on that has the key. */
+static bool put(struct scene *scene, uint64_t identifier, uint32_t length)
+{
+	uint32_t bytes = RECORD_HEADER_BYTES + length, page = 0;
+
+	for (uint32_t other = 0; other < PAGES; other++) {
+		struct page_record record;
+
+		for (uint32_t offset = 0; page_next(&scene->pages[other], &offset, &record);)
+			if (record_has_key(record.header,
+					   &(struct record_key){ .partition = 1,
+								 .identifier = identifier }))
+				page = other;
+	}
+	for (; page < PAGES; page++) {
+		const struct page_view *view = &scene->pages[page];
+
+		if (bytes > PAGE_BYTES ? view->used
+				       : view->large_header || view->used + bytes > PAGE_BYTES)
+			continue;
+		put_to(scene, page, identifier, length);
+		return true;
+	}
+	return false;
+}
+
+static bool arrange(struct scene *scene)
+{
+	scene->arrangement = ribbon_arrange(&scene->geometry, &scene->shape, SERIAL, scene->pages);
+	return scene->arrangement != NULL;
+}
+
+/* The entry that names a record's page; NULL: there is none. */
+static const struct tag_entry *entry_of(const struct scene *scene, uint32_t tag, uint32_t page)
+{
+	uint32_t count, tail_pages;
+	const struct tag_entry *entries =
+		arrangement_entries(scene->arrangement, &count, &tail_pages);
+
+	for (uint32_t n = 0; n < count; n++)
+		if (entries[n].tag == tag && word_page(entries[n].location) == page)
+			return &entries[n];
+	return NULL;
+}
+
+static void check_record(struct scene *scene, const struct page_record *record, uint32_t page)
+{
+	struct record_header header;
+	struct key_hash hash;
+	const struct tag_entry *entry;
+	uint32_t count, tail_pages, candidate;
+	struct put *put;
+
+	assert_true(record_is_intact(record->header, SERIAL, record->value));
+	record_header_decode(record->header, &header);
+	assert_in_range(header.sequence, 1, scene->count);
+	put = &scene->puts[header.sequence - 1];
+	assert_false(put->seen);
+	put->seen = true;
+	assert_true(record_has_key(record->header, &put->key));
+	hash = key_hash(&header.key, PAGES);
+	entry = entry_of(scene, tag_of(&hash), page);
+	assert_non_null(entry);
+	candidate = entry->location >> LOCATION_PAGE_BITS;
+	arrangement_entries(scene->arrangement, &count, &tail_pages);
+	if (candidate)
+		assert_int_equal(candidate_page(&hash, SERIAL, candidate - 1, PAGES - tail_pages),
+				 page);
+}
+
+/* All records are there once, whole, and named; those of a key go up with the pages. */
+static void check(struct scene *scene)
+{
+	uint64_t *newest = calloc(RECORDS_MAX, sizeof(*newest));
+	uint8_t data[PAGE_BYTES];
+
+	for (uint32_t page = 0; page < PAGES; page++) {
+		struct page_view view = arrangement_page(scene->arrangement, page, data);
+		struct page_record record;
+		uint32_t offset = 0;
+
+		assert_true(view.used <= PAGE_BYTES && view.serial == SERIAL);
+		while (page_next(&view, &offset, &record)) {
+			struct record_header header;
+
+			check_record(scene, &record, page);
+			record_header_decode(record.header, &header);
+			assert_true(newest[header.key.identifier] < header.sequence);
+			newest[header.key.identifier] = header.sequence;
+		}
+		assert_int_equal(offset, view.used);
+	}
+	for (uint32_t n = 0; n < scene->count; n++)
+		assert_true(scene->puts[n].seen);
+	free(newest);
+}
+
+static uint32_t count_candidates(const struct scene *scene, uint32_t *entries)
+{
+	uint32_t tail_pages, with = 0;
+	const struct tag_entry *all = arrangement_entries(scene->arrangement, entries, &tail_pages);
+
+	for (uint32_t n = 0; n < *entries; n++)
+		with += all[n].location >> LOCATION_PAGE_BITS != 0;
+	return with;
+}
+
+static void test_records_of_one_size_fill_a_segment_by_candidates(void **state)
+{
+	uint32_t with = 0, entries = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 5; seed++) {
+		struct scene scene;
+		uint32_t count;
+
+		begin(&scene, seed);
+		for (uint64_t key = 1; put(&scene, key, 1024 - RECORD_HEADER_BYTES);)
+			key++;
+		assert_int_equal(scene.count, 1024);
+		assert_true(arrange(&scene));
+		check(&scene);
+		with += count_candidates(&scene, &count);
+		entries += count;
+		assert_int_equal(count, 1024);
+		end(&scene);
+	}
+	print_message("%u of %u keys have a candidate\n", with, entries);
+	assert_true(with > entries / 1000 * 995);
+}
+
+/* Keys of which some are put again and again, until nothing fits; of one size. */
+static void test_all_records_are_there_and_numbers_of_a_key_go_up_with_the_pages(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 8; seed++) {
+		uint32_t keys = 1U << (2 + seed), length = seed % 2 ? 484 : 100;
+		struct scene scene;
+
+		begin(&scene, seed);
+		while (put(&scene, 1 + below(&scene.random, below(&scene.random, 2) ? keys : 8000),
+			   length) &&
+		       scene.count < scene.shape.segment_entries)
+			continue;
+		assert_true(arrange(&scene));
+		check(&scene);
+		end(&scene);
+	}
+}
+
+/* Without an arrangement there is one entry for nearly each record. */
+static void test_a_key_that_is_put_again_and_again_takes_few_entries(void **state)
+{
+	struct scene scene;
+	uint32_t entries;
+
+	(void)state;
+	begin(&scene, 1);
+	for (uint64_t n = 0; put(&scene, 1 + n % 64, 1024 - RECORD_HEADER_BYTES);)
+		n++;
+	assert_int_equal(scene.count, 1024);
+	assert_true(arrange(&scene));
+	check(&scene);
+	count_candidates(&scene, &entries);
+	/* 16 records of each key, four a page. */
+	assert_true(entries <= 64 * 5);
+	end(&scene);
+}
+
+/* They are whole, or as they were; with some space left they are arranged. */
+static void test_records_of_different_sizes_are_arranged_if_they_fit(void **state)
+{
+	uint32_t arranged = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 12; seed++) {
+		uint64_t used = 0, key = 1, most = PAGES * PAGE_BYTES;
+		struct scene scene;
+		uint32_t length;
+
+		begin(&scene, seed);
+		if (seed % 2)
+			most -= most / 16;
+		do {
+			/* Few large ones. */
+			length = below(&scene.random, 100) ? below(&scene.random, 600) : 4096;
+			used += length + RECORD_HEADER_BYTES;
+		} while (used < most && put(&scene, key++, length));
+		if (arrange(&scene)) {
+			check(&scene);
+			arranged += seed % 2;
+		}
+		end(&scene);
+	}
+	assert_int_equal(arranged, 6);
+}
+
+static void test_records_of_a_page_each_stay_where_they_are(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	begin(&scene, 1);
+	for (uint64_t key = 1; key <= PAGES; key++)
+		assert_true(put(&scene, key, PAGE_BYTES));
+	assert_false(arrange(&scene));
+	end(&scene);
+	begin(&scene, 1);
+	assert_false(arrange(&scene));
+	end(&scene);
+}
+
+static void test_the_same_buffer_gives_the_same_segment(void **state)
+{
+	uint8_t data[2][PAGE_BYTES];
+	struct arrangement *first;
+	struct scene scene;
+
+	(void)state;
+	begin(&scene, 3);
+	while (put(&scene, 1 + below(&scene.random, 2000), 484))
+		continue;
+	assert_true(arrange(&scene));
+	first = scene.arrangement;
+	assert_true(arrange(&scene));
+	for (uint32_t page = 0; page < PAGES; page++) {
+		struct page_view a = arrangement_page(first, page, data[0]);
+		struct page_view b = arrangement_page(scene.arrangement, page, data[1]);
+
+		assert_int_equal(a.used, b.used);
+		assert_memory_equal(a.data, b.data, a.used);
+	}
+	arrangement_destroy(first);
+	end(&scene);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_records_of_one_size_fill_a_segment_by_candidates),
+		cmocka_unit_test(
+			test_all_records_are_there_and_numbers_of_a_key_go_up_with_the_pages),
+		cmocka_unit_test(test_a_key_that_is_put_again_and_again_takes_few_entries),
+		cmocka_unit_test(test_records_of_different_sizes_are_arranged_if_they_fit),
+		cmocka_unit_test(test_records_of_a_page_each_stay_where_they_are),
+		cmocka_unit_test(test_the_same_buffer_gives_the_same_segment),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
