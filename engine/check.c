@@ -158,7 +158,7 @@ void check_partition(struct checking *checking, struct engine_address address, v
 	struct engine_check *check = checking->check;
 	struct engine_stat stat;
 	struct members members = { 0 };
-	uint64_t objects, collections, findings = check->findings->count;
+	uint64_t objects, collections, findings;
 	int result = stat_of(checking, address, &stat);
 
 	(void)context;
@@ -168,6 +168,10 @@ void check_partition(struct checking *checking, struct engine_address address, v
 		return;
 	}
 	check_member(checking, address, ENGINE_PARTITION);
+	/* Before its objects, whose records are where this looks. */
+	if (!address.version)
+		check_partition_certain(checking, address.partition);
+	findings = check->findings->count;
 	members.total = stat.members - stat.collections;
 	check_attributes(checking, address);
 	objects = check_list(checking, address, ENGINE_LIST_USER_OBJECTS, FINDING_DIRECTORY,
@@ -179,7 +183,6 @@ void check_partition(struct checking *checking, struct engine_address address, v
 		compare_counts(checking, address, &stat, objects, collections, members.used);
 	if (address.version)
 		return;
-	check_partition_certain(checking, address.partition);
 	check->partitions++;
 	check_versions(checking, address.partition);
 	check_clone(checking, address.partition);

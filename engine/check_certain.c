@@ -66,6 +66,9 @@ static bool hidden_is_uncertain(struct checking *checking, const struct partitio
 {
 	uint32_t chunks = root->history->device.hidden_chunks;
 
+	/* How many there are is in the root's history. */
+	if (is_uncertain(checking, key_of_history(root->index)))
+		return true;
 	/* There may be one more than is known. */
 	for (uint32_t chunk = 0; chunk <= chunks; chunk++)
 		if (is_uncertain(checking, key_of_table(RECORD_ID_HIDDEN, chunk)))

@@ -41,9 +41,10 @@ enum outcome {
 	REFUSED = 1,
 	NOTHING_FOUND, /* the damage is where nothing refers to */
 	NOTHING_LOST,
-	LOST_IN_PART, /* named objects and partitions */
-	LISTS_OLDER,  /* the list of partitions may be, or the newest rollbacks may be lost */
-	OLDER,        /* all of it may be */
+	LOST_IN_PART,   /* named objects and partitions */
+	LIST_OLDER,     /* the list of partitions may be, or is damaged */
+	ROLLBACKS_LOST, /* the newest ones may be: not compared */
+	OLDER,          /* all of it may be: not compared */
 	OUTCOMES,
 };
 
@@ -158,12 +159,27 @@ static bool is_orphan(const struct found *found, uint64_t partition, uint64_t ob
 	return false;
 }
 
+/* What findings say of the device. */
+#define ALL_OLDER    "anything may be older"
+#define NO_ROLLBACKS "the newest rollbacks may be lost"
+#define OLDER_LIST   "the list of partitions" /* or damaged */
+
+static bool says_of_device(const struct found *found, const char *text)
+{
+	for (uint32_t n = 0; n < found->count; n++)
+		if (!found->list[n].partition && !found->list[n].object &&
+		    strstr(found->list[n].text, text))
+			return true;
+	return false;
+}
+
 /* ---- comparing ---- */
 
 struct comparison {
 	struct model_run *run;
 	struct engine_txn *txn; /* of the copy */
 	struct found *found;
+	bool list_is_older; /* that of partitions may be */
 };
 
 #define check(condition, ...)                  \
@@ -248,6 +264,13 @@ static void compare_list(struct comparison *comparison, const struct model_parti
 	}
 }
 
+/* Is it another partition of that ID than the one that was there? */
+static bool is_another(const struct engine_stat *stat, const struct model_partition *partition)
+{
+	return stat->times_ms[ENGINE_TIME_CREATED] !=
+	       partition->now.self->times_ms[ENGINE_TIME_CREATED];
+}
+
 static void compare_partition(struct comparison *comparison,
 			      const struct model_partition *partition)
 {
@@ -257,11 +280,13 @@ static void compare_partition(struct comparison *comparison,
 	int result = engine_stat(comparison->txn, address, &stat);
 
 	if (!partition->now.self || result) {
-		check(named || (result != 0) == !partition->now.self,
+		check(named || comparison->list_is_older || (result != 0) == !partition->now.self,
 		      "partition 0x%llx: %d, and nothing says why",
 		      (unsigned long long)partition->id, result);
 		return;
 	}
+	if (comparison->list_is_older && is_another(&stat, partition))
+		return;
 	for (uint32_t n = 0; n < partition->now.count; n++)
 		compare_object(comparison, partition->id, partition->now.objects[n], named);
 	if (named)
@@ -275,10 +300,13 @@ static void compare_partition(struct comparison *comparison,
 
 static void compare(struct model_run *run, struct engine *copy, struct found *found)
 {
-	struct comparison comparison = { .run = run, .found = found };
+	struct comparison comparison = {
+		.run = run,
+		.found = found,
+		.list_is_older = says_of_device(found, OLDER_LIST),
+	};
 
-	/* All of it may be older. */
-	if (is_named(found, 0, 0))
+	if (says_of_device(found, ALL_OLDER) || says_of_device(found, NO_ROLLBACKS))
 		return;
 	assert_int_equal(engine_begin(copy, ENGINE_READ, &comparison.txn), 0);
 	for (uint32_t n = 0; n < MODEL_PARTITIONS; n++)
@@ -311,12 +339,11 @@ static enum outcome outcome_of(const struct found *found)
 	for (uint32_t n = 0; n < found->count; n++)
 		if (finding_words(found->list[n].kind)->is_loss)
 			outcome = LOST_IN_PART;
-	if (!is_named(found, 0, 0))
-		return outcome;
-	for (uint32_t n = 0; n < found->count; n++)
-		if (strstr(found->list[n].text, "anything may be older"))
-			return OLDER;
-	return LISTS_OLDER;
+	if (says_of_device(found, ALL_OLDER))
+		return OLDER;
+	if (says_of_device(found, NO_ROLLBACKS))
+		return ROLLBACKS_LOST;
+	return says_of_device(found, OLDER_LIST) ? LIST_OLDER : outcome;
 }
 
 static enum outcome salvage(struct model_run *run, struct nand *nand)
@@ -423,13 +450,15 @@ static void run_damaged(const char *name, struct model_flash flash, uint64_t oth
 {
 	const char *given = getenv("MUNINN_SEED");
 	uint64_t first = setting("MUNINN_SEED", otherwise_seed);
+	bool repeats = getenv("MUNINN_DAMAGE");
 
-	wanted = setting("MUNINN_DAMAGED", 320) / 5;
+	/* The one to be repeated may be any of its seed. */
+	wanted = repeats ? UINT64_MAX : setting("MUNINN_DAMAGED", 320) / 5;
 	memset(counts, 0, sizeof(counts));
 	flash.closed = damage_some;
-	if (!getenv("MUNINN_DAMAGE"))
+	if (!repeats)
 		log_configure(quiet, LOG_LEVEL_ERROR);
-	for (uint64_t seed = first; tried() < wanted; seed++) {
+	for (uint64_t seed = first; tried() < wanted && (!repeats || seed == first); seed++) {
 		char text[24];
 
 		snprintf(text, sizeof(text), "%llu", (unsigned long long)seed);
@@ -446,13 +475,12 @@ static void run_damaged(const char *name, struct model_flash flash, uint64_t oth
 		unsetenv("MUNINN_SEED");
 	}
 	printf("%s: %llu damaged devices: %llu refused, %llu without a finding, %llu without "
-	       "loss, %llu with named losses, %llu with an older list of partitions, %llu as they "
-	       "were "
-	       "before\n",
+	       "loss, %llu with named losses, %llu with an older list of partitions, %llu without "
+	       "the newest rollbacks, %llu as they were before\n",
 	       name, (unsigned long long)tried(), (unsigned long long)counts[REFUSED],
 	       (unsigned long long)counts[NOTHING_FOUND], (unsigned long long)counts[NOTHING_LOST],
-	       (unsigned long long)counts[LOST_IN_PART], (unsigned long long)counts[LISTS_OLDER],
-	       (unsigned long long)counts[OLDER]);
+	       (unsigned long long)counts[LOST_IN_PART], (unsigned long long)counts[LIST_OLDER],
+	       (unsigned long long)counts[ROLLBACKS_LOST], (unsigned long long)counts[OLDER]);
 }
 
 static void test_what_is_salvaged_of_a_roomy_device_is_right_or_named(void **state)
