@@ -133,6 +133,7 @@ void directory_take_out(struct muninn_store *store, uint32_t number,
 	if (live)
 		sum_end(store_sum(store, SUM_DIRECTORY));
 	store->segment_rows[segment->segment] = NO_ROW;
+	store->older[segment->segment] = (struct older_pages){ 0 };
 	merge_run_forget(store, segment->segment);
 	repair_forget(store, segment->segment);
 	store->counters.sealed_records -= segment->records;

@@ -320,6 +320,7 @@ static int is_as_old(void *context, uint32_t number)
 struct flash_walk {
 	struct index_search search;
 	uint64_t first_page; /* of the segment that is being visited */
+	const struct older_pages *older;
 	bool in_segment;
 };
 
@@ -330,18 +331,30 @@ static void walk_begin(struct flash_walk *walk, const struct lookup *lookup,
 	walk->in_segment = false;
 }
 
+/* Goes on in the segment to the next page that may have something as old as is looked for. */
+static bool walk_page(struct flash_walk *walk, const struct lookup *lookup, uint32_t *page)
+{
+	uint32_t pages = lookup->store->geometry.segment_pages;
+
+	while (index_search_page(&walk->search, page))
+		if (!older_passes(walk->older, pages, *page, newest_sequence(lookup)))
+			return true;
+	return false;
+}
+
 /* Goes on to the next page. -EAGAIN: there are no more. */
 static int walk_next(struct flash_walk *walk, struct lookup *lookup, uint64_t *number)
 {
 	uint32_t segment, page;
 
-	while (!walk->in_segment || !index_search_page(&walk->search, &page)) {
+	while (!walk->in_segment || !walk_page(walk, lookup, &page)) {
 		struct probed probed = { .lookup = lookup };
 		int result;
 
 		if (!index_search_segment(&walk->search, lookup->after, &segment))
 			return walk->search.result ? walk->search.result : -EAGAIN;
 		walk->in_segment = true;
+		walk->older = &lookup->store->older[segment];
 		walk->first_page = segment_page(&lookup->store->geometry, segment);
 		probed.first_page = walk->first_page;
 		result = index_search_narrow(&walk->search, is_as_old, &probed);

@@ -51,7 +51,7 @@ static void count(const struct muninn_store *store, uint64_t bytes[MEMORY_KINDS]
 		bytes[MEMORY_FILTERS] += index_memory(&store->free_buffers[n]);
 	bytes[MEMORY_SEGMENTS] = given(store->space.ring) + given(store->space.wear) +
 				 given(store->images) + given(store->segment_rows) +
-				 merge_run_segment_bytes(store);
+				 given(store->older) + merge_run_segment_bytes(store);
 	bytes[MEMORY_SCRATCH] = given(store->spare) + sealing_memory(store) + given(store->root) +
 				given(store->kills) + merge_run_scratch_bytes(store) +
 				repair_memory(store);

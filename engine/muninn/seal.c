@@ -91,6 +91,7 @@ static struct nand_page_io page_io(const struct muninn_store *store, uint32_t nu
 	};
 	uint8_t *data = (uint8_t *)(uintptr_t)view.data;
 
+	older_note(&store->rows[number].sealing.older, store->geometry.segment_pages, page, &view);
 	/* What earlier segments left in the rest of the page does not go to flash. */
 	memset(data + view.used, 0, store->geometry.page_bytes - view.used);
 	if (view.large_header)
@@ -245,6 +246,7 @@ static int end_column(struct muninn_store *store, uint32_t number, int result)
 		return result;
 	if (sealing->facts.last_sequence > store->committed)
 		store->sealed_running = true;
+	store->older[sealing->segment] = sealing->older;
 	row_index_commit(row->index);
 	count_up(&store->counters.sealed_records, sealing->facts.records);
 	count_up(&store->counters.sealed_record_bytes, sealing->facts.record_bytes);
@@ -299,6 +301,7 @@ static int begin_program(struct muninn_store *store, uint32_t number)
 	}
 	sealing->erased = false;
 	sealing->committed = store->committed;
+	older_begin(&sealing->older, &store->rows[number]);
 	sealing->stage = SEAL_PROGRAM;
 	return 0;
 }

@@ -30,6 +30,7 @@ void store_free(struct muninn_store *store)
 	free(store->rows);
 	free(store->images);
 	free(store->segment_rows);
+	free(store->older);
 	merge_run_destroy(store);
 	free(store->spare);
 	free(store->root);
@@ -58,13 +59,14 @@ int store_allocate(struct muninn_store *store, struct error_text *error)
 	store->free_buffers = calloc(geometry->buffers, sizeof(*store->free_buffers));
 	store->images = calloc(geometry->segments, sizeof(*store->images));
 	store->segment_rows = malloc(geometry->segments * sizeof(*store->segment_rows));
+	store->older = calloc(geometry->segments, sizeof(*store->older));
 	store->spare = calloc(1, nand_spare_usable(nand_geometry(store->nand)));
 	store->root = calloc(run_pages(geometry, geometry->root_bytes_max), geometry->page_bytes);
 	store->kills = calloc(run_pages(geometry, 1), geometry->page_bytes);
 	if (merge_run_create(store) || !store->rows || !store->index || !store->free_buffers ||
-	    !store->touched || !store->images || !store->segment_rows || !store->spare ||
-	    parity_create(&store->parity, &geometry->parity) || repair_create(store) ||
-	    sealing_create(store) || !store->root || !store->kills)
+	    !store->touched || !store->images || !store->segment_rows || !store->older ||
+	    !store->spare || parity_create(&store->parity, &geometry->parity) ||
+	    repair_create(store) || sealing_create(store) || !store->root || !store->kills)
 		return error_set(error, -ENOMEM, "out of memory for %u rows",
 				 geometry->hashed_rows);
 	for (uint32_t number = 0; number < geometry->rows; number++)

@@ -11,6 +11,7 @@
 #include "engine/muninn/index/index.h"
 #include "engine/muninn/muninn.h"
 #include "engine/muninn/nvram.h"
+#include "engine/muninn/older.h"
 #include "engine/records/space.h"
 
 #define NO_ROW  UINT16_MAX
@@ -57,6 +58,7 @@ struct sealing {
 	uint64_t committed; /* when programming began */
 	struct sealed_segment facts;
 	struct arrangement *arrangement; /* of its records; NULL: they stay on their pages */
+	struct older_pages older;
 };
 
 struct row {
@@ -184,6 +186,7 @@ struct muninn_store {
 	bool root_outdated;     /* segments have been sealed since, or numbers aborted */
 	int root_error_logged;  /* the last one; 0 when one has been written */
 	uint16_t *segment_rows; /* for each segment the row that it is sealed in, or NO_ROW */
+	struct older_pages *older; /* for each segment */
 	struct merge_walk merge_walk;
 	struct lost *salvaged; /* while a damaged device is opened: what is lost is noted there */
 	struct lost lost;      /* nothing, unless the device is salvaged */
