@@ -76,10 +76,11 @@ static int check_shared(const struct lun_config *lun, const struct lun_config *o
 				 "logical units %u and %u are both OSDs on device %s; it can have "
 				 "one, which shows all of it",
 				 other->number, lun->number, lun->device);
-	if (partition_of(lun) == partition_of(other))
+	if (partition_of(lun) == partition_of(other) &&
+	    !strcmp(lun->options.disk.version, other->options.disk.version))
 		return error_set(reason, -EINVAL,
 				 "logical units %u and %u are both partition 0x%llx of device %s; "
-				 "each disk needs its own",
+				 "each disk needs its own, or a version of its own",
 				 other->number, lun->number, (unsigned long long)partition_of(lun),
 				 lun->device);
 	return 0;
@@ -91,10 +92,14 @@ static int check_type(const struct lun_config *lun, struct error_text *reason)
 	const struct disk_options *disk = &lun->options.disk;
 	bool is_disk = lun->type == &unit_types[UNIT_TYPE_DISK];
 
-	if (!is_disk && (disk->partition || disk->bytes || disk->block_bytes))
+	if (!is_disk && (disk->partition || disk->bytes || disk->block_bytes || disk->version[0]))
 		return error_set(reason, -EINVAL,
-				 "partition, volume_size and block_size are of units with type = "
-				 "disk");
+				 "partition, volume_size, block_size and version are of units with "
+				 "type = disk");
+	if (disk->version[0] && (disk->bytes || disk->block_bytes))
+		return error_set(reason, -EINVAL,
+				 "a disk with version is as its volume was then: volume_size and "
+				 "block_size are not possible");
 	if (is_disk && lun->options.key_file[0])
 		return error_set(reason, -EINVAL, "key_file is of units with type = osd");
 	return 0;

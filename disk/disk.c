@@ -17,17 +17,19 @@
 
 /* ---- life ---- */
 
-/* A name that no other volume has, of this device or another one. */
-static void name_disk(struct disk *disk, const uint8_t uuid[16], const char *serial)
+/* A name that no other volume or version has, of this device or another one. */
+static void name_disk(struct disk *disk, const uint8_t uuid[16], const struct disk_options *options)
 {
-	uint8_t of[24];
+	uint8_t of[24 + DISK_VERSION_MAX];
+	size_t length = strlen(options->version);
 
 	memcpy(of, uuid, 16);
 	put_be64(of + 16, disk->volume.partition);
-	put_be64(disk->naa, XXH3_64bits(of, sizeof(of)));
+	memcpy(of + 24, options->version, length);
+	put_be64(disk->naa, XXH3_64bits(of, 24 + length));
 	inquiry_name_local(disk->naa);
-	if (serial[0]) {
-		snprintf(disk->serial, sizeof(disk->serial), "%s", serial);
+	if (options->serial[0]) {
+		snprintf(disk->serial, sizeof(disk->serial), "%s", options->serial);
 		return;
 	}
 	for (size_t i = 0; i < sizeof(disk->naa); i++)
@@ -38,19 +40,23 @@ int disk_open(struct engine *engine, const uint8_t uuid[16], const struct disk_o
 	      struct disk **disk, struct error_text *error)
 {
 	struct disk *new = calloc(1, sizeof(*new));
-	uint64_t partition = options->partition ? options->partition : ENGINE_FIRST_ID;
+	const struct volume_wanted wanted = {
+		.partition = options->partition ? options->partition : ENGINE_FIRST_ID,
+		.bytes = options->bytes,
+		.block_bytes = options->block_bytes,
+		.version = options->version,
+	};
 	int result;
 
 	if (!new)
 		return error_set(error, -ENOMEM, "out of memory");
-	result = volume_open(engine, partition, options->bytes, options->block_bytes, &new->volume,
-			     error);
+	result = volume_open(engine, &wanted, &new->volume, error);
 	if (result) {
 		free(new);
 		return result;
 	}
 	new->page_blocks = engine_page_bytes(engine) / new->volume.shape.block_bytes;
-	name_disk(new, uuid, options->serial);
+	name_disk(new, uuid, options);
 	*disk = new;
 	return 0;
 }
@@ -63,6 +69,11 @@ void disk_close(struct disk *disk)
 uint64_t disk_partition(const struct disk *disk)
 {
 	return disk->volume.partition;
+}
+
+bool disk_is_version(const struct disk *disk)
+{
+	return disk->volume.is_version;
 }
 
 uint64_t disk_bytes(const struct disk *disk)
@@ -194,7 +205,8 @@ static int check_request(struct disk_request *request, const struct kind *kind)
 		return result;
 	if (kind->flags & TRANSFERS && request->length > DISK_TRANSFER_MAX)
 		return refuse_field(request);
-	if (kind->flags & CHANGES && request->command->write_protected)
+	if (kind->flags & CHANGES &&
+	    (request->command->write_protected || disk_is_version(request->disk)))
 		return disk_fail(request, SENSE_DATA_PROTECT, SENSE_WRITE_PROTECTED);
 	return 0;
 }

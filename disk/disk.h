@@ -18,6 +18,8 @@
 #include "wire/status.h"
 
 #define DISK_SERIAL_MAX 36
+/* A kept version of a partition: its name, which begins with a letter, or its number. */
+#define DISK_VERSION_MAX 63
 
 /* The largest disk; the smallest has one block. */
 #define DISK_BYTES_MAX (UINT64_C(1) << 50)
@@ -31,14 +33,20 @@ struct disk_options {
 	uint64_t bytes;
 	uint32_t block_bytes;             /* 512 or 4096; 0: as it is, 512 of a new one */
 	char serial[DISK_SERIAL_MAX + 1]; /* "": by the device's UUID and the partition */
+	/*
+	 * "": the present. Else the volume is as it was in this version of its partition, and can
+	 * only be read. `bytes` is 0 then.
+	 */
+	char version[DISK_VERSION_MAX + 1];
 };
 
 struct disk;
 
 /*
- * Opens the volume, which is made if there is no such partition. -EINVAL: the partition is no
- * volume, or not of these options; -ENOMEM, errors of the engine; with a sentence. The disk uses
- * the engine but does not own it.
+ * Opens the volume. That of the present is made if there is no such partition. -EINVAL: the
+ * partition is no volume, or not of these options; -ENOMEM, errors of the engine; with a sentence.
+ * A disk of a version that is not there is never ready. The disk uses the engine but does not own
+ * it.
  */
 int disk_open(struct engine *engine, const uint8_t uuid[16], const struct disk_options *options,
 	      struct disk **disk, struct error_text *error);
@@ -46,6 +54,8 @@ void disk_close(struct disk *disk);
 
 /* Of the volume as it was opened. */
 uint64_t disk_partition(const struct disk *disk);
+/* Is it a version, which can only be read? */
+bool disk_is_version(const struct disk *disk);
 uint64_t disk_bytes(const struct disk *disk);
 uint32_t disk_block_bytes(const struct disk *disk);
 

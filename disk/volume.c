@@ -3,11 +3,15 @@
 #include "disk/volume.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/bytes.h"
+#include "common/log.h"
+#include "engine/history.h"
 #include "wire/standard.h"
 
 /*
@@ -21,7 +25,9 @@ enum { BLOCK_BYTES_DEFAULT = 512 };
 
 static struct engine_address address_of(const struct volume *volume, uint64_t object)
 {
-	return (struct engine_address){ .partition = volume->partition, .object = object };
+	return (struct engine_address){ .partition = volume->partition,
+					.object = object,
+					.version = volume->version };
 }
 
 /* ---- what a volume is ---- */
@@ -86,12 +92,6 @@ static int shape_write(struct engine_txn *txn, const struct volume *volume,
 
 /* ---- opening ---- */
 
-/* What is wanted of a volume: 0 leaves it open. */
-struct wanted {
-	uint64_t bytes;
-	uint32_t block_bytes;
-};
-
 /* Three quarters of what the device offers, for a new volume of which nothing else is said. */
 static uint64_t bytes_by_device(struct engine *engine)
 {
@@ -102,7 +102,7 @@ static uint64_t bytes_by_device(struct engine *engine)
 	return max_u64(statistics.capacity_bytes / 4 * 3 / mebibyte * mebibyte, mebibyte);
 }
 
-static int make(struct engine_txn *txn, struct volume *volume, const struct wanted *wanted,
+static int make(struct engine_txn *txn, struct volume *volume, const struct volume_wanted *wanted,
 		struct error_text *error)
 {
 	struct volume_shape *shape = &volume->shape;
@@ -124,7 +124,7 @@ static int make(struct engine_txn *txn, struct volume *volume, const struct want
 }
 
 /* Lets a volume that is there grow to what is wanted. */
-static int adapt(struct engine_txn *txn, struct volume *volume, const struct wanted *wanted,
+static int adapt(struct engine_txn *txn, struct volume *volume, const struct volume_wanted *wanted,
 		 struct error_text *error)
 {
 	struct volume_shape *shape = &volume->shape;
@@ -146,8 +146,8 @@ static int adapt(struct engine_txn *txn, struct volume *volume, const struct wan
 	return shape_write(txn, volume, shape);
 }
 
-static int open_in(struct engine_txn *txn, struct volume *volume, const struct wanted *wanted,
-		   struct error_text *error)
+static int open_in(struct engine_txn *txn, struct volume *volume,
+		   const struct volume_wanted *wanted, struct error_text *error)
 {
 	int result = shape_read(txn, volume, &volume->shape);
 
@@ -159,34 +159,81 @@ static int open_in(struct engine_txn *txn, struct volume *volume, const struct w
 	return result ? result : adapt(txn, volume, wanted, error);
 }
 
-int volume_open(struct engine *engine, uint64_t partition, uint64_t bytes, uint32_t block_bytes,
-		struct volume *volume, struct error_text *error)
+/* Of the present: in one transaction, so that nobody makes another volume in between. */
+static int open_present(struct volume *volume, const struct volume_wanted *wanted,
+			struct error_text *error)
 {
-	struct wanted wanted = { .bytes = bytes, .block_bytes = block_bytes };
+	struct volume_wanted complete = *wanted;
 	struct engine_txn *txn;
+	int result = engine_begin(volume->engine, ENGINE_READ, &txn);
+
+	if (result)
+		return result;
+	result = shape_read(txn, volume, &volume->shape);
+	engine_abort(txn);
+	if (result == -ENOENT && !wanted->bytes)
+		complete.bytes = bytes_by_device(volume->engine);
+	result = engine_begin(volume->engine, ENGINE_WRITE, &txn);
+	if (result)
+		return result;
+	result = open_in(txn, volume, &complete, error);
+	if (!result)
+		return engine_commit(txn, false);
+	engine_abort(txn);
+	return result;
+}
+
+/* -ENOENT: there is no such version. */
+static int find_version(struct engine_txn *txn, struct volume *volume, const char *text)
+{
+	if (!isdigit((unsigned char)text[0]))
+		return engine_version_find(txn, volume->partition, text, &volume->version);
+	volume->version = (uint32_t)strtoul(text, NULL, 10);
+	return 0;
+}
+
+/* Without the version: as small as a volume can be. Its blocks are never seen. */
+static void miss_version(struct volume *volume, const char *version, const char *why)
+{
+	volume->is_missing = true;
+	volume->shape = (struct volume_shape){ .block_bytes = BLOCK_BYTES_DEFAULT,
+					       .range_bytes = BLOCK_BYTES_DEFAULT,
+					       .bytes = BLOCK_BYTES_DEFAULT };
+	log_line(LOG_LEVEL_WARNING,
+		 "partition 0x%" PRIx64 " %s version '%s': the disk of it is not ready",
+		 volume->partition, why, version);
+}
+
+static int open_version(struct volume *volume, const struct volume_wanted *wanted)
+{
+	struct engine_txn *txn;
+	int result = engine_begin(volume->engine, ENGINE_READ, &txn);
+
+	if (result)
+		return result;
+	volume->is_version = true;
+	result = find_version(txn, volume, wanted->version);
+	if (!result)
+		result = shape_read(txn, volume, &volume->shape);
+	engine_abort(txn);
+	if (result != -ENOENT && result != -ENODEV)
+		return result;
+	miss_version(volume, wanted->version, result == -ENOENT ? "has no" : "is no volume in");
+	return 0;
+}
+
+int volume_open(struct engine *engine, const struct volume_wanted *wanted, struct volume *volume,
+		struct error_text *error)
+{
 	int result;
 
-	*volume = (struct volume){ .engine = engine, .partition = partition };
+	*volume = (struct volume){ .engine = engine, .partition = wanted->partition };
 	error->text[0] = '\0';
-	result = engine_begin(engine, ENGINE_READ, &txn);
-	if (!result) {
-		bool is_new = shape_read(txn, volume, &volume->shape) == -ENOENT;
-
-		engine_abort(txn);
-		if (is_new && !bytes)
-			wanted.bytes = bytes_by_device(engine);
-		result = engine_begin(engine, ENGINE_WRITE, &txn);
-	}
-	if (!result) {
-		result = open_in(txn, volume, &wanted, error);
-		if (result)
-			engine_abort(txn);
-		else
-			result = engine_commit(txn, false);
-	}
+	result = wanted->version[0] ? open_version(volume, wanted)
+				    : open_present(volume, wanted, error);
 	if (result && !error->text[0])
-		error_set(error, result, "the volume in partition 0x%" PRIx64 ": %s", partition,
-			  strerror(-result));
+		error_set(error, result, "the volume in partition 0x%" PRIx64 ": %s",
+			  wanted->partition, strerror(-result));
 	return result;
 }
 
@@ -195,7 +242,7 @@ int volume_open(struct engine *engine, uint64_t partition, uint64_t bytes, uint3
 int volume_begin(const struct volume *volume, enum engine_mode mode, struct volume_work *work)
 {
 	struct volume_shape shape;
-	int result = engine_begin(volume->engine, mode, &work->txn);
+	int result = volume->is_missing ? -ENODEV : engine_begin(volume->engine, mode, &work->txn);
 
 	if (result)
 		return result;

@@ -8,6 +8,7 @@
 #ifndef MUNINN_DISK_VOLUME_H
 #define MUNINN_DISK_VOLUME_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/error.h"
@@ -26,15 +27,27 @@ struct volume_shape {
 struct volume {
 	struct engine *engine;
 	uint64_t partition;
+	bool is_version;           /* of the partition: can only be read */
+	bool is_missing;           /* there was no such version at the opening */
+	uint32_t version;          /* 0: the present */
 	struct volume_shape shape; /* as it was opened */
 };
 
+/* What is wanted of a volume: as struct disk_options. */
+struct volume_wanted {
+	uint64_t partition;
+	uint64_t bytes;
+	uint32_t block_bytes;
+	const char *version;
+};
+
 /*
- * Opens the volume in a partition, or makes it. `bytes` and `block_bytes` as of struct
- * disk_options. -EINVAL and errors of the engine, with a sentence.
+ * Opens the volume in a partition, or a version of it, or makes it in the present. A version that
+ * is not there is warned of, and never to be used: who drops one must not keep others' units from
+ * being opened. -EINVAL and errors of the engine, with a sentence.
  */
-int volume_open(struct engine *engine, uint64_t partition, uint64_t bytes, uint32_t block_bytes,
-		struct volume *volume, struct error_text *error);
+int volume_open(struct engine *engine, const struct volume_wanted *wanted, struct volume *volume,
+		struct error_text *error);
 
 /* A transaction on a volume. */
 struct volume_work {
@@ -43,7 +56,7 @@ struct volume_work {
 	uint64_t bytes; /* of the volume now: a rollback of the partition may change it */
 };
 
-/* As engine_begin. -ENODEV: the partition is not the volume that was opened any more. */
+/* As engine_begin. -ENODEV: the partition or its version is not the volume that was opened. */
 int volume_begin(const struct volume *volume, enum engine_mode mode, struct volume_work *work);
 
 /*

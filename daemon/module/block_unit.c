@@ -25,7 +25,8 @@
 
 struct block_state {
 	struct disk *disk;
-	struct osd_neighbour *neighbour; /* of the other units on the device */
+	/* Of the other units on the device; NULL: nobody changes what it shows. */
+	struct osd_neighbour *neighbour;
 	/* What tgtd's mode pages say. Atomic: set as commands arrive, on the main thread. */
 	bool write_through, write_protected;
 };
@@ -85,7 +86,7 @@ static void arrives(struct unit *unit, const struct scsi_cmd *cmd, bool is_first
 {
 	struct block_state *state = unit->state;
 
-	if (is_first)
+	if (is_first && state->neighbour)
 		osd_neighbour_forget_sessions(state->neighbour, nexus_is_logged_in, cmd->dev->tgt);
 }
 
@@ -95,8 +96,10 @@ static void arrives(struct unit *unit, const struct scsi_cmd *cmd, bool is_first
  */
 static bool is_told_of_changes(struct block_state *state, struct scsi_cmd *cmd)
 {
-	uint16_t code = osd_neighbour_hear(state->neighbour, nexus_of(cmd), nexus_initiator(cmd));
+	uint16_t code = 0;
 
+	if (state->neighbour)
+		code = osd_neighbour_hear(state->neighbour, nexus_of(cmd), nexus_initiator(cmd));
 	if (!code)
 		return false;
 	scsi_set_in_resid_by_actual(cmd, 0);
@@ -198,6 +201,8 @@ static void describe(struct scsi_lu *lu, const struct disk *disk)
 	put_be32(lu->mode_block_descriptor, (uint32_t)min_u64(blocks, UINT32_MAX));
 	put_be32(lu->mode_block_descriptor + 4, block_bytes);
 	lu->attrs.thinprovisioning = 1;
+	if (disk_is_version(disk))
+		lu->attrs.readonly = 1;
 }
 
 static void close_disk(struct unit *unit)
@@ -226,9 +231,10 @@ static int open_disk(struct unit *unit, uint64_t *bytes, struct error_text *erro
 		return result;
 	}
 	unit->state = state;
-	state->neighbour =
-		osd_neighbour_create(device_units(unit->device), disk_partition(state->disk));
-	if (!state->neighbour) {
+	if (!disk_is_version(state->disk))
+		state->neighbour = osd_neighbour_create(device_units(unit->device),
+							disk_partition(state->disk));
+	if (!state->neighbour && !disk_is_version(state->disk)) {
 		close_disk(unit);
 		return error_set(error, -ENOMEM, "out of memory");
 	}

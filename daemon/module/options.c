@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/history.h"
 #include "wire/layout.h"
 
 /* The longest text of a value. */
@@ -362,6 +363,33 @@ static void write_block_size(const struct option *option, const void *field, cha
 	snprintf(text, VALUE_BYTES, "%s", *bytes ? option->words[*bytes == 4096] : "");
 }
 
+/* Names that are not plain have a number, too. */
+static bool is_version_name(const char *text)
+{
+	size_t length = strlen(text);
+	bool is_plain = isalpha((unsigned char)text[0]) && length <= DISK_VERSION_MAX;
+
+	for (size_t i = 0; is_plain && i < length; i++)
+		is_plain = isgraph((unsigned char)text[i]) && !strchr(",;=", text[i]);
+	return is_plain;
+}
+
+static int parse_version(const struct option *option, const char *text, void *field,
+			 struct error_text *error)
+{
+	struct error_text ignored;
+	uint32_t number;
+
+	if (!is_version_name(text) &&
+	    lun_option_number(text, option->least, option->most, &number, &ignored))
+		return error_set(error, -EINVAL,
+				 "'%s' is no version: a number from %u to %u, or a name of 1 to %d "
+				 "characters that begins with a letter and has no space , ; and =",
+				 text, option->least, option->most, DISK_VERSION_MAX);
+	snprintf(field, DISK_VERSION_MAX + 1, "%s", text);
+	return 0;
+}
+
 /* ---- the table ---- */
 
 #define AT(field) offsetof(struct lun_options, field)
@@ -406,6 +434,8 @@ static const struct option known[] = {
 	{ "volume_size", parse_size, write_size, AT(disk.bytes), NUMBER(0, 0) },
 	{ "block_size", parse_block_size, write_block_size, AT(disk.block_bytes),
 	  CHOICE("512", "4096") },
+	{ "version", parse_version, write_text, AT(disk.version),
+	  NUMBER(1, ENGINE_DEVICE_VERSION_LAST) },
 	{ "system_id", parse_system_id, write_system_id, AT(osd.system_id), NUMBER(0, 0) },
 };
 

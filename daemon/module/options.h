@@ -58,6 +58,7 @@ void lun_options_default(struct lun_options *options);
  *   scrub_days=0..3650, 0 = never  scrub_rate=1..1000000
  *   layout=flat|packed  key_file=path without , and ;
  *   partition=0x10000..0xFFFFFFFFFFFF  volume_size=bytes, K, M, G or T  block_size=512|4096
+ *   version=1..61439, or a name
  *   system_id=40 hexadecimal digits  serial=1..36 printable characters without space , ; and =
  * -EINVAL with a sentence that does not name the option, unless it is not known.
  */

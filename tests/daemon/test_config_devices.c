@@ -158,6 +158,9 @@ static void test_keys_of_disks_are_checked(void **state)
 	assert_refused("[lun 1]\ntype = disk\npartition = 0x1000000000000\n", "no partition ID");
 	assert_refused("[lun 1]\ntype = disk\npartition = ten\n", "no partition ID");
 	assert_refused("[lun 1]\ntype = disk\nvolume_size = 1000\n", "1M at least");
+	assert_refused("[lun 1]\ntype = osd\nversion = 3\n", "are of units with type = disk");
+	assert_refused("[lun 1]\ntype = disk\nversion = 3\nblock_size = 512\n",
+		       "volume_size and block_size are not possible");
 	assert_refused("[lun 1]\ntype = disk\nblock_size = 1024\n", "neither 512 nor 4096");
 }
 

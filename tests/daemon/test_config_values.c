@@ -134,6 +134,11 @@ static const struct row {
 	  "0x10000..0xFFFFFFFFFFFF" },
 	{ "lun", "volume_size", { "1M", "1024T" }, { "1048575", "1025T" }, "1M..1024T" },
 	{ "lun", "block_size", { "512", "4096" }, { "1024" }, "512, 4096" },
+	{ "lun",
+	  "version",
+	  { "1", "61439", "before-2.0" },
+	  { "0", "61440", "2x", SIXTY_FOUR },
+	  "a name, 1..61439" },
 };
 
 #define ROWS (sizeof(rows) / sizeof(rows[0]))

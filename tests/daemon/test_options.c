@@ -64,7 +64,7 @@ static void test_every_option_gets_to_its_place(void **state)
 			"durability=host;merge=manual;recover_without_nvram=yes;layout="
 			"packed;history_interval=250;inline_bytes=512;scrub_days=7;scrub_rate=50;"
 			"partition=0x20001;volume_size=3G;block_size=4096;"
-			"system_id=000102030405060708090a0b0c0d0e0f1011FDfe",
+			"version=before;system_id=000102030405060708090a0b0c0d0e0f1011FDfe",
 			&options, &error),
 		0);
 	assert_int_equal(options.threads, 7);
@@ -131,6 +131,7 @@ static void test_options_are_written_as_they_are_read_and_defaults_not_at_all(vo
 	memset(longest + length, 'k', LUN_PATH_BYTES - 1);
 	strcpy(longest + length + LUN_PATH_BYTES - 1,
 	       ";partition=281474976710655;volume_size=1125899906842624;block_size=4096"
+	       ";version=v23456789012345678901234567890123456789012345678901234567890123"
 	       ";system_id=000102030405060708090a0b0c0d0e0f1011fdfe");
 	assert_written(longest);
 	assert_int_equal(
@@ -174,11 +175,12 @@ static void test_numbers_outside_of_their_limits_are_refused(void **state)
 static void test_unknown_options_and_missing_values_are_named(void **state)
 {
 	(void)state;
-	assert_refused("colour=blue",
-		       "unknown option 'colour'; known are threads, backend, engine, onode_cache, "
-		       "directory_cache, version_cache, durability, merge, recover_without_nvram, "
-		       "tables, history_interval, inline_bytes, scrub_days, scrub_rate, layout, "
-		       "serial, key_file, partition, volume_size, block_size and system_id");
+	assert_refused(
+		"colour=blue",
+		"unknown option 'colour'; known are threads, backend, engine, onode_cache, "
+		"directory_cache, version_cache, durability, merge, recover_without_nvram, "
+		"tables, history_interval, inline_bytes, scrub_days, scrub_rate, layout, "
+		"serial, key_file, partition, volume_size, block_size, version and system_id");
 	assert_refused("threads", "option 'threads' has no value");
 	assert_refused("threads=2;serial", "option 'serial' has no value");
 }

@@ -2,6 +2,8 @@
 /* Volumes: what they are made as, which partitions are none, clones of them. */
 #include "tests/disk/drive.h"
 
+#include <stdio.h>
+
 #include "common/bytes.h"
 
 enum { OTHER = 0x10001, CLONE = 0x10002, BYTES = 20 << 20 };
@@ -153,6 +155,110 @@ static void test_an_object_that_is_truncated_has_a_hole_behind_its_end(void **st
 	drive_check(drive, 48, 8, 2);
 }
 
+static void give_back(struct drive *drive, struct disk *own)
+{
+	disk_close(drive->disk);
+	drive->disk = own;
+}
+
+static void test_a_version_is_a_disk_that_can_only_be_read(void **state)
+{
+	struct drive *drive = *state;
+	struct disk *own = drive->disk;
+	struct disk_options options = { .partition = DRIVE_PARTITION };
+	const uint32_t refused = SENSE(DATA_PROTECT, WRITE_PROTECTED);
+	struct error_text error = { "" };
+
+	drive_write(drive, 0, 64, 1);
+	snprintf(options.version, sizeof(options.version), "%u", drive_snapshot(drive));
+	drive_write(drive, 0, 8, 2);
+	assert_int_equal(drive_unmap(drive, 8, 8), 0);
+	if (open_disk(drive, &options, &drive->disk, &error))
+		fail_msg("%s", error.text);
+	assert_true(disk_is_version(drive->disk));
+	assert_int_equal(disk_bytes(drive->disk), BYTES);
+	drive_check(drive, 0, 64, 1);
+	drive_check(drive, 64, 64, 0);
+	assert_int_equal(drive_range(drive, SBC_WRITE_16, 0, 0, 1, 512, 0), refused);
+	/* Also where there was nothing then: it would be made in the present. */
+	assert_int_equal(drive_range(drive, SBC_WRITE_16, 0, 20000, 1, 512, 0), refused);
+	assert_int_equal(drive_unmap(drive, 0, 8), refused);
+	assert_int_equal(drive_range(drive, SBC_WRITE_SAME_16, 0x01, 0, 8, 0, 0), refused);
+	assert_int_equal(
+		drive_range(drive, SBC_SERVICE_ACTION_IN_16, SBC_GET_LBA_STATUS, 8, 24, 0, 24), 0);
+	assert_int_equal(drive->in[8 + 12], 0);
+	assert_int_equal(drive_range(drive, SBC_SYNCHRONIZE_CACHE_16, 0, 0, 0, 0, 0), 0);
+	give_back(drive, own);
+	drive_check(drive, 0, 8, 2);
+	drive_check(drive, 8, 8, 0);
+	drive_check(drive, 20000, 8, 0);
+}
+
+/* Such a disk can be opened, and is not ready. */
+static void assert_missing(struct drive *drive, const struct disk_options *options)
+{
+	const uint32_t not_ready = SENSE(NOT_READY, MANUAL_INTERVENTION_REQUIRED);
+	struct disk *own = drive->disk;
+
+	assert_int_equal(open_disk(drive, options, &drive->disk, &(struct error_text){ "" }), 0);
+	assert_true(disk_is_version(drive->disk));
+	assert_int_equal(drive_range(drive, SBC_READ_16, 0, 0, 1, 0, 512), not_ready);
+	assert_int_equal(
+		drive_range(drive, SBC_SERVICE_ACTION_IN_16, SBC_READ_CAPACITY_16, 0, 32, 0, 32),
+		not_ready);
+	assert_int_equal(drive_range(drive, SBC_WRITE_16, 0, 0, 1, 512, 0),
+			 SENSE(DATA_PROTECT, WRITE_PROTECTED));
+	give_back(drive, own);
+}
+
+static void test_a_version_that_is_dropped_is_not_ready(void **state)
+{
+	struct drive *drive = *state;
+	struct disk *own = drive->disk;
+	struct disk_options options = { .partition = DRIVE_PARTITION, .version = "before" };
+	struct error_text error = { "" };
+	uint32_t version;
+	struct engine_txn *txn;
+
+	drive_write(drive, 0, 8, 1);
+	drive->now += 2000;
+	assert_missing(drive, &options);
+	assert_int_equal(engine_begin(drive->engine, ENGINE_HISTORY, &txn), 0);
+	assert_int_equal(engine_snapshot(txn, DRIVE_PARTITION, "before", &version), 0);
+	assert_int_equal(engine_commit(txn, false), 0);
+	assert_int_equal(open_disk(drive, &options, &drive->disk, &error), 0);
+	drive_check(drive, 0, 8, 1);
+	assert_int_equal(engine_begin(drive->engine, ENGINE_RESCUE, &txn), 0);
+	assert_int_equal(engine_version_drop(txn, DRIVE_PARTITION, version), 0);
+	assert_int_equal(engine_commit(txn, false), 0);
+	assert_int_equal(drive_range(drive, SBC_READ_16, 0, 0, 1, 0, 512),
+			 SENSE(NOT_READY, MANUAL_INTERVENTION_REQUIRED));
+	give_back(drive, own);
+	snprintf(options.version, sizeof(options.version), "%u", version);
+	assert_missing(drive, &options);
+}
+
+/* Another disk by its name: initiators would take it for a second path to the present. */
+static void test_a_version_has_a_name_of_its_own(void **state)
+{
+	struct drive *drive = *state;
+	struct disk *own = drive->disk;
+	struct disk_options options = { .partition = DRIVE_PARTITION };
+	const uint8_t cdb[6] = { 0x12, 1, 0x83, 0, 255, 0 };
+	uint8_t names[2][44];
+
+	snprintf(options.version, sizeof(options.version), "%u", drive_snapshot(drive));
+	assert_int_equal(open_disk(drive, &(struct disk_options){ .partition = DRIVE_PARTITION },
+				   &drive->disk, &(struct error_text){ "" }),
+			 0);
+	assert_int_equal(disk_inquiry(drive->disk, cdb, names[0], 44), 44);
+	give_back(drive, own);
+	assert_int_equal(open_disk(drive, &options, &drive->disk, &(struct error_text){ "" }), 0);
+	assert_int_equal(disk_inquiry(drive->disk, cdb, names[1], 44), 44);
+	give_back(drive, own);
+	assert_memory_not_equal(names[0], names[1], 44);
+}
+
 /* Puts another disk in the place of the drive's; returns that. */
 static struct disk *use_clone(struct drive *drive, bool writable)
 {
@@ -169,12 +275,6 @@ static struct disk *use_clone(struct drive *drive, bool writable)
 	if (open_disk(drive, &options, &drive->disk, &error))
 		fail_msg("%s", error.text);
 	return own;
-}
-
-static void give_back(struct drive *drive, struct disk *own)
-{
-	disk_close(drive->disk);
-	drive->disk = own;
 }
 
 static void test_a_clone_is_a_disk_of_its_own(void **state)
@@ -224,6 +324,9 @@ int main(void)
 		TEST(test_a_partition_of_objects_is_no_volume),
 		TEST(test_a_volume_that_is_removed_is_not_ready),
 		TEST(test_an_object_that_is_truncated_has_a_hole_behind_its_end),
+		TEST(test_a_version_is_a_disk_that_can_only_be_read),
+		TEST(test_a_version_that_is_dropped_is_not_ready),
+		TEST(test_a_version_has_a_name_of_its_own),
 		TEST(test_a_clone_is_a_disk_of_its_own),
 		TEST(test_a_clone_that_only_shows_its_source_is_write_protected),
 	};

@@ -169,6 +169,58 @@ class DiskTest(E2ETest):
         self.assertEqual(self.attach(daemon, 2).read(0, 128).data_in, old)
         self.assertEqual(daemon.stop(), 0)
 
+    def test_a_version_and_a_clone_are_disks_beside_the_present(self):
+        folder = self.folder()
+        daemon = self.daemon(folder, config=POOL).start()
+        old, new, third = noise(1 << 16, 1), noise(1 << 16, 2), noise(1 << 16, 3)
+        disk = self.attach(daemon, 2)
+        self.good(disk.write(0, old))
+        self.good(disk.write(8 << 11, old))
+        self.ctl("snapshot", daemon.url(1), "0x10002", "--name", "before")
+        self.good(disk.write(0, new))
+        self.good(disk.write((8 << 11) + 8, new[:8192]))
+        # Each object of the partition holds 8 MiB of the disk.
+        self.assertIn("0x10001 data 4096+8192", self.ctl("diff", daemon.url(1), "0x10002", "before"))
+        self.ctl("clone", daemon.url(1), "0x10002@before", "0x20002")
+        self.assertEqual(daemon.stop(), 0)
+        more = (
+            "[lun 4]\ntype = disk\ndevice = pool\npartition = 0x10002\nversion = before\n"
+            "[lun 5]\ntype = disk\ndevice = pool\npartition = 0x20002\n"
+        )
+        daemon = self.daemon(folder, config=POOL + more).start()
+        present, past, clone = (self.attach(daemon, lun) for lun in (2, 4, 5))
+        self.assertEqual(present.read(0, 128).data_in, new)
+        self.assertEqual(past.read(0, 128).data_in, old)
+        self.assertEqual(past.capacity(), present.capacity())
+        self.refused(past.write(0, third), 7, 0x2700)
+        self.refused(past.unmap(0, 8), 7, 0x2700)
+        names = []
+        for each in present, past, clone:
+            mode = self.good(each.session.run(bytes([0x1A, 0x08, 0x3F, 0, 255, 0]), read_length=255))
+            self.assertEqual(mode.data_in[2] >> 7, each is past)  # WP
+            names.append(self.good(each.session.run(bytes([0x12, 1, 0x83, 0, 255, 0]), read_length=255)).data_in)
+        self.assertEqual(len(set(names)), 3)
+        self.good(clone.write(0, third))
+        self.good(present.write(64, third))
+        self.assertEqual(past.read(0, 128).data_in, old)
+        self.assertEqual(clone.read(0, 128).data_in, third)
+        # Who reads the past does not keep the present from going back.
+        present.session.close()
+        self.ctl("rollback", daemon.url(1), "0x10002", "before")
+        self.assertEqual(past.read(0, 128).data_in, old)
+        self.assertEqual(self.attach(daemon, 2).read(0, 128).data_in, old)
+        self.assertEqual(daemon.stop(), 0)
+        # Who drops a version keeps nobody from the other units.
+        daemon = self.daemon(folder, config=POOL + more.replace("before", "never")).start()
+        self.assertIn("partition 0x10002 has no version 'never'", "\n".join(daemon.errors))
+        missing = daemon.session(4)
+        self.addCleanup(missing.close)
+        while (read := Disk(missing).read(0, 1)).sense[2] == 6:
+            pass
+        self.refused(read, 2, 0x0403)
+        self.assertEqual(self.attach(daemon, 2).read(0, 128).data_in, old)
+        self.assertEqual(daemon.stop(), 0)
+
     def test_a_disk_whose_volume_is_gone_is_not_ready(self):
         daemon = self.daemon(config=POOL).start()
         disk = self.attach(daemon, 2)
