@@ -17,6 +17,15 @@ enum {
 	LIVE_PERMILLE_MAX = 800,
 	/* Automatic merging stops earlier: writers wait for it, and each step gains less. */
 	LIVE_PERMILLE_AUTOMATIC = 700,
+	/*
+	 * While there is much history, some of it goes before dearer segments are taken. With twice
+	 * as much to move, a write takes about twice as long ...
+	 */
+	LIVE_PERMILLE_CHEAP = 300,
+	/* ... until so small a part of the device is history. */
+	CHEAP_HISTORY_PART = 4,
+	/* Whether there is more again is asked after so many transactions. */
+	DEAR_TRANSACTIONS = 4096,
 	SEGMENTS_AT_ONCE = 8,
 	/* A step is worth it when it gains more than this part of what it frees. */
 	GAIN_PART = 16,
@@ -58,7 +67,22 @@ static void prepare(struct engine *engine)
 static void look_again(struct engine *engine)
 {
 	engine->past->merge_futile = 0;
+	engine->past->merge_dear_until = 0;
 	review(engine);
+}
+
+static bool is_dear(const struct engine *engine)
+{
+	return engine->transactions < engine->past->merge_dear_until;
+}
+
+/* Whether history may still be given up to merge cheaper segments. */
+static bool has_history_to_give(struct engine *engine)
+{
+	uint64_t bytes;
+
+	return retention_kept_bytes(engine, &bytes) == 0 &&
+	       bytes > engine->store->limits.capacity_bytes / CHEAP_HISTORY_PART;
 }
 
 /* Gives up the oldest history for so many segments. -EAGAIN: none may go. */
@@ -129,11 +153,14 @@ static void warn(struct engine *engine, int result)
  * For a store that lacks `shortage` segments. Several at once share the waits for the host's
  * storage; the more are lacking, the more it frees, so that merging keeps up with writing.
  */
-static struct record_merge want(uint32_t shortage)
+static struct record_merge want(struct engine *engine, uint32_t shortage, bool stores)
 {
-	return (struct record_merge){ .segments_wanted =
-					      (uint32_t)max_u64(shortage, SEGMENTS_AT_ONCE),
-				      .live_permille_max = LIVE_PERMILLE_AUTOMATIC };
+	bool cheap = stores && !is_dear(engine);
+
+	return (struct record_merge){
+		.segments_wanted = (uint32_t)max_u64(shortage, SEGMENTS_AT_ONCE),
+		.live_permille_max = cheap ? LIVE_PERMILLE_CHEAP : LIVE_PERMILLE_AUTOMATIC
+	};
 }
 
 /* A step has ended. -EAGAIN: it gained nothing. */
@@ -177,13 +204,32 @@ static bool is_pointless(struct engine *engine)
 }
 
 /* Merges once. -EAGAIN: it gained nothing. *pages_read grows by those that it read. */
-static int merge_some(struct engine *engine, uint32_t shortage, uint64_t *pages_read)
+static int merge_some(struct engine *engine, uint32_t shortage, bool stores, uint64_t *pages_read)
 {
-	struct record_merge merge = want(shortage);
+	struct record_merge merge = want(engine, shortage, stores);
 	int result = merge_step(engine, &merge);
 
 	*pages_read += merge.pages_read;
 	return note_step(engine, &merge, result);
+}
+
+/*
+ * Steps have gained nothing: the oldest history is the first to be needed no more. Where it has
+ * little to give, dearer segments come before it. -EAGAIN: what is left is needed.
+ */
+static int find_more(struct engine *engine, uint32_t shortage, bool stores)
+{
+	bool dear = !stores || is_dear(engine);
+
+	if (engine->past->merge_futile < FUTILE_STEPS_RECLAIM)
+		return 0;
+	if (stores && (dear || has_history_to_give(engine)) && reclaim(engine, shortage) == 0)
+		return 0;
+	if (dear)
+		return -EAGAIN;
+	engine->past->merge_dear_until = engine->transactions + DEAR_TRANSACTIONS;
+	engine->past->merge_futile = 0;
+	return 0;
 }
 
 /* ---- by a thread ---- */
@@ -203,15 +249,13 @@ int merge_do_piece(struct engine *engine, struct merge_job *job)
 		if (!merge_is_wanted(engine))
 			return -EAGAIN;
 		prepare(engine);
-		job->merge = want(shortage);
+		job->merge = want(engine, shortage, job->stores);
 	}
 	result = merge_step_piece(engine, &job->merge);
 	job->under_way = result == 1;
-	if (job->under_way || note_step(engine, &job->merge, result) == 0 ||
-	    engine->past->merge_futile < FUTILE_STEPS_RECLAIM)
+	if (job->under_way || note_step(engine, &job->merge, result) == 0)
 		return 0;
-	/* What is left is needed; the oldest history is the first to be needed no more. */
-	return job->stores && reclaim(engine, shortage) == 0 ? 0 : -EAGAIN;
+	return find_more(engine, shortage, job->stores);
 }
 
 int merge_mend_piece(struct engine *engine, struct merge_job *job)
@@ -280,11 +324,8 @@ void merge_before(struct engine *engine, enum engine_mode mode)
 			return;
 		if (step == 0)
 			prepare(engine);
-		if (merge_some(engine, shortage, &pages_read) == 0)
-			continue;
-		/* What is left is needed; the oldest history is the first to be needed no more. */
-		if (engine->past->merge_futile >= FUTILE_STEPS_RECLAIM &&
-		    (!stores || reclaim(engine, shortage)))
+		if (merge_some(engine, shortage, stores, &pages_read) &&
+		    find_more(engine, shortage, stores))
 			return;
 	}
 }
@@ -343,7 +384,7 @@ static int step_to_space(struct engine *engine, const struct engine_space *wante
 	bytes += engine->store->limits.segments_open * engine->store->limits.segment_bytes;
 	if (found >= bytes)
 		return 0;
-	if (merge_some(engine, SEGMENTS_AT_ONCE, &pages_read) == 0 ||
+	if (merge_some(engine, SEGMENTS_AT_ONCE, false, &pages_read) == 0 ||
 	    engine->past->merge_futile < FUTILE_STEPS_RECLAIM)
 		return -EAGAIN;
 	if (retention_reclaim(engine, bytes - found, wanted->moment) == 0) {

@@ -426,3 +426,15 @@ int retention_reclaim(struct engine *engine, uint64_t bytes, uint64_t needed)
 		return 0;
 	return engine_aside(engine, give_up_oldest, &reclaim);
 }
+
+int retention_kept_bytes(struct engine *engine, uint64_t *bytes)
+{
+	struct partition *root;
+	int result = partition_get(engine, 0, &root);
+
+	if (result)
+		return result;
+	result = times_put_since(engine, root->history, root->history->device.reclaimed, bytes);
+	partition_release(engine, root);
+	return result;
+}

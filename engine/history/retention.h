@@ -26,4 +26,7 @@ int retention_judge(struct engine *engine);
  */
 int retention_reclaim(struct engine *engine, uint64_t bytes, uint64_t needed);
 
+/* What was put since the oldest moment that was not given up for space. */
+int retention_kept_bytes(struct engine *engine, uint64_t *bytes);
+
 #endif

@@ -22,6 +22,14 @@ enum {
 	GOOD_ENOUGH_PERMILLE = 100, /* a victim with so little live is taken at once */
 	SAMPLED_READS = 32,         /* of a segment with few records, to find such pages */
 	FILLED_SEGMENTS = 16,       /* that tell what the segments of a row are filled to */
+	/* A segment that has been counted is taken with half as much again, up to this. */
+	COUNTED_PERMILLE_MAX = 500,
+	/*
+	 * Counting ends early when more is needed of the pages so far than could be worth it: after
+	 * so many of them, and whenever they have doubled. The more there are, the less they err.
+	 */
+	EARLY_PAGES = 32,
+	EARLY_ERROR = 6400, /* per mille, divided by the pages */
 };
 
 static uint64_t segment_bytes(const struct muninn_store *store)
@@ -129,6 +137,17 @@ static uint32_t sample_segment(struct merge_run *run, const struct victim *victi
 
 /* ---- counting ---- */
 
+/* What a choice is about. */
+enum {
+	STEP_FIRST,
+	STEP_HISTORY,       /* samples of history's row */
+	STEP_COUNT_HISTORY, /* the best of them */
+	STEP_ESTIMATED,     /* by what the index estimates */
+	STEP_SAMPLES,
+	STEP_COUNT,        /* what was found; it may not be worth it */
+	STEP_COUNT_ANYWAY, /* it is taken, however much is needed */
+};
+
 enum { NOT_JUDGED = UINT8_MAX };
 
 static void begin_count(struct merge_run *run)
@@ -143,6 +162,7 @@ static void begin_count(struct merge_run *run)
 	run->needs_segment = NO_SEGMENT;
 	memset(run->needs, NOT_JUDGED, segment_records_max(&run->store->geometry));
 	choice->page = choice->records = 0;
+	choice->judged = (struct live_bytes){ 0 };
 	choice->counts = true;
 }
 
@@ -179,12 +199,41 @@ static int judge_next(struct merge_run *run, const struct page_record *record, u
 	if (merge_run_misses(run))
 		return 0;
 	merge_run_got_ahead(run);
-	if (result >= 0)
-		*need = (uint8_t)result;
-	return result < 0 ? result : 0;
+	if (result < 0)
+		return result;
+	*need = (uint8_t)result;
+	run->choice.judged.all += RECORD_HEADER_BYTES + header.length;
+	if (result > RECORD_NEED_NONE)
+		run->choice.judged.live += RECORD_HEADER_BYTES + header.length;
+	return 0;
 }
 
-/* Judges some records of the best segment. 0: all are judged. -EINPROGRESS. */
+/*
+ * Of a segment whose pages have been read and judged, what may be needed. It costs less to move
+ * then than to look for another one.
+ */
+static uint32_t counted_permille_max(const struct merge_run *run)
+{
+	uint32_t most = run->merge->live_permille_max;
+
+	return (uint32_t)max_u64(most, min_u64(most + most / 2, COUNTED_PERMILLE_MAX));
+}
+
+/* Whether the pages that have been judged say clearly that the segment is not worth it. */
+static bool is_in_vain(const struct merge_run *run)
+{
+	const struct merge_choice *choice = &run->choice;
+	uint32_t pages = choice->page;
+	struct sealed_segment facts;
+
+	if (choice->step == STEP_COUNT_ANYWAY || pages < EARLY_PAGES || pages & (pages - 1))
+		return false;
+	row_index_find(run->store->rows[choice->best.row].index, choice->best.segment, &facts);
+	return live_permille(run->store, &choice->best, &choice->judged, facts.record_bytes) >
+	       counted_permille_max(run) + EARLY_ERROR / pages;
+}
+
+/* Judges some records of the best segment. 0: all are judged. -EINPROGRESS. -EAGAIN: in vain. */
 static int judge_segment(struct merge_run *run)
 {
 	struct merge_choice *choice = &run->choice;
@@ -203,6 +252,8 @@ static int judge_segment(struct merge_run *run)
 			continue;
 		choice->page = page + 1;
 		choice->records = (uint32_t)(judging.needs - run->needs);
+		if (is_in_vain(run))
+			return -EAGAIN;
 	}
 	return choice->page < pages ? -EINPROGRESS : 0;
 }
@@ -381,16 +432,6 @@ static bool unworn_segment(struct muninn_store *store, struct victim *victim)
 
 /* ---- step by step ---- */
 
-enum {
-	STEP_FIRST,
-	STEP_HISTORY,       /* samples of history's row */
-	STEP_COUNT_HISTORY, /* the best of them */
-	STEP_ESTIMATED,     /* by what the index estimates */
-	STEP_SAMPLES,
-	STEP_COUNT,        /* what was found; it may not be worth it */
-	STEP_COUNT_ANYWAY, /* it is taken, however much is needed */
-};
-
 /* Of a step: the next one follows. */
 #define GOES_ON 1
 
@@ -404,6 +445,11 @@ static int go_on(struct merge_run *run, uint32_t step)
 static bool is_worth_it(const struct merge_run *run)
 {
 	return run->choice.best.live_permille <= run->merge->live_permille_max;
+}
+
+static bool is_worth_moving(const struct merge_run *run)
+{
+	return run->choice.best.live_permille <= counted_permille_max(run);
 }
 
 /* ---- candidates ---- */
@@ -623,7 +669,7 @@ static int step_count(struct merge_run *run)
 		return result;
 	if (run->choice.step == STEP_COUNT_ANYWAY)
 		return merge_run_has_read_enough(run) ? -EAGAIN : 0;
-	if (is_worth_it(run))
+	if (is_worth_moving(run))
 		return 0;
 	return run->choice.step == STEP_COUNT_HISTORY ? go_on(run, STEP_ESTIMATED) : pass_over(run);
 }
