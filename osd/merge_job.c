@@ -88,10 +88,11 @@ static void note_progress(struct osd_merge_job *job)
 static int repair_once(struct osd_merge_job *job, struct engine_merge_result *step)
 {
 	struct engine_scrub scrub = job->scrub;
+	bool reads = !job->has_read_all;
 	int result = 0;
 
 	scrub.pages = REPAIR_PAGES;
-	if (!job->has_read_all)
+	if (reads)
 		result = engine_scrub(job->engine, &scrub);
 	if (result == 0 && engine_damaged(job->engine))
 		result = engine_mend(job->engine, step);
@@ -99,8 +100,8 @@ static int repair_once(struct osd_merge_job *job, struct engine_merge_result *st
 	job->scrub = scrub;
 	job->has_read_all |= scrub.position == 0;
 	pthread_mutex_unlock(&job->lock);
-	/* Such a segment stays as it is. */
-	return result == -EBADMSG ? 0 : result;
+	/* Such a segment stays as it is. What finds no space waits until all has been read. */
+	return result == -EBADMSG || (reads && result == -ENOSPC) ? 0 : result;
 }
 
 /* 0, or why there is no next step. */

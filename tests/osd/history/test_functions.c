@@ -13,8 +13,11 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "engine/muninn/directory.h"
+#include "engine/objects/objects.h"
 #include "nand/faults.h"
 #include "osd/functions.h"
+#include "tests/engine/lost_page.h"
 #include "tests/osd/function_call.h"
 
 /* ---- what all functions share ---- */
@@ -259,6 +262,78 @@ static void test_a_repair_reads_all_and_moves_what_is_beside_lost_pages(void **s
 	assert_false(function_has(unit, OSD_ITEM_READ, &(struct osd_item){ 0 }));
 }
 
+static struct muninn_store *store_of(struct unit *unit)
+{
+	return (struct muninn_store *)(void *)unit->engine->store;
+}
+
+/* Loses a page of an image of the index, and one of a segment behind it. */
+static void lose_two_pages(struct unit *unit)
+{
+	static const uint8_t data[65536] = { 1 };
+	struct muninn_store *store = store_of(unit);
+	uint32_t n = 0, segment = store->geometry.segments;
+	uint64_t page;
+
+	for (uint64_t at = 0; directory_used(store) == 0; at++)
+		unit_write(unit, O, at % 100 * sizeof(data), data, sizeof(data));
+	for (uint64_t at = 0; at < 100; at++)
+		unit_write(unit, O, at * sizeof(data), data, sizeof(data));
+	page = directory_image_page(store, directory_next(store, &n), 0);
+	lose_page(unit->nand, page);
+	do
+		segment--;
+	while (store->segment_rows[segment] == NO_ROW);
+	assert_true(segment_page(&store->geometry, segment) > page);
+	lose_page(unit->nand, segment_page(&store->geometry, segment));
+}
+
+/* With pages so small that groups of the index are soon complete. */
+static int set_up_with_small_pages(void **state)
+{
+	struct nand_geometry geometry = nand_geometry_default(64 << 20);
+	struct unit *unit = malloc(sizeof(*unit));
+
+	geometry.page_bytes /= 4;
+	geometry.blocks *= 4;
+	unit_open_on(unit, &geometry);
+	*state = unit;
+	return 0;
+}
+
+/* As on a full device: an image that is written anew has no segment to go to. */
+static void test_a_repair_reads_all_although_something_finds_no_space(void **state)
+{
+	struct unit *unit = *state;
+	struct muninn_store *store = store_of(unit);
+	uint32_t kept = store->geometry.room_kept[RECORD_ROOM_UPKEEP];
+	struct engine_statistics statistics;
+
+	unit_create_partition(unit, P);
+	unit_create(unit, P, O);
+	function_subscribe(unit);
+	osd_merge_job_by_hand(unit->device->merge_job);
+	lose_two_pages(unit);
+	engine_read_statistics(unit->engine, &statistics);
+	for (int round = 0; round < 2; round++) {
+		store->geometry.room_kept[RECORD_ROOM_UPKEEP] = round ? kept : UINT32_MAX / 2;
+		merge(unit, OSD_MERGE_REPAIR);
+		expect_good(unit);
+		for (int step = 0; step < 20000 && osd_merge_job_step(unit->device->merge_job);
+		     step++)
+			;
+		merge(unit, OSD_MERGE_PROGRESS);
+		expect_good(unit);
+		assert_int_equal(function_number(unit, OSD_ITEM_STATE),
+				 round ? OSD_MERGE_IDLE : OSD_MERGE_FAILED);
+		assert_true(function_number(unit, OSD_ITEM_READ) >=
+			    (statistics.segments_sealed - 1) * store->geometry.segment_pages);
+		assert_int_equal(function_number(unit, OSD_ITEM_REPAIRED), round ? 0 : 2);
+		assert_int_equal(function_number(unit, OSD_ITEM_FREED), round ? 0 : 1);
+	}
+	assert_int_equal(engine_damaged(unit->engine), 0);
+}
+
 /* Leaves segments with a part that is still needed, and that can be moved nowhere. */
 static void make_merging_fail(struct unit *unit)
 {
@@ -461,6 +536,9 @@ int main(void)
 		with_object(test_statistics_are_those_of_the_engine),
 		with_object(test_a_merge_that_fails_says_so_until_another_begins),
 		with_object(test_a_repair_reads_all_and_moves_what_is_beside_lost_pages),
+		cmocka_unit_test_setup_teardown(
+			test_a_repair_reads_all_although_something_finds_no_space,
+			set_up_with_small_pages, unit_tear_down),
 		with_object(test_functions_of_a_whole_refuse_a_part),
 		with_object(test_a_merge_runs_by_itself_tells_how_far_it_is_and_is_cancelled),
 		with_object(test_checksum_is_the_sha_256_of_a_range),
