@@ -389,6 +389,12 @@ static void say_what_is_lost(const struct rebuild *rebuild)
 		nand_path(rebuild->store->nand), (unsigned long long)rebuild->found.header.serial,
 		rebuild->since_count, (unsigned long long)rebuild->store->committed,
 		(unsigned long long)counters.by_cause[NAND_CAUSE_RECOVERY].pages_read);
+	if (rebuild->found.lost)
+		log_line(LOG_LEVEL_WARNING,
+			 "%s: root %llu can't be read; what was merged away since root %llu comes "
+			 "back",
+			 nand_path(rebuild->store->nand), (unsigned long long)rebuild->found.lost,
+			 (unsigned long long)rebuild->found.header.serial);
 	if (rebuild->regroup.pages_damaged || rebuild->regroup.segments_left_out)
 		log_line(LOG_LEVEL_ERROR,
 			 "%s: recovered without NVRAM: %llu damaged pages and %llu "

@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "common/log.h"
 #include "engine/muninn/header.h"
 #include "engine/records/space.h"
 
@@ -246,11 +245,7 @@ static int find_newest(struct search *search)
 			free(bytes);
 	}
 	if (found->bytes && found->kills && found->kills_header.base != found->header.serial) {
-		log_line(LOG_LEVEL_WARNING,
-			 "%s: root %llu can't be read; what was merged away since root %llu comes "
-			 "back",
-			 nand_path(search->nand), (unsigned long long)found->kills_header.base,
-			 (unsigned long long)found->header.serial);
+		found->lost = found->kills_header.base;
 		free(found->kills);
 		found->kills = NULL;
 	}

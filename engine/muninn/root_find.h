@@ -13,6 +13,8 @@ struct found_root {
 	uint8_t *bytes; /* all of it */
 	struct root_header kills_header;
 	uint8_t *kills;       /* the list that goes with it; NULL: none */
+	uint64_t lost;        /* serial of the root that the newest list goes with, which can't be
+				 read; 0: none */
 	uint64_t serial_most; /* highest of any page of the ring */
 	uint32_t segment;     /* of the ring, that the newest page is in */
 	uint64_t pages_read;

@@ -119,6 +119,16 @@ static uint32_t ring_pages(struct model *model, uint64_t serial, uint64_t pages[
 	return count;
 }
 
+/* All of one root or list. */
+static void lose_pages_of(struct model *model, uint64_t serial)
+{
+	uint64_t pages[PAGES_MAX];
+	uint32_t count = ring_pages(model, serial, pages);
+
+	for (uint32_t n = 0; n < count; n++)
+		lose_page(model->nand, pages[n]);
+}
+
 /* The serials of the last root, and of the last list of kills. */
 static void last_serials(struct model *model, uint64_t *root, uint64_t *kills)
 {
@@ -367,15 +377,10 @@ static void mend_all(struct model *model)
 static void test_the_last_root_is_written_anew_when_the_scrubber_finds_it_damaged(void **state)
 {
 	struct model *model = make();
-	uint64_t root, kills, pages[PAGES_MAX];
-	uint32_t count;
 
 	(void)state;
-	last_serials(model, &root, &kills);
-	count = ring_pages(model, 0, pages);
 	assert_int_equal(scrub_all(model).repaired, 0);
-	for (uint32_t n = 0; n < count; n++)
-		lose_page(model->nand, pages[n]);
+	lose_pages_of(model, 0);
 	model_crash(model);
 	model_check_all(model);
 	assert_true(scrub_all(model).repaired > 0);
@@ -391,18 +396,31 @@ static void test_the_last_root_is_written_anew_when_the_scrubber_finds_it_damage
 	end(model);
 }
 
+/* Its list can be read. With NVRAM nothing comes back, and so the log does not say it. */
+static void test_a_root_that_is_lost_alone_is_written_anew_too(void **state)
+{
+	struct model *model = make();
+	uint64_t root, kills;
+
+	(void)state;
+	last_serials(model, &root, &kills);
+	lose_pages_of(model, root);
+	assert_true(scrub_all(model).repaired > 0);
+	mend_all(model);
+	assert_true(roots_last_is_whole(inside(model)));
+	assert_int_equal(came_back, 0);
+	end(model);
+}
+
 static void test_lost_pages_of_older_roots_are_no_loss(void **state)
 {
 	struct model *model = make();
-	uint64_t before, kills, pages[PAGES_MAX];
+	uint64_t before, kills;
 
 	(void)state;
 	last_serials(model, &before, &kills);
 	assert_int_equal(roots_write(inside(model)), 0);
-	uint32_t count = ring_pages(model, before, pages);
-
-	for (uint32_t n = 0; n < count; n++)
-		lose_page(model->nand, pages[n]);
+	lose_pages_of(model, before);
 	assert_int_equal(scrub_all(model).repaired, 0);
 	assert_int_equal(model->store->operations->damaged(model->store), 0);
 	end(model);
@@ -422,6 +440,7 @@ int main(void)
 		cmocka_unit_test(test_nothing_that_a_user_writes_is_taken_for_a_root),
 		cmocka_unit_test(
 			test_the_last_root_is_written_anew_when_the_scrubber_finds_it_damaged),
+		cmocka_unit_test(test_a_root_that_is_lost_alone_is_written_anew_too),
 		cmocka_unit_test(test_lost_pages_of_older_roots_are_no_loss),
 	};
 
