@@ -170,16 +170,32 @@ static void test_one_that_was_removed_stays_so(void **state)
 	check_page(f, 0, 0, 'b');
 }
 
+/* Whether moments from now on leave it out. */
+static bool is_left_out(struct fixture *f, uint64_t id)
+{
+	struct partition *partition;
+	bool left_out;
+
+	begin(f, ENGINE_READ);
+	assert_int_equal(partition_get(f->engine, id, &partition), 0);
+	left_out = partition->history->left_from && !partition->history->left_until;
+	partition_release(f->engine, partition);
+	commit(f);
+	return left_out;
+}
+
 /* For room it has lost its policy, and goes by the device's when it comes back. */
 static void test_one_that_lost_its_policy_takes_part_again(void **state)
 {
 	struct fixture *f = *state;
 
 	leave_others_out(f);
+	assert_true(is_left_out(f, OTHERS));
 	remove_partition(f, OTHERS);
 	assert_int_equal(standing_give_up(f->engine), 0);
 	f->now = 20 * SECOND;
 	assert_int_equal(try_rollback(f, ENGINE_RESCUE, 0, at_time(8 * SECOND)), 0);
+	assert_false(is_left_out(f, OTHERS));
 	write_others(f, 22 * SECOND, 's');
 	write_others(f, 24 * SECOND, 't');
 	f->now = 26 * SECOND;

@@ -439,6 +439,104 @@ static void test_what_is_to_be_moved_and_can_t_is_given_up(void **state)
 	end(model);
 }
 
+/* ---- what was given up ---- */
+
+static int merge_one(struct model *model, uint64_t *freed)
+{
+	const struct record_keep keep = { .bounds = NULL };
+	struct record_merge merge = { .segments_wanted = 1, .live_permille_max = 1000 };
+	int result = model->store->operations->merge(model->store, &keep, &merge);
+
+	*freed = merge.segments_freed;
+	return result;
+}
+
+static void give_up(struct model *model, uint32_t segment, void *context)
+{
+	const uint32_t *except = context;
+
+	if (segment != *except)
+		repair_give_up(inside(model), segment);
+}
+
+static void count_given_up(struct model *model, uint32_t segment, void *context)
+{
+	uint32_t *count = context;
+
+	*count += repair_is_lost(inside(model), segment);
+}
+
+/* Segments that were given up as damaged are tried again, but not before there is nothing else. */
+static void test_what_was_given_up_is_merged_when_nothing_else_is_left(void **state)
+{
+	struct model *model = make(&options, 21, 600, false);
+	struct muninn_store *store = inside(model);
+	uint32_t except = 0, before = 0, after = 0;
+	uint64_t freed;
+
+	(void)state;
+	while (store->segment_rows[except] == NO_ROW)
+		except++;
+	for_segments(model, give_up, &except);
+	for_segments(model, count_given_up, &before);
+	assert_true(before > 10);
+	assert_int_equal(merge_one(model, &freed), 0);
+	assert_int_equal(freed, 1);
+	assert_int_equal(store->segment_rows[except], NO_ROW);
+	for_segments(model, count_given_up, &after);
+	assert_int_equal(after, before);
+	except = NO_SEGMENT;
+	for_segments(model, give_up, &except);
+	assert_int_equal(merge_one(model, &freed), 0);
+	assert_int_equal(freed, 1);
+	model_check_all(model);
+	end(model);
+}
+
+static void note(struct model *model, uint32_t segment, void *context)
+{
+	bool *noted = context;
+
+	(void)model;
+	noted[segment] = true;
+}
+
+/* How many of them are no more in use. */
+static uint32_t count_gone(const struct model *model, const bool *noted)
+{
+	const struct muninn_store *store = inside(model);
+	uint32_t gone = 0;
+
+	for (uint32_t segment = 0; segment < store->geometry.segments; segment++)
+		gone += noted[segment] && store->segment_rows[segment] == NO_ROW;
+	return gone;
+}
+
+/* What is lost stays, however often that is tried, and goes when it can be read after all. */
+static void test_what_is_still_lost_stays_and_is_tried_again(void **state)
+{
+	struct model *model = make(&options, 22, 600, false);
+	bool noted[600] = { false };
+	uint32_t pages[] = { 3, 9 };
+	uint64_t freed;
+
+	(void)state;
+	for_segments(model, note, noted);
+	for (int n = 0; n < 2; n++)
+		for_segments(model, lose_all_of, &pages[n]);
+	for (int n = 0; n < 50; n++)
+		merge_one(model, &freed);
+	assert_int_equal(count_gone(model, noted), 0);
+	for (uint32_t segment = 0; segment < 600; segment++)
+		for (int n = 0; noted[segment] && n < 2; n++)
+			lose_page(model->nand, page_of(model, segment, pages[n]));
+	for (int n = 0; n < 50; n++)
+		merge_one(model, &freed);
+	assert_true(count_gone(model, noted) > 10);
+	model_check_all(model);
+	end(model);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -451,6 +549,8 @@ int main(void)
 		cmocka_unit_test(
 			test_a_segment_with_pages_lost_for_good_stays_and_others_are_merged),
 		cmocka_unit_test(test_what_is_to_be_moved_and_can_t_is_given_up),
+		cmocka_unit_test(test_what_was_given_up_is_merged_when_nothing_else_is_left),
+		cmocka_unit_test(test_what_is_still_lost_stays_and_is_tried_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
