@@ -322,6 +322,7 @@ void sim_clients_turn(struct model_run *run)
 	schedule.world = sim_world_of(run);
 	order_init(&schedule.order);
 	run->model.bypass = false;
+	sim_security_turn(schedule.world);
 	for (uint64_t acts = 4 + model_run_below(run, 28); acts > 0; acts--)
 		act(run);
 	drain(run);
@@ -335,4 +336,5 @@ void sim_clients_begin(struct sim_world *world)
 		world->sessions[n] =
 			(struct sim_session){ .nexus = ++world->last_nexus, .to_be_told = true };
 	osd_device_set_tasks(world->device, &tasks);
+	world->security.is_new = true;
 }

@@ -191,8 +191,10 @@ static void print_sum(const struct sim_counts *sum, uint64_t seeds, uint64_t vio
 	       N(commits), N(without_room), N(restarts), N(formats), N(rollbacks), N(jumps),
 	       N(sealed), N(merged));
 	printf("clients: commands %" PRIu64 ", held back %" PRIu64 ", aborted %" PRIu64
-	       ", task functions %" PRIu64 ", unit attentions %" PRIu64 "\n",
-	       N(commands), N(held_back), N(aborted), N(task_functions), N(attentions));
+	       ", task functions %" PRIu64 ", unit attentions %" PRIu64
+	       ", let into closed partitions %" PRIu64 ", kept out %" PRIu64 "\n",
+	       N(commands), N(held_back), N(aborted), N(task_functions), N(attentions), N(let_in),
+	       N(kept_out));
 	printf("power cuts: %" PRIu64
 	       ", each at another operation of its seed: in programs %" PRIu64 ", erases %" PRIu64
 	       ", syncs %" PRIu64 ", reads %" PRIu64 ", between stores %" PRIu64

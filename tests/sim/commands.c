@@ -55,6 +55,18 @@ static const char *const names[SIM_KINDS] = {
 	[SIM_TASKS] = "PERFORM TASK MANAGEMENT FUNCTION",
 };
 
+static const char *const credentials[SIM_CREDENTIALS] = {
+	[SIM_GENUINE] = "",
+	[SIM_UNSIGNED] = ", unsigned",
+	[SIM_FOREIGN] = ", with a foreign key",
+	[SIM_STALE] = ", with a stale key",
+	[SIM_FORGED] = ", forged",
+	[SIM_WEAK] = ", for a weak method",
+	[SIM_ELSEWHERE] = ", for another object",
+	[SIM_EXPIRED] = ", expired",
+	[SIM_CAPTURED] = ", captured",
+};
+
 static enum sim_kind some_kind(struct model_run *run)
 {
 	uint32_t dice = (uint32_t)model_run_below(run, 100);
@@ -196,14 +208,16 @@ void sim_command_make(struct sim_world *world, struct sim_command *command)
 	draw_details(run, command);
 	if (is_of_osd2(command->kind))
 		command->osd = OSD_2;
+	if (world->profile->secured)
+		command->credential = sim_security_draw(world);
 }
 
 void sim_command_print(const struct sim_command *command, char *text, size_t bytes)
 {
-	snprintf(text, bytes, "%s %llx/%llx version %u: %llu bytes at %llu%s%s",
+	snprintf(text, bytes, "%s %llx/%llx version %u: %llu bytes at %llu%s%s%s",
 		 names[command->kind], (unsigned long long)command->partition->id,
 		 (unsigned long long)command->id, command->version,
 		 (unsigned long long)command->length, (unsigned long long)command->offset,
 		 command->has_attribute || command->kind == SIM_SET ? ", with an attribute" : "",
-		 command->fua ? ", FUA" : "");
+		 command->fua ? ", FUA" : "", credentials[command->credential]);
 }

@@ -48,6 +48,7 @@ struct sim_command {
 	struct model_attribute attribute;
 	uint8_t function; /* of tasks */
 	uint64_t tag;     /* of the task that it is about */
+	enum sim_credential credential;
 };
 
 /* How a command ended. */

@@ -10,22 +10,14 @@
 #include "tests/sim/judge.h"
 #include "wire/vendor.h"
 
-enum { BUFFER_BYTES = 32768, LIST_BYTES = 4096, RETRIEVED_BYTES = 4096 };
+enum { LIST_BYTES = 4096, RETRIEVED_BYTES = 4096 };
 
-/* What goes to the target, and what comes back; one command at a time. */
-struct exchange {
-	struct osd_cdb cdb;
-	uint8_t bytes[OSD_CDB_BYTES_MAX];
-	uint8_t out[BUFFER_BYTES], in[BUFFER_BYTES];
-	size_t out_length, in_length;
-	uint8_t response; /* of a task management function */
-};
-
-static struct exchange exchange;
+static struct sim_exchange exchange;
+static uint8_t response; /* of a task management function */
 
 uint8_t sim_command_response(void)
 {
-	return exchange.response;
+	return response;
 }
 
 /* ---- layout ---- */
@@ -34,7 +26,7 @@ static void put_data(const struct sim_command *command)
 {
 	for (uint64_t at = 0; at < command->length; at++)
 		exchange.out[at] = (uint8_t)(command->fill + at + at / 251);
-	exchange.out_length = command->length;
+	exchange.out_length = exchange.data_length = command->length;
 	exchange.cdb.length = command->length;
 }
 
@@ -94,7 +86,7 @@ static void add_parameters(enum osd_function function, uint16_t tag, uint64_t va
 		osd_item_add_number(&writer, tag, value);
 	if (force)
 		osd_item_add_number(&writer, OSD_ITEM_FORCE, 1);
-	exchange.out_length = writer.length;
+	exchange.out_length = exchange.data_length = writer.length;
 	exchange.cdb.address = osd_execute_address(function, (uint32_t)writer.length);
 	exchange.cdb.length = exchange.in_length = LIST_BYTES;
 }
@@ -155,7 +147,7 @@ static void lay_out(const struct sim_command *command)
 	};
 	enum sim_kind kind = command->kind;
 
-	exchange.out_length = exchange.in_length = 0;
+	exchange.out_length = exchange.data_length = exchange.in_length = 0;
 	exchange.cdb = (struct osd_cdb){
 		.version = command->osd,
 		.action = actions[kind],
@@ -234,18 +226,17 @@ static bool send(struct sim_world *world, struct osd_command *sent, bool at_once
 	return !at_once;
 }
 
-static struct osd_command command_for(struct sim_session *session)
+static struct osd_command command_for(struct sim_world *world, const struct sim_command *command,
+				      struct sim_session *session)
 {
-	size_t length;
-
-	assert_int_equal(osd_cdb_encode(&exchange.cdb, exchange.bytes, &length), 0);
+	sim_security_encode(world, session, command, &exchange);
 	return (struct osd_command){
 		.cdb = exchange.bytes,
-		.cdb_length = length,
-		.data_out = exchange.out_length ? exchange.out : NULL,
-		.data_out_length = exchange.out_length,
-		.data_in = exchange.in_length ? exchange.in : NULL,
-		.data_in_capacity = exchange.in_length,
+		.cdb_length = exchange.bytes_length,
+		.data_out = exchange.sent_out ? exchange.out : NULL,
+		.data_out_length = exchange.sent_out,
+		.data_in = exchange.sent_in ? exchange.in : NULL,
+		.data_in_capacity = exchange.sent_in,
 		.nexus = session->nexus,
 	};
 }
@@ -253,6 +244,9 @@ static struct osd_command command_for(struct sim_session *session)
 /* A session asks for what EXECUTE has. */
 static void subscribe(struct sim_world *world, struct sim_session *session)
 {
+	/* A command of the root, as TASKS is. */
+	const struct sim_command subscribing = { .kind = SIM_TASKS,
+						 .partition = world->run.model.partitions };
 	struct osd_command sent;
 
 	for (int tries = 0; tries < 3 && !session->subscribed; tries++) {
@@ -261,7 +255,7 @@ static void subscribe(struct sim_world *world, struct sim_session *session)
 						 .action = OSD_EXECUTE,
 						 .format = OSD_ATTRIBUTES_LIST };
 		add_parameters(OSD_FUNCTION_SUBSCRIBE, OSD_ITEM_FEATURES, OSD_FEATURES_ALL, false);
-		sent = command_for(session);
+		sent = command_for(world, &subscribing, session);
 		send(world, &sent, false);
 		session->subscribed = sent.status == SCSI_STATUS_GOOD;
 	}
@@ -283,6 +277,13 @@ static bool is_allowed(const struct sim_world *world, const struct sim_command *
 	if (command->kind == SIM_ROLLBACK || command->kind == SIM_SNAPSHOT)
 		return got == SIM_TOO_FAST || (got == SIM_REFUSED && command->kind == SIM_ROLLBACK);
 	return false;
+}
+
+static enum sim_answer wanted_of(struct sim_world *world, const struct sim_command *command)
+{
+	if (world->profile->secured && !sim_security_lets_in(world, command))
+		return SIM_REFUSED;
+	return sim_judge_expects(world, command);
 }
 
 static void count_answer(struct sim_world *world, enum sim_answer got)
@@ -364,6 +365,8 @@ static void settle(struct sim_world *world, const struct sim_command *command,
 	check_status(world, command, wanted, got);
 	if (got == SIM_GOOD)
 		follow(world, command, sent, false);
+	if (got == SIM_GOOD)
+		sim_security_follow(world);
 	object_model_commit(&run->model);
 	if (run->power)
 		model_power_committed(run, got == SIM_GOOD ? 0 : -1, exchange.cdb.fua);
@@ -371,11 +374,12 @@ static void settle(struct sim_world *world, const struct sim_command *command,
 }
 
 /* Sends it until it is not in the place of a unit attention. */
-static bool send_and_be_told(struct sim_world *world, struct sim_session *session, bool at_once,
+static bool send_and_be_told(struct sim_world *world, struct sim_session *session,
+			     const struct sim_command *command, bool at_once,
 			     struct osd_command *sent)
 {
 	for (int tries = 0; tries < 4; tries++) {
-		*sent = command_for(session);
+		*sent = command_for(world, command, session);
 		if (!send(world, sent, at_once))
 			return false;
 		if (answer_of(sent) != SIM_TOLD)
@@ -390,7 +394,7 @@ static bool send_and_be_told(struct sim_world *world, struct sim_session *sessio
 static void read_only(struct sim_world *world, const struct sim_command *command,
 		      const struct osd_command *sent)
 {
-	enum sim_answer wanted = sim_judge_expects(world, command), got;
+	enum sim_answer wanted = wanted_of(world, command), got;
 
 	model_power_notice(&world->run);
 	got = answer_of(sent);
@@ -400,14 +404,14 @@ static void read_only(struct sim_world *world, const struct sim_command *command
 	if (command->kind == SIM_FLUSH && got == SIM_GOOD)
 		model_power_flushed(&world->run);
 	if (command->kind == SIM_TASKS && got == SIM_GOOD)
-		exchange.response = exchange.in[4];
+		response = exchange.in[4];
 }
 
 bool sim_command_execute(struct sim_world *world, struct sim_session *session,
 			 const struct sim_command *command, bool at_once)
 {
 	struct model_run *run = &world->run;
-	enum sim_answer wanted = sim_judge_expects(world, command);
+	enum sim_answer wanted = wanted_of(world, command);
 	bool changes = sim_judge_changes(command->kind);
 	struct osd_command sent;
 
@@ -428,13 +432,14 @@ bool sim_command_execute(struct sim_world *world, struct sim_session *session,
 	}
 	lay_out(command);
 	world->committed = 0;
-	if (!send_and_be_told(world, session, at_once, &sent)) {
+	if (!send_and_be_told(world, session, command, at_once, &sent)) {
 		if (changes)
 			object_model_abort(&run->model);
 		if (changes && model_power_is_watched(run))
 			model_power_committed(run, -1, false);
 		return false;
 	}
+	sim_security_check_answer(world, command, &exchange, &sent);
 	expect_attentions(world, command);
 	run->operations++;
 	world->report->counts.commands++;
@@ -442,5 +447,6 @@ bool sim_command_execute(struct sim_world *world, struct sim_session *session,
 		settle(world, command, wanted, &sent);
 	else
 		read_only(world, command, &sent);
+	sim_security_replay(world, command, &exchange, &sent);
 	return true;
 }

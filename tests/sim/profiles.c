@@ -50,6 +50,21 @@ const struct sim_profile sim_profiles[] = {
 		.operations = 40000,
 	},
 	{
+		.name = "secured",
+		.what = "the same where partitions are closed, with credentials good and bad, "
+			"while "
+			"the power fails",
+		.flash = { .blocks = 1500, .power_fails = true },
+		.sealers = true,
+		.secured = true,
+		.weights = { .others = 100,
+			     .upheavals = 600,
+			     .looks = 1500,
+			     .cuts = 12,
+			     .wholes = 6 },
+		.operations = 40000,
+	},
+	{
 		.name = "osd-power",
 		.what = "the same while the power fails, also with the host",
 		.flash = { .blocks = 1500, .power_fails = true },

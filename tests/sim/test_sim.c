@@ -44,6 +44,7 @@ static void run_seed(const struct sim_profile *profile, uint64_t seed)
 	assert_true(report.counts.compared > 0);
 	assert_true(!profile->flash.power_fails || report.counts.cuts > 0);
 	assert_true(!profile->weights.others || report.counts.commands > 0);
+	assert_true(!profile->secured || (report.counts.let_in > 0 && report.counts.kept_out > 0));
 }
 
 static void test_no_profile_finds_a_violation(void **state)

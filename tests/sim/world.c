@@ -28,6 +28,9 @@
 
 #define HEAP_KEEPS (1 << 30)
 
+/* Attribute pages of partitions, where keys and methods are. */
+#define FIRST_PARTITION_PAGE 0x30000000u
+
 /* There is one in a process. */
 static struct sim_world world;
 
@@ -94,7 +97,9 @@ static void attach(struct model_run *run, struct record_store *store)
 static void open_target(struct model_run *run)
 {
 	static const uint8_t uuid[16] = { 1 };
-	int result = osd_device_create(run->engine, uuid, NULL, &world.device);
+	int result = osd_device_create(run->engine, uuid,
+				       world.profile->secured ? &sim_security_options : NULL,
+				       &world.device);
 
 	if (result) {
 		world.device = NULL;
@@ -197,6 +202,8 @@ static void make_flash(const struct model_flash *flash, uint64_t seed)
 	run->options.records.boot_id = first_boot;
 	run->policies = run->lossy = true;
 	run->restless = flash->restless;
+	if (world.profile->secured)
+		run->pages = FIRST_PARTITION_PAGE;
 	/* Which commands note accesses, test_timestamps.c knows. */
 	run->times_free = flash->restless || run->weights->others;
 	world.nand = model_flash_make(flash, &run->options);

@@ -8,6 +8,7 @@
 #include "tests/engine/merging.h"
 #include "tests/engine/model/model_power.h"
 #include "tests/engine/sealers.h"
+#include "tests/sim/security.h"
 #include "tests/sim/sim.h"
 
 enum { SIM_SESSIONS = 3 };
@@ -28,6 +29,7 @@ struct sim_world {
 	struct osd_device *device;
 	struct sim_session sessions[SIM_SESSIONS];
 	uint64_t last_nexus;
+	struct sim_security security;
 	struct sealers sealers;
 	struct merging merging;
 	/* The record store's functions, with our own in front. */

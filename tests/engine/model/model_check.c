@@ -80,6 +80,19 @@ void object_check_attribute(struct model_run *run, const struct model_attribute 
 		assert_int_equal(run->buffer[index], (uint8_t)(wanted->fill + index));
 }
 
+/* The next attribute that the model has; those of partitions that others set are left out. */
+static int next_attribute(struct model_run *run, struct engine_address address, uint32_t *page,
+			  uint32_t *number, uint32_t capacity, uint32_t *length)
+{
+	int result;
+
+	do
+		result = answer(run, engine_attribute_next(run->txn, address, page, number,
+							   run->buffer, capacity, length));
+	while (result == 0 && !address.object && run->pages && *page >= run->pages && ++*number);
+	return result;
+}
+
 static void check_attributes(struct model_run *run, struct engine_address address,
 			     const struct model_object *object)
 {
@@ -88,17 +101,13 @@ static void check_attributes(struct model_run *run, struct engine_address addres
 	for (uint32_t index = 0; index < object->attribute_count; index++, number++) {
 		const struct model_attribute *wanted = &object->attributes[index];
 
-		assert_int_equal(
-			answer(run, engine_attribute_next(run->txn, address, &page, &number,
-							  run->buffer, capacity, &length)),
-			0);
+		assert_int_equal(next_attribute(run, address, &page, &number, capacity, &length),
+				 0);
 		assert_int_equal(page, wanted->page);
 		assert_int_equal(number, wanted->number);
 		object_check_attribute(run, wanted, length, capacity);
 	}
-	assert_int_equal(answer(run, engine_attribute_next(run->txn, address, &page, &number, NULL,
-							   0, &length)),
-			 -ENOENT);
+	assert_int_equal(next_attribute(run, address, &page, &number, 0, &length), -ENOENT);
 }
 
 void object_check_read(struct model_run *run, struct engine_address address,

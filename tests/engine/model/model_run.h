@@ -104,6 +104,7 @@ struct model_run {
 	uint64_t jumps, epochs, times, refused_times; /* of the clock; that were looked up */
 	bool restless;     /* partitions and their clones come and go all the time */
 	bool times_free;   /* access times are not compared */
+	uint32_t pages;    /* 0, or of partitions' attributes those from this page on are not */
 	uint64_t compared; /* calls whose answer was compared with the model's */
 	uint64_t full_failures, full_commits; /* since when there is no room */
 	bool policies;                        /* some change the policies of retention */
