@@ -480,8 +480,12 @@ int osd_security_tag_of(struct osd_request *request, struct engine_address addre
 	if (result != 0)
 		return osd_result(request, result, 0);
 	/* Whoever withdraws the present object withdraws its past, too. */
-	if (is_present && osd_stat_at(request, present, &now) == 0)
-		address = present;
+	if (is_present) {
+		result = osd_stat_at(request, present, &now);
+		if (result != 0 && result != -ENOENT)
+			return osd_result(request, result, 0);
+		address = result == 0 ? present : address;
+	}
 	return osd_result(request,
 			  osd_security_number(request, address,
 					      osd_first_page(type) + OSD_PAGE_POLICY_SECURITY,
