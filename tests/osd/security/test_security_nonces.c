@@ -287,6 +287,25 @@ static void test_what_a_forgotten_partition_had_is_too_old(void **state)
 	osd_nonces_destroy(nonces);
 }
 
+/* Four partitions at a time, however many have come and gone. */
+static void test_forgotten_partitions_have_no_share(void **state)
+{
+	enum { PARTITIONS = 20 };
+	struct osd_nonces *nonces = open_list(8, 0);
+
+	(void)state;
+	for (uint32_t partition = 1; partition <= PARTITIONS; partition++)
+		assert_int_equal(take_of(nonces, partition, 1, NOW - 500 + partition, 0), 0);
+	/* All there is, and more than one of four may have. */
+	for (uint32_t i = 1; i <= 4; i++)
+		assert_int_equal(take_of(nonces, PARTITIONS, 1, NOW + i, 0), 0);
+	assert_int_equal(take_of(nonces, PARTITIONS - 3, 1, NOW + 10, 0), 0);
+	for (uint32_t partition = PARTITIONS - 3; partition < PARTITIONS; partition++)
+		assert_int_equal(take_of(nonces, partition, 1, NOW - 500 + partition, 0), -EEXIST);
+	assert_int_equal(take_of(nonces, PARTITIONS, 1, NOW - 500 + PARTITIONS, 0), -ERANGE);
+	osd_nonces_destroy(nonces);
+}
+
 /* Against all that were ever taken, with partitions, senders and times at random. */
 static void test_no_request_of_many_senders_is_taken_twice(void **state)
 {
@@ -339,6 +358,7 @@ int main(void)
 		cmocka_unit_test(
 			test_a_partition_that_gave_a_list_up_forgets_its_own_requests_only),
 		cmocka_unit_test(test_what_a_forgotten_partition_had_is_too_old),
+		cmocka_unit_test(test_forgotten_partitions_have_no_share),
 		cmocka_unit_test(test_no_request_of_many_senders_is_taken_twice),
 	};
 
