@@ -21,6 +21,8 @@ enum { NEXUS = 1, NEXUS_BESIDE };
 #define CREATE_PART 1024u
 /* Of a command beside. */
 #define BESIDE_BYTES 4096u
+/* As a served device has (daemon/module/device.c). */
+#define SEALING_THREADS 2
 
 struct hold_options hold_defaults(void)
 {
@@ -225,7 +227,10 @@ static int open_scene(struct hold_scene *scene, struct error_text *error)
 {
 	static const uint8_t uuid[16] = { 0x4d };
 	struct nand_geometry geometry;
-	struct engine_options options = { .clock_ms = read_clock, .clock_context = scene };
+	struct engine_options options = { .clock_ms = read_clock,
+					  .clock_context = scene,
+					  .sealing_threads = SEALING_THREADS,
+					  .merging_thread = true };
 	uint64_t nvram_bytes;
 	int result;
 

@@ -162,6 +162,18 @@ void engine_attempt_begin(struct nand_stage *stage);
 void engine_attempt_end(void);
 
 /*
+ * A writing transaction that can be done again: between the two calls no transaction of this thread
+ * writes a full buffer to flash itself, which would hold up everybody else. Where it would have to,
+ * for its many records, it ends with -EINPROGRESS, as an attempt does, and nothing of it has
+ * happened. False: the engine has no threads that do it in its place, and there is no second call.
+ *
+ * The second call returns true if it was so. Then it has waited, without the turn, until what was
+ * found full is written; so the next try gets further.
+ */
+bool engine_seals_put_off(struct engine *engine);
+bool engine_seals_awaited(struct engine *engine);
+
+/*
  * FORMAT OSD: begins a transaction as with ENGINE_FREE, in which there are no partitions, objects,
  * versions and attributes any more, but for the root's lasting attributes; it may set others. With
  * its commit everything else is gone and all that it did is there, at once; an abort leaves

@@ -10,6 +10,9 @@
 #include "osd/facts.h"
 #include "osd/functions.h"
 
+/* Tries of a command that leave the writing of full buffers to others; each gets further. */
+#define REPEATS_MAX 32
+
 /* ---- the logical unit ---- */
 
 static bool is_zero(const uint8_t *bytes, size_t count)
@@ -392,7 +395,7 @@ static bool make_space(struct osd_request *request)
 	return true;
 }
 
-bool osd_run_once(struct osd_request *request)
+static bool run_once(struct osd_request *request)
 {
 	enum engine_mode mode = request->mode;
 	int result;
@@ -423,6 +426,45 @@ bool osd_run_once(struct osd_request *request)
 	if (result == 0 && request->more && mode != ENGINE_READ && !request->leaves_nothing)
 		request->partly_done = true;
 	return result == 0;
+}
+
+/* Is the whole command one writing transaction, of which a failure leaves nothing behind? */
+static bool can_repeat(const struct osd_request *request)
+{
+	const struct osd_command_entry *entry = request->entry;
+
+	return !request->attempt && request->mode != ENGINE_READ &&
+	       (entry->flags & OSD_SHORT || entry->action == OSD_PUNCH);
+}
+
+/* As before the command's work. What its security check has found stays. */
+static void forget_try(struct osd_request *request)
+{
+	request->failed = false;
+	request->sense = (struct osd_sense){ 0 };
+	request->created = request->created_used_bytes = request->append_address = 0;
+	request->command->data_in_length = 0;
+}
+
+/*
+ * Many large records may find each row's buffer full of small ones. To write all of these in its
+ * turn would hold others up for too long, so that is left to the engine's threads: the command
+ * begins anew whenever they have written some. At last it does what is left itself.
+ */
+bool osd_run_once(struct osd_request *request)
+{
+	struct engine *engine = request->device->engine;
+	bool done;
+
+	for (int n = 0; n < REPEATS_MAX && can_repeat(request); n++) {
+		if (!engine_seals_put_off(engine))
+			break;
+		done = run_once(request);
+		if (!engine_seals_awaited(engine))
+			return done;
+		forget_try(request);
+	}
+	return run_once(request);
 }
 
 /* Between two turns. What earlier ones have done to a tracking collection stays. */

@@ -389,6 +389,15 @@ bool buffer_is_half_full(const struct buffer *buffer)
 	       (uint64_t)geometry->segment_pages * geometry->page_bytes;
 }
 
+bool buffer_is_half_used(const struct buffer *buffer)
+{
+	uint32_t pages = buffer->geometry->segment_pages, used = 0;
+
+	for (uint32_t page = 0; page < pages; page++)
+		used += (slot_state(buffer, page_slot(buffer, page)) & ~SLOT_LARGE) > 0;
+	return 2 * used >= pages;
+}
+
 /* ---- finding ---- */
 
 bool buffer_next_page(const struct buffer *buffer, const struct key_hash *hash, uint32_t *place,

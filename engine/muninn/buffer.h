@@ -100,6 +100,9 @@ int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct 
 uint64_t buffer_used_bytes(const struct buffer *buffer);
 bool buffer_is_half_full(const struct buffer *buffer);
 
+/* Has every other page something? Then a record of a whole page hardly finds an empty one. */
+bool buffer_is_half_used(const struct buffer *buffer);
+
 /* Of them, those of metadata: all classes but data. Goes through all records. */
 uint64_t buffer_metadata_bytes(const struct buffer *buffer);
 

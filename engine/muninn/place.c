@@ -56,6 +56,8 @@ static int make_space(struct muninn_store *store, uint32_t number, enum record_r
 
 	if (!hands_over && !may_wait())
 		return would_wait();
+	if (!hands_over && !may_seal())
+		return would_seal();
 	/* History's row finds a second buffer on a full device, too. */
 	if (row->sealing.segment == NO_SEGMENT && !(hands_over && of_history))
 		result = reserve_segment(store, &row->sealing, room);

@@ -23,6 +23,7 @@
 #include "common/log.h"
 #include "engine/muninn/buffer_check.h"
 #include "engine/muninn/nvram.h"
+#include "engine/records/waiting.h"
 
 /*
  * In how many eighths of the row's next segment metadata has its first places, by its part of what
@@ -193,6 +194,9 @@ void row_cut(struct muninn_store *store, uint32_t number, uint64_t last)
 		return;
 	buffer_cut(&row->newer, last);
 	if (buffer_used_bytes(&row->newer) || row->sealing.stage != SEAL_NONE)
+		return;
+	/* It is sealed behind the transaction, which is to be done again. */
+	if (has_missed_seal() && buffer_is_half_used(&row->buffer))
 		return;
 	release_segment(store, &row->sealing);
 	store->waiting -= number != history_row(&store->geometry);

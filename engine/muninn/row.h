@@ -63,7 +63,8 @@ void rows_end_touched(struct muninn_store *store);
 
 /*
  * Removes from a row's buffers what is newer than `last`. A newer buffer that is empty then is
- * given back.
+ * given back, but where the older one keeps so much that a transaction that may not seal would find
+ * it full again (waiting.h).
  */
 void row_cut(struct muninn_store *store, uint32_t row, uint64_t last);
 

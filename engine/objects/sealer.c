@@ -39,6 +39,12 @@ void sealer_look(struct engine *engine)
 	look(engine, true);
 }
 
+/* With the mutex. After an error the writer meets that himself, whatever the threads try then. */
+static bool goes_on(const struct sealer *sealer, uint32_t failures)
+{
+	return (sealer->wanted || sealer->busy) && sealer->failures == failures;
+}
+
 void sealer_wait(struct engine *engine)
 {
 	struct sealer *sealer = &engine->sealer;
@@ -47,9 +53,26 @@ void sealer_wait(struct engine *engine)
 	if (!__atomic_load_n(&sealer->pressed, __ATOMIC_RELAXED))
 		return;
 	pthread_mutex_lock(&sealer->mutex);
-	/* After an error the writer meets that himself, whatever the threads try meanwhile. */
 	failures = sealer->failures;
-	while (sealer->pressed && (sealer->wanted || sealer->busy) && sealer->failures == failures)
+	while (sealer->pressed && goes_on(sealer, failures))
+		pthread_cond_wait(&sealer->spare, &sealer->mutex);
+	pthread_mutex_unlock(&sealer->mutex);
+}
+
+void sealer_wait_for_all(struct engine *engine)
+{
+	struct sealer *sealer = &engine->sealer;
+	uint32_t failures, first, waiting;
+
+	turn_take(&engine->turn);
+	sealer_look(engine);
+	turn_give(&engine->turn);
+	pthread_mutex_lock(&sealer->mutex);
+	failures = sealer->failures;
+	first = sealer->sealed;
+	waiting = sealer->waiting;
+	/* Others may fill buffers as fast. */
+	while (sealer->sealed - first < waiting && goes_on(sealer, failures))
 		pthread_cond_wait(&sealer->spare, &sealer->mutex);
 	pthread_mutex_unlock(&sealer->mutex);
 }
@@ -59,16 +82,16 @@ void sealer_wait(struct engine *engine)
 /* False: the end. */
 static bool wait_for_work(struct sealer *sealer)
 {
-	bool goes_on;
+	bool is_wanted;
 
 	pthread_mutex_lock(&sealer->mutex);
 	while (!sealer->wanted && !sealer->stop)
 		pthread_cond_wait(&sealer->due, &sealer->mutex);
-	goes_on = !sealer->stop;
+	is_wanted = !sealer->stop;
 	sealer->wanted = false;
-	sealer->busy += goes_on;
+	sealer->busy += is_wanted;
 	pthread_mutex_unlock(&sealer->mutex);
-	return goes_on;
+	return is_wanted;
 }
 
 /*
@@ -82,6 +105,7 @@ static void end_work(struct sealer *sealer, int result)
 	if (result != -EAGAIN)
 		sealer->failing = result < 0;
 	sealer->failures += result < 0 && result != -EAGAIN;
+	sealer->sealed += result >= 0;
 	if (result >= 0 && sealer->waiting > sealer->busy && !sealer->wanted) {
 		sealer->wanted = true;
 		pthread_cond_signal(&sealer->due);

@@ -26,6 +26,7 @@ struct sealer {
 	bool stop;
 	bool failing;      /* as of the last buffer: only writers have it tried again */
 	uint32_t failures; /* so that who waits notices one */
+	uint32_t sealed;   /* likewise, and how many */
 	bool pressed;      /* atomic: writers wait, so that they need not seal themselves */
 };
 
@@ -43,5 +44,8 @@ void sealer_look(struct engine *engine);
 
 /* Without the turn, before a command puts: waits until there is a spare buffer. */
 void sealer_wait(struct engine *engine);
+
+/* Without the turn: waits until as many buffers are sealed as are full now, or one could not be. */
+void sealer_wait_for_all(struct engine *engine);
 
 #endif

@@ -477,9 +477,10 @@ int engine_commit(struct engine_txn *txn, bool stable)
 		undo(txn);
 	committed = engine->transactions;
 	end(txn);
+	seals_decided();
 	if (!result && (stable || (writing && engine->options.stable_commits)))
 		result = make_stable(engine, committed, 0);
-	if (!quick && may_wait())
+	if (!quick && may_wait() && may_seal())
 		settle_accesses_if_many(engine);
 	return result;
 }
@@ -491,7 +492,8 @@ void engine_abort(struct engine_txn *txn)
 	if (txn->mode != ENGINE_READ)
 		undo(txn);
 	end(txn);
-	if (may_wait())
+	seals_decided();
+	if (may_wait() && may_seal())
 		settle_accesses_if_many(engine);
 }
 
@@ -505,6 +507,25 @@ void engine_attempt_begin(struct nand_stage *stage)
 void engine_attempt_end(void)
 {
 	waiting_allow();
+}
+
+/* ---- transactions that do not seal ---- */
+
+bool engine_seals_put_off(struct engine *engine)
+{
+	if (!engine->sealer.count)
+		return false;
+	seals_put_off();
+	return true;
+}
+
+bool engine_seals_awaited(struct engine *engine)
+{
+	bool missed = seals_allow();
+
+	if (missed)
+		sealer_wait_for_all(engine);
+	return missed;
 }
 
 /* ---- access times ---- */

@@ -6,6 +6,7 @@
 
 _Thread_local enum waiting waiting_now;
 _Thread_local struct nand_stage *waiting_stage;
+_Thread_local enum sealing_myself seals_now;
 
 void waiting_forbid(struct nand_stage *stage)
 {
@@ -18,4 +19,24 @@ void waiting_allow(void)
 {
 	assert(waiting_now != WAITING_ALLOWED);
 	waiting_now = WAITING_ALLOWED;
+}
+
+void seals_put_off(void)
+{
+	assert(seals_now == SEALS_ALLOWED);
+	seals_now = SEALS_PUT_OFF;
+}
+
+void seals_decided(void)
+{
+	if (!has_missed_seal())
+		seals_now = SEALS_ALLOWED;
+}
+
+bool seals_allow(void)
+{
+	bool missed = has_missed_seal();
+
+	seals_now = SEALS_ALLOWED;
+	return missed;
 }

@@ -27,6 +27,40 @@ static inline bool may_wait(void)
 	return waiting_now == WAITING_ALLOWED;
 }
 
+/*
+ * A thread that can do a transaction again need not seal in it: a put that finds a row full, and no
+ * spare buffer, ends with -EINPROGRESS then, and the transaction fails as a whole, as in an
+ * attempt. What it found full is sealed behind it.
+ */
+enum sealing_myself { SEALS_ALLOWED, SEALS_PUT_OFF, SEALS_MISSED };
+extern _Thread_local enum sealing_myself seals_now;
+
+static inline bool may_seal(void)
+{
+	return seals_now == SEALS_ALLOWED;
+}
+
+/* In place of sealing. */
+static inline int would_seal(void)
+{
+	seals_now = SEALS_MISSED;
+	return -EINPROGRESS;
+}
+
+static inline bool has_missed_seal(void)
+{
+	return seals_now == SEALS_MISSED;
+}
+
+/* From here on; not inside a transaction. */
+void seals_put_off(void);
+
+/* The transaction has ended: if it missed none, what follows may seal. */
+void seals_decided(void);
+
+/* The end of that. Was one missed? */
+bool seals_allow(void);
+
 /* In an attempt, in place of waiting: it fails. */
 static inline int would_wait(void)
 {
@@ -34,10 +68,10 @@ static inline int would_wait(void)
 	return -EINPROGRESS;
 }
 
-/* Has the attempt failed? */
+/* Has the attempt failed, or the transaction that may not seal? */
 static inline bool has_missed(void)
 {
-	return waiting_now == WAITING_MISSED;
+	return waiting_now == WAITING_MISSED || has_missed_seal();
 }
 
 /* From here on the thread makes an attempt; not inside a transaction, and not inside another one.

@@ -19,7 +19,15 @@
 #include "tests/engine/by_address.h"
 #include "tests/engine/small_flash.h"
 
-enum { PAGE = 512, WRITERS = 3, READERS = 2, OBJECTS = 8, WRITES = 1500, PAGES = 3 };
+enum {
+	PAGE = 512,
+	WRITERS = 3,
+	READERS = 2,
+	OBJECTS = 8,
+	WRITES = 1500,
+	PAGES = 3,
+	SEGMENT_PAGES = 8
+};
 
 enum { READ_IN_PARTS = 1, READ_OLD, NOT_FLUSHED };
 
@@ -137,7 +145,7 @@ static void open_engine(struct scene *scene, uint32_t threads)
 		fail_msg("%s", error.text);
 }
 
-static struct scene *make_scene(uint32_t rows)
+static struct scene *make_scene(uint32_t rows, uint32_t segment_pages)
 {
 	struct scene *scene = calloc(1, sizeof(*scene));
 	struct error_text error = { "" };
@@ -146,7 +154,7 @@ static struct scene *make_scene(uint32_t rows)
 
 	assert_non_null(scene);
 	scene->options.muninn.rows = rows;
-	scene->options.muninn.segment_pages = 8;
+	scene->options.muninn.segment_pages = segment_pages;
 	scene->options.muninn.record_bytes = 256;
 	if (engine_nvram_bytes(&geometry, &scene->options, &nvram, &error) ||
 	    nand_open_memory(&geometry, nvram, &scene->nand, &error) ||
@@ -197,7 +205,7 @@ static void check_all(struct scene *scene)
 
 static void go_through(uint32_t rows, const struct nand_faults *faults)
 {
-	struct scene *scene = make_scene(rows);
+	struct scene *scene = make_scene(rows, SEGMENT_PAGES);
 	struct engine_statistics statistics;
 	struct error_text error;
 
@@ -243,12 +251,156 @@ static void test_a_segment_that_fails_behind_the_writers_is_replaced(void **stat
 	go_through(4, &faults);
 }
 
+/* ---- transactions that leave sealing to the threads ---- */
+
+enum { ROWS = 16, SMALL_OBJECTS = 400, LARGE_PAGES = 200, ROUNDS = 40 };
+
+static const struct engine_address large = { .partition = ENGINE_FIRST_ID,
+					     .object = ENGINE_FIRST_ID + 1000 };
+
+static void put_small_objects(struct scene *scene, uint64_t first)
+{
+	struct engine_address address = { .partition = pid };
+	struct engine_txn *txn;
+
+	assert_int_equal(engine_begin(scene->engine, ENGINE_WRITE, &txn), 0);
+	for (uint64_t n = 0; n < SMALL_OBJECTS; n++) {
+		address.object = first + n;
+		assert_int_equal(
+			engine_create(txn, pid, ENGINE_USER_OBJECT, address.object, 1, NULL), 0);
+		assert_int_equal(engine_write(txn, address, 0, "small", 5), 0);
+	}
+	assert_int_equal(engine_commit(txn, false), 0);
+}
+
+static void create_large(struct scene *scene)
+{
+	struct engine_txn *txn;
+
+	assert_int_equal(engine_begin(scene->engine, ENGINE_WRITE, &txn), 0);
+	assert_int_equal(engine_create(txn, pid, ENGINE_USER_OBJECT, large.object, 1, NULL), 0);
+	assert_int_equal(engine_commit(txn, false), 0);
+}
+
+static int write_large(struct scene *scene, uint8_t value)
+{
+	static uint8_t data[LARGE_PAGES * PAGE];
+	struct engine_txn *txn;
+	int result = engine_begin(scene->engine, ENGINE_WRITE, &txn);
+
+	memset(data, value, sizeof(data));
+	if (!result)
+		result = engine_write(txn, large, 0, data, sizeof(data));
+	if (!result)
+		return engine_commit(txn, false);
+	engine_abort(txn);
+	return result;
+}
+
+/* The value of all bytes of it; -1: they differ. */
+static int value_of_large(struct scene *scene)
+{
+	static uint8_t data[LARGE_PAGES * PAGE];
+	struct engine_txn *txn;
+	uint64_t got = 0;
+
+	assert_int_equal(engine_begin(scene->engine, ENGINE_READ, &txn), 0);
+	assert_int_equal(engine_read(txn, large, 0, data, sizeof(data), &got), 0);
+	assert_int_equal(engine_commit(txn, false), 0);
+	for (size_t n = 1; n < got; n++)
+		if (data[n] != data[0])
+			return -1;
+	return got == sizeof(data) ? data[0] : got == 0 ? 0 : -1;
+}
+
+static uint64_t segments_sealed(struct scene *scene)
+{
+	struct engine_statistics statistics;
+
+	engine_read_statistics(scene->engine, &statistics);
+	return statistics.segments_sealed;
+}
+
+/* Until it is done. Returns how often it had to be done again. */
+static uint32_t write_large_again_and_again(struct scene *scene, uint8_t value)
+{
+	uint32_t missed = 0;
+	int before = value_of_large(scene), result;
+
+	for (;;) {
+		uint64_t sealed = segments_sealed(scene);
+
+		assert_true(engine_seals_put_off(scene->engine));
+		result = write_large(scene, value);
+		if (!engine_seals_awaited(scene->engine))
+			break;
+		assert_in_range(++missed, 1, ROWS);
+		assert_int_equal(result, -EINPROGRESS);
+		assert_int_equal(value_of_large(scene), before);
+		/* It gets further each time. */
+		assert_true(segments_sealed(scene) > sealed);
+	}
+	assert_int_equal(result, 0);
+	assert_int_equal(value_of_large(scene), value);
+	return missed;
+}
+
+/* Rows are as full as they happen to be. */
+static void test_a_transaction_of_many_records_is_done_again_until_threads_have_made_space(
+	void **state)
+{
+	struct scene *scene = make_scene(ROWS, 64);
+	uint32_t missed = 0;
+
+	(void)state;
+	create_large(scene);
+	for (uint8_t round = 1; round <= ROUNDS; round++) {
+		put_small_objects(scene, large.object + round * SMALL_OBJECTS);
+		missed += write_large_again_and_again(scene, round);
+	}
+	assert_in_range(missed, 1, ROUNDS * ROWS);
+	assert_int_equal(engine_close(scene->engine), 0);
+	open_engine(scene, 0);
+	assert_int_equal(value_of_large(scene), ROUNDS);
+	/* Without threads a transaction has to do it itself. */
+	assert_false(engine_seals_put_off(scene->engine));
+	assert_int_equal(write_large(scene, 1), 0);
+	assert_int_equal(engine_close(scene->engine), 0);
+	assert_int_equal(nand_close(scene->nand), 0);
+	free(scene);
+}
+
+/* Most of what it finds full is its own, so no thread can make space for it. */
+static void test_a_transaction_that_fills_the_buffers_alone_leaves_them_as_they_were(void **state)
+{
+	struct scene *scene = make_scene(1, SEGMENT_PAGES);
+	uint64_t sealed = segments_sealed(scene);
+
+	(void)state;
+	create_large(scene);
+	for (int n = 0; n < 5; n++) {
+		assert_true(engine_seals_put_off(scene->engine));
+		assert_int_equal(write_large(scene, 1), -EINPROGRESS);
+		assert_true(engine_seals_awaited(scene->engine));
+	}
+	assert_in_range(segments_sealed(scene), sealed, sealed + 3);
+	assert_int_equal(write_large(scene, 1), 0);
+	assert_int_equal(value_of_large(scene), 1);
+	assert_int_equal(engine_close(scene->engine), 0);
+	assert_int_equal(nand_close(scene->nand), 0);
+	free(scene);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_buffers_are_sealed_behind_writers_and_beside_readers),
 		cmocka_unit_test(test_so_they_are_where_one_row_takes_all),
 		cmocka_unit_test(test_a_segment_that_fails_behind_the_writers_is_replaced),
+		cmocka_unit_test(
+			test_a_transaction_of_many_records_is_done_again_until_threads_have_made_space),
+		cmocka_unit_test(
+			test_a_transaction_that_fills_the_buffers_alone_leaves_them_as_they_were),
 	};
 
 	return cmocka_run_group_tests_name("sealing threads", tests, NULL, NULL);
