@@ -14,7 +14,7 @@
 
 #include "common/bytes.h"
 
-/* Bytes that libisal makes of a factor. */
+/* Bytes that libisal makes of a factor, at most: how they are laid out is its own matter. */
 enum { TABLE_BYTES = 32 };
 
 /* ---- a code ---- */
@@ -43,19 +43,28 @@ static int code_create(struct parity_code *code, uint32_t data, uint32_t more)
 	return 0;
 }
 
+/* Of fewer symbols than the code's tables are for. */
+static void make_of_some(const struct parity_code *code, uint32_t bytes, uint8_t **data,
+			 uint8_t **more)
+{
+	uint8_t factors[PARITY_GROUP_PAGES_MAX], tables[PARITY_GROUP_PAGES_MAX * TABLE_BYTES];
+
+	for (uint32_t row = 0; row < code->more; row++) {
+		for (uint32_t column = 0; column < code->used; column++)
+			factors[column] = factor(code, row, column);
+		ec_init_tables((int)code->used, 1, factors, tables);
+		ec_encode_data((int)bytes, (int)code->used, 1, tables, data, &more[row]);
+	}
+}
+
 static void code_make(const struct parity_code *code, uint32_t bytes, uint8_t **data,
 		      uint8_t **more)
 {
-	if (code->used == code->data) {
+	if (code->used == code->data)
 		ec_encode_data((int)bytes, (int)code->data, (int)code->more, code->tables, data,
 			       more);
-		return;
-	}
-	/* Of fewer symbols the tables of each parity are still one behind the other. */
-	for (uint32_t row = 0; row < code->more; row++)
-		ec_encode_data((int)bytes, (int)code->used, 1,
-			       code->tables + (size_t)row * code->data * TABLE_BYTES, data,
-			       &more[row]);
+	else
+		make_of_some(code, bytes, data, more);
 }
 
 /* Which symbols are lost: `count` of the data, and of the parities those that are NULL. */
