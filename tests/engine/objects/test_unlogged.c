@@ -274,13 +274,14 @@ static void test_a_clone_is_unlogged_and_apart(void **state)
 	write_page(f, f->now, 3, 'a');
 	make_clone(f, PARTITION, CLONE);
 	memset(page, 'b', PAGE);
+	/* The first write puts its onode, too. */
 	for (int n = 0; n < 2; n++) {
 		before = records_put(f);
 		begin(f, ENGINE_WRITE);
 		assert_int_equal(engine_write(f->txn, cloned, 3 * PAGE, page, PAGE), 0);
 		commit(f);
+		assert_in_range(records_put(f) - before, n ? 1 : 2, n ? 1 : 10);
 	}
-	assert_int_equal(records_put(f) - before, 1);
 	check_page(f, 0, 3, 'a');
 	check_page_of(f, CLONE, 0, 3, 'b');
 	write_page(f, f->now, 3, 'c');
