@@ -64,11 +64,6 @@ int osd_check_copy(struct osd_request *request)
 
 /* ---- one source ---- */
 
-static bool is_past(const struct engine_address *address)
-{
-	return address->version != 0 || address->ago != 0;
-}
-
 /*
  * A copy is of one state of its source: the one that the first turn finds. If somebody modifies the
  * source between two turns, the copy of it begins again, from a moment that is held. Where none can
@@ -79,19 +74,20 @@ static int begin_turn(struct osd_request *request, struct osd_subject *from)
 	struct osd_copying *copying = &request->copying;
 	struct engine_address address = from->address;
 	uint64_t sequence = from->stat.modified_sequence;
-	/* Of an unlogged object it is not known. */
-	bool has_changed = copying->sequence != sequence || from->stat.is_unlogged;
+	/* Of the present of an unlogged object it is not known. */
+	bool has_changed = copying->sequence != sequence ||
+			   (from->stat.is_unlogged && !osd_moment_is_past(&address));
 
 	if (copying->sequence != 0 && has_changed && !copying->restarted) {
 		copying->restarted = true;
 		copying->offset = 0;
-		if (!is_past(&address))
+		if (!osd_moment_is_past(&address))
 			osd_moment_hold(request, address.partition);
 	}
 	copying->sequence = sequence;
 	if (request->moment.view != 0 && !osd_moment_is_there(request))
 		osd_moment_release(request);
-	if (request->moment.view == 0 || is_past(&address))
+	if (request->moment.view == 0 || osd_moment_is_past(&address))
 		return 0;
 	address.version = request->moment.view;
 	osd_close(from);

@@ -65,13 +65,15 @@ static void begin_turn(struct osd_request *request)
 	struct osd_reading *reading = &request->reading;
 	const struct engine_address *address = &request->subject.address;
 	uint64_t sequence = request->subject.stat.modified_sequence;
-	/* Of an unlogged object it is not known. */
-	bool has_changed = reading->sequence != sequence || request->subject.stat.is_unlogged;
+	/* Of the present of an unlogged object it is not known. */
+	bool is_present = !osd_moment_is_past(address);
+	bool has_changed = reading->sequence != sequence ||
+			   (request->subject.stat.is_unlogged && is_present);
 
 	if (!reading->begun || (!reading->restarted && has_changed)) {
 		request->command->data_in_length = 0;
 		reading->restarted = reading->begun;
-		if (reading->restarted && address->version == 0 && address->ago == 0)
+		if (reading->restarted && is_present)
 			osd_moment_hold(request, address->partition);
 	}
 	reading->begun = true;

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/engine.h"
+
 struct osd_request;
 
 struct osd_moment {
@@ -16,6 +18,12 @@ struct osd_moment {
 	uint64_t bound;     /* that this number has to stand for */
 	uint64_t partition; /* of the number */
 };
+
+/* Whether an address names something of the past. Writes do not change that. */
+static inline bool osd_moment_is_past(const struct engine_address *address)
+{
+	return address->version != 0 || address->ago != 0;
+}
 
 /*
  * Holds the present of a partition, as the transaction sees it. False: it is not kept (where no

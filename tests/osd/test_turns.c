@@ -209,6 +209,42 @@ static void test_a_read_of_an_unlogged_object_is_of_one_moment(void **state)
 	}
 }
 
+static void count_turn(void *context)
+{
+	++*(unsigned *)context;
+}
+
+static unsigned turns_of(struct unit *unit, struct call *call)
+{
+	unsigned turns = 0;
+
+	unit->device->step = count_turn;
+	unit->device->step_context = &turns;
+	call_run(unit, call);
+	unit->device->step = NULL;
+	expect_good(unit);
+	return turns;
+}
+
+/* Nobody writes there, so no turn is in vain. */
+static void test_a_read_of_the_past_of_an_unlogged_object_does_not_begin_again(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = read_call(O, OBJECT_BYTES);
+	uint64_t version;
+
+	function_subscribe(unit);
+	fill(unit, O, 'a');
+	version = function_snapshot(unit, P, NULL);
+	fill(unit, O, 'b');
+	unlog(unit);
+	for (unsigned past = 0; past <= 1; past++) {
+		call.cdb.partition = past ? function_at_version(version) : P;
+		assert_int_equal(turns_of(unit, &call), past ? 3 : 4);
+		assert_bytes(unit, past ? 'a' : 'b', OBJECT_BYTES);
+	}
+}
+
 static unsigned writes;
 
 /* Before each turn from the second on. */
@@ -320,9 +356,9 @@ static void test_the_page_of_a_packed_id_counts_once(void **state)
 
 /* ---- COPY USER OBJECTS ---- */
 
-static struct call copy_call(unsigned sources)
+static struct call copy_call_of(uint64_t partition, unsigned sources)
 {
-	struct osd_copy_source source = { P, O, true, false, 0 };
+	struct osd_copy_source source = { partition, O, true, false, 0 };
 	struct call call = call_of(OSD_COPY_USER_OBJECTS, P, sources == 1 ? COPY : 0);
 	uint8_t content[OSD_COPY_SOURCE_BYTES];
 
@@ -330,6 +366,11 @@ static struct call copy_call(unsigned sources)
 	while (sources-- > 0)
 		call_descriptor(&call, OSD_CONTINUATION_COPY_SOURCE, content, sizeof(content));
 	return call;
+}
+
+static struct call copy_call(unsigned sources)
+{
+	return copy_call_of(P, sources);
 }
 
 static void expect_copy(struct unit *unit, uint64_t object, char byte)
@@ -362,6 +403,28 @@ static void test_a_copy_in_turns_is_of_one_moment(void **state)
 		assert_int_equal(views_in_use(unit), 0);
 		remove_the_copy(unit);
 	}
+}
+
+static void test_a_copy_of_the_past_of_an_unlogged_object_does_not_begin_again(void **state)
+{
+	struct unit *unit = *state;
+	unsigned turns[2];
+	uint64_t version;
+
+	function_subscribe(unit);
+	unit_set_number(unit, P, O, 0x10000, 1, 5);
+	fill(unit, O, 'a');
+	version = function_snapshot(unit, P, NULL);
+	fill(unit, O, 'b');
+	unlog(unit);
+	for (unsigned past = 0; past <= 1; past++) {
+		struct call call = copy_call_of(past ? function_at_version(version) : P, 1);
+
+		turns[past] = turns_of(unit, &call);
+		expect_copy(unit, COPY, past ? 'a' : 'b');
+		remove_the_copy(unit);
+	}
+	assert_true(turns[1] < turns[0]);
 }
 
 static void test_several_copies_take_turns(void **state)
@@ -707,6 +770,8 @@ int main(void)
 		with_turns(test_scattered_pieces_take_turns_too),
 		with_turns(test_a_read_is_of_one_moment_when_the_object_changes),
 		with_turns(test_a_read_of_an_unlogged_object_is_of_one_moment),
+		with_turns(test_a_read_of_the_past_of_an_unlogged_object_does_not_begin_again),
+		with_turns(test_a_copy_of_the_past_of_an_unlogged_object_does_not_begin_again),
 		with_turns(test_a_read_is_of_one_moment_however_often_the_object_changes),
 		with_turns(test_where_no_history_is_kept_each_turn_is_of_one_moment),
 		with_turns(test_a_read_of_what_goes_ends),
