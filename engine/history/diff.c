@@ -247,7 +247,7 @@ static int compare_presence(struct diff *diff)
 
 /* ---- data ---- */
 
-/* The piece as that side has it, filled up with zeros, and the number of its record; 0: none. */
+/* The piece as that side has it, filled up with zeros. */
 static int read_side(const struct side *side, uint32_t piece, uint8_t *page, uint32_t page_bytes)
 {
 	uint32_t length;

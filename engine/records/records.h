@@ -197,8 +197,8 @@ struct record_merge {
 };
 
 /*
- * Reads what is sealed, a part at a time, to find what the flash has lost while it can still be
- * made again.
+ * Reads what the flash holds, records and what leads to them, a part at a time, to find what has
+ * been lost while it can still be made again.
  */
 struct record_scrub {
 	uint64_t position; /* where to begin, 0: anew; then where to go on, 0: all was read */
