@@ -17,6 +17,7 @@
 
 #include "common/bytes.h"
 #include "common/log.h"
+#include "common/owner.h"
 #include "nand/private.h"
 #include "nand/salvage.h"
 #include "nand/space.h"
@@ -58,9 +59,13 @@ static int failed(struct error_text *error, int result, const char *doing, const
 
 static int create_file(const char *path, int *fd, struct error_text *error)
 {
+	int result;
+
 	*fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
-	if (*fd >= 0)
-		return 0;
+	if (*fd >= 0) {
+		result = owner_take_from_folder(*fd, path);
+		return result < 0 ? failed(error, result, "give an owner to", path) : 0;
+	}
 	if (errno == EEXIST)
 		return error_set(
 			error, -EEXIST,

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/owner.h"
+
 char *nand_left_path(const char *image, const char *name)
 {
 	char *text;
@@ -37,13 +39,17 @@ static int sync_directory_of(const char *path)
 
 static int write_stable(const char *path, const char *text)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
 	size_t length = strlen(text);
-	int result = 0;
+	int fd, result;
 
+	/* One that a killed process has left. */
+	if (unlink(path) < 0 && errno != ENOENT)
+		return -errno;
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
 	if (fd < 0)
 		return -errno;
-	if (write(fd, text, length) != (ssize_t)length || fsync(fd) < 0)
+	result = owner_take_from_folder(fd, path);
+	if (result == 0 && (write(fd, text, length) != (ssize_t)length || fsync(fd) < 0))
 		result = errno ? -errno : -EIO;
 	close(fd);
 	return result;

@@ -13,6 +13,8 @@
 #include <openssl/crypto.h>
 #include <openssl/rand.h>
 
+#include "common/owner.h"
+
 enum { TEXT_BYTES = 2 * OSD_DEVICE_KEY_BYTES };
 
 static int digit(char c)
@@ -93,7 +95,8 @@ int osd_key_file_create(const char *path, struct error_text *error)
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		result = error_set(error, -errno, "%s: %s", path, strerror(errno));
-	else if (write(fd, text, TEXT_BYTES + 1) != TEXT_BYTES + 1 || fsync(fd) != 0)
+	else if (owner_take_from_folder(fd, path) < 0 ||
+		 write(fd, text, TEXT_BYTES + 1) != TEXT_BYTES + 1 || fsync(fd) != 0)
 		result = error_set(error, -EIO, "%s: %s", path, strerror(errno));
 	if (fd >= 0)
 		close(fd);

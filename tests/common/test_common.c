@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* Bytes, checksums, error sentences and log lines. */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -14,6 +18,7 @@
 #include "common/crc32c.h"
 #include "common/error.h"
 #include "common/log.h"
+#include "common/owner.h"
 
 static void test_big_endian_puts_the_high_byte_first(void **state)
 {
@@ -141,6 +146,38 @@ static void test_log_levels_have_words(void **state)
 	assert_int_equal(level, LOG_LEVEL_DEBUG);
 }
 
+#define NOBODY 65534
+
+/* Makes a file in a folder of somebody, and tells whose it is. */
+static uid_t owner_of_a_file_in_a_folder_of(uid_t user)
+{
+	char folder[] = "/tmp/muninn-owner-XXXXXX", path[64];
+	struct stat status;
+	int fd;
+
+	assert_non_null(mkdtemp(folder));
+	assert_int_equal(chown(folder, user, user), 0);
+	snprintf(path, sizeof(path), "%s/file", folder);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(owner_take_from_folder(fd, path), 0);
+	assert_int_equal(fstat(fd, &status), 0);
+	close(fd);
+	unlink(path);
+	rmdir(folder);
+	assert_int_equal(status.st_uid, status.st_gid);
+	return status.st_uid;
+}
+
+static void test_what_root_makes_belongs_to_the_owner_of_the_folder(void **state)
+{
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(owner_of_a_file_in_a_folder_of(NOBODY), NOBODY);
+	assert_int_equal(owner_of_a_file_in_a_folder_of(0), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -153,6 +190,7 @@ int main(void)
 		cmocka_unit_test(test_an_error_sentence_is_cut_never_overrun),
 		cmocka_unit_test(test_log_lines_past_the_level_are_dropped),
 		cmocka_unit_test(test_log_levels_have_words),
+		cmocka_unit_test(test_what_root_makes_belongs_to_the_owner_of_the_folder),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

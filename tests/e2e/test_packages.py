@@ -62,14 +62,31 @@ part after the upgrade
 systemctl is-active muninn
 muninnctl get 0x10000/0x10000 | try cmp - /root/content
 muninnctl versions 0x10000
+part warnings
+journalctl -u muninn -o cat --no-pager -p 4
+part administration
+try muninnctl retention 0x10000 lock-until=2099-01-01
+try muninnctl unlock /var/lib/muninn/lun1.img 0x10000
+try muninnctl nand faults /var/lib/muninn/lun1.img seed=7
+part files of root
+muninnctl nand faults /var/lib/muninn/lun1.img off
+muninnctl key create /var/lib/muninn/device.key
+systemctl stop muninn
+muninn-fsck --quiet --repair --to /var/lib/muninn/new.img /var/lib/muninn/lun1.img
+cd /var/lib/muninn
+mv new.img.nvram lun1.img.nvram
+mv new.img lun1.img
+stat -c '%U:%G %n' *
+sed -i 's/^#key_file = /key_file = /' /etc/muninn/muninn.conf
+try systemctl start muninn
+muninnctl get 0x10000/0x10000 | try cmp - /root/content
+cd /
 part security
 systemd-analyze security --no-pager muninn | tail -1
 part completion
 bash -c '. /usr/share/bash-completion/completions/muninnctl; COMP_WORDS=(muninnctl snap) COMP_CWORD=1; _muninnctl; echo "${COMPREPLY[*]}"'
 part journal
 journalctl -u muninn -o cat --no-pager -p 6
-part warnings
-journalctl -u muninn -o cat --no-pager -p 4
 """
 
 SECOND = HEAD + r"""
@@ -101,7 +118,7 @@ After=tgt.service
 [Service]
 Type=oneshot
 ExecStart=/scenario
-StandardOutput=file:/said
+StandardOutput=append:/said
 StandardError=inherit
 ExecStopPost=systemctl --no-block poweroff
 [Install]
@@ -211,6 +228,13 @@ class Packages(unittest.TestCase):
     def test_a_start_of_tgt_does_not_stop_it(self):
         self.assertEqual(self.first["start of tgt"].split("\n")[-2], "active", self.first["start of tgt"])
 
+    def test_root_administers_devices_of_the_service(self):
+        codes = re.findall(r"(?m)^code \d+$", self.first["administration"])
+        self.assertEqual(codes, ["code 0"] * 3, self.first["administration"])
+        files = ["device.key", "lun1.img", "lun1.img.nvram"]
+        wanted = [f"muninn:muninn {name}" for name in files] + ["code 0", "code 0"]
+        self.assertEqual(self.first["files of root"].splitlines(), wanted)
+
     def test_it_is_confined(self):
         exposure = re.search(r"Overall exposure level for muninn.service: (\d+\.\d)", self.first["security"])
         self.assertLessEqual(float(exposure.group(1)), 2.5)
@@ -226,9 +250,9 @@ class Packages(unittest.TestCase):
         self.assertEqual(self.first["completion"], "snapshot\n")
 
     def test_removing_and_purging_keep_the_devices_unless_somebody_asks(self):
-        self.assertIn("code 0\ninactive\nlun1.img\nlun1.img.nvram\n", self.second["remove"])
+        self.assertIn("code 0\ninactive\ndevice.key\nlun1.img\nlun1.img.nvram\n", self.second["remove"])
         self.assertIn("the devices stay in /var/lib/muninn", self.second["purge"])
-        self.assertTrue(self.second["purge"].endswith("/var/lib/muninn\nlun1.img\nlun1.img.nvram\n"), self.second["purge"])
+        self.assertTrue(self.second["purge"].endswith("/var/lib/muninn\ndevice.key\nlun1.img\nlun1.img.nvram\n"), self.second["purge"])
         self.assertNotIn("\n/etc/muninn\n", self.second["purge"])
         self.assertTrue(self.second["again"].endswith("code 0\ncode 0\ncode 0\n"), self.second["again"])
         self.assertNotIn("\n/var/lib/muninn\n", self.second["purge of all"])
