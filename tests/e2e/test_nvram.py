@@ -63,7 +63,7 @@ class Elsewhere(E2ETest):
         with open(self.nvram, "w", encoding="ascii") as file:
             file.write("mine")
         daemon = self.serve()
-        self.assert_refused(daemon, "lun1.nvram is there already, and not that of .*lun1.img", 2)
+        self.assert_refused(daemon, "lun1.nvram is there already, and not that of .*lun1.img", 1)
         with open(self.nvram, encoding="ascii") as file:
             self.assertEqual(file.read(), "mine")
         self.assertFalse(os.path.lexists(self.link(daemon)))
@@ -71,7 +71,7 @@ class Elsewhere(E2ETest):
 
     def test_a_folder_that_is_not_there(self):
         daemon = self.serve(CONFIG + f"nvram = {self.fast}/none/nvram\n")
-        self.assert_refused(daemon, "no file can be made beside .*/none/nvram: No such file", 2)
+        self.assert_refused(daemon, "no file can be made beside .*/none/nvram: No such file", 1)
         self.assertFalse(os.path.lexists(daemon.image() + ".new.nvram"))
 
     def test_an_interrupted_creation_starts_over(self):

@@ -364,7 +364,7 @@ class Security(E2ETest):
             file.write(f"[lun 1]\ntype = osd\nsize = 256M\nkey_file = {self.device_key}\n")
         self.device.stop()
         code, errors = self.device.run()
-        self.assertEqual(code, 2)
+        self.assertEqual(code, 1)
         self.assertIn("others than its owner can use this key", errors)
 
 
