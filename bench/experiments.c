@@ -381,6 +381,7 @@ static void list_updates(struct experiment_list *list, const struct experiment_s
 			struct experiment *experiment = experiment_add(list, "6.4", seed);
 
 			experiment->run = run_updates;
+			experiment->has_second = true;
 			experiment->distribution = distributions[d];
 			experiment->operations = scale->updates;
 			experiment->options.rows = scale->update_rows;
@@ -417,6 +418,8 @@ static void list_basho(struct experiment_list *list, const struct experiment_sca
 		struct experiment *experiment = experiment_add(list, "6.4", seed);
 
 		experiment->run = run_basho;
+		/* There is only one way to treat hot keys. */
+		experiment->has_second = cases[i].hot_rows == BLOOM_HOT_ROWS_FINALISE;
 		experiment->distribution = cases[i].distribution;
 		experiment->options.rows = scale->update_rows;
 		experiment->options.size = 2 * scale->update_rows * EXPERIMENT_ROW_BYTES;
@@ -438,6 +441,7 @@ void experiments_list(struct experiment_list *list, const struct experiment_scal
 	list_rates(list, scale, seed);
 	operations = experiment_add(list, "6.3", seed);
 	operations->run = run_operations;
+	operations->has_second = true;
 	operations->operations = scale->lookups;
 	operations->steps = scale->steps;
 	operations->options.pairs = scale->pairs;
@@ -449,6 +453,25 @@ void experiments_list(struct experiment_list *list, const struct experiment_scal
 	list_updates(list, scale, seed);
 	list_basho(list, scale, seed);
 	experiments_list_merge(list, scale, seed);
+}
+
+void experiments_add_ribbon(struct experiment_list *list)
+{
+	uint32_t count = list->count;
+
+	for (uint32_t n = 0; n < count; n++) {
+		struct experiment *first = &list->experiments[n];
+		struct experiment *second = &list->experiments[list->count];
+
+		if (!first->has_second)
+			continue;
+		assert(list->count < EXPERIMENTS_MAX);
+		*second = *first;
+		second->options.index = INDEX_RIBBON;
+		second->has_second = false;
+		first->second = second;
+		list->count++;
+	}
 }
 
 void experiment_run(struct experiment *experiment)

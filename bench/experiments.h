@@ -8,7 +8,7 @@
 
 #include "bench/phase.h"
 
-enum { EXPERIMENTS_MAX = 64, FINDINGS_MAX = 40, NAME_BYTES = 48 };
+enum { EXPERIMENTS_MAX = 80, FINDINGS_MAX = 40, NAME_BYTES = 48 };
 
 /* One number beside the paper's. */
 struct paper_figure {
@@ -32,6 +32,8 @@ struct experiment {
 	uint32_t steps;
 	uint64_t segments; /* to be sealed */
 	const char *note;
+	bool has_second;           /* it is run with the ribbon index, too, ... */
+	struct experiment *second; /* ... which is this one, behind all others; NULL: not so */
 	/* Results. */
 	struct paper_figure findings[FINDINGS_MAX];
 	uint32_t finding_count;
@@ -86,6 +88,9 @@ struct paper_figure *experiment_find(struct experiment *experiment, const char *
 /* Lists all experiments, in the order of the paper. */
 void experiments_list(struct experiment_list *list, const struct experiment_scale *scale,
 		      uint64_t seed);
+
+/* Adds the same with the ribbon index for those that it says something about. */
+void experiments_add_ribbon(struct experiment_list *list);
 
 /* Runs one and keeps result and error in it. */
 void experiment_run(struct experiment *experiment);
