@@ -354,9 +354,9 @@ static void test_a_transaction_of_many_records_is_done_again_until_threads_have_
 
 	(void)state;
 	create_large(scene);
-	for (uint8_t round = 1; round <= ROUNDS; round++) {
-		put_small_objects(scene, large.object + round * SMALL_OBJECTS);
-		missed += write_large_again_and_again(scene, round);
+	for (int round = 1; round <= ROUNDS; round++) {
+		put_small_objects(scene, large.object + (uint64_t)round * SMALL_OBJECTS);
+		missed += write_large_again_and_again(scene, (uint8_t)round);
 	}
 	assert_in_range(missed, 1, ROUNDS * ROWS);
 	assert_int_equal(engine_close(scene->engine), 0);
