@@ -10,7 +10,7 @@ import subprocess
 import unittest
 
 import osd
-from harness import IQN, LIMIT_SECONDS, MUNINNCTL, MUNINND, E2ETest, sanitizer_environment, wait_for_exit
+from harness import IQN, LIMIT_SECONDS, MUNINNCTL, MUNINND, E2ETest, children_of, sanitizer_environment, wait_for_exit
 from osd import Osd
 
 SANITIZED = True
@@ -210,6 +210,16 @@ class Dying(E2ETest):
         daemon.wait_for_line("initiators can log in")
         self.assertRegex("\n".join(daemon.errors), r"tgtd \(process \d+\) died of signal 9")
         self.assertIn("OSD", self.tool("iscsi-inq", daemon.url()))
+        self.assertEqual(daemon.stop(), 0, daemon.errors)
+
+    def test_it_waits_twice_as_long_before_the_next_start(self):
+        daemon = self.daemon(size="64M").start()
+        os.kill(daemon.tgtd_pid, signal.SIGKILL)
+        daemon.wait_for_line("tgtd is started again in 1 s")
+        daemon.wait_for_line("initiators can log in")
+        (successor,) = children_of(daemon.process.pid)
+        os.kill(successor, signal.SIGKILL)
+        daemon.wait_for_line("tgtd is started again in 2 s")
         self.assertEqual(daemon.stop(), 0, daemon.errors)
 
     def test_a_stop_while_tgtd_is_down_closes_the_units(self):
