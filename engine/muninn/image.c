@@ -17,33 +17,46 @@
 
 enum { IMAGE_ATTEMPTS = 4 };
 
+/* Takes the segments of an entry from number `first` on. Errors: none has been taken. */
+static int take_segments(struct muninn_store *store, uint8_t *entry, uint32_t first)
+{
+	uint32_t segments = directory_entry_segments(store, entry), n, segment;
+	int result = 0;
+
+	assert(segments <= store->geometry.image_segments_max);
+	for (n = first; !result && n < segments; n++) {
+		result = space_take(&store->space, &segment);
+		if (!result)
+			put_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * n, segment);
+	}
+	if (!result)
+		return 0;
+	for (n--; n-- > first;)
+		space_release(&store->space, get_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * n));
+	return result;
+}
+
 /* Chooses the pages for an image of `bytes` and describes them in `entry`. */
 static int allocate_image(struct muninn_store *store, uint32_t bytes, uint8_t *entry)
 {
-	const struct muninn_geometry *geometry = &store->geometry;
-	uint32_t segments, n = 0;
+	uint32_t first = 0, segments;
+	int result;
 
 	if (store->metadata_segment == NO_SEGMENT ||
-	    store->metadata_page == geometry->segment_pages) {
+	    store->metadata_page == store->geometry.segment_pages) {
 		store->metadata_segment = NO_SEGMENT;
 		store->metadata_page = 0;
 	}
 	put_le32(entry + DIRECTORY_BYTES_AT, bytes);
 	put_le32(entry + DIRECTORY_FIRST_PAGE_AT, store->metadata_page);
-	segments = directory_entry_segments(store, entry);
-	assert(segments <= geometry->image_segments_max);
 	if (store->metadata_segment != NO_SEGMENT)
-		put_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * n++, store->metadata_segment);
-	for (; n < segments; n++) {
-		int result = space_take(&store->space, &store->metadata_segment);
-
-		if (result) {
-			store->metadata_segment = NO_SEGMENT;
-			return result;
-		}
-		put_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * n, store->metadata_segment);
-	}
-	return 0;
+		put_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * first++, store->metadata_segment);
+	result = take_segments(store, entry, first);
+	segments = directory_entry_segments(store, entry);
+	if (!result)
+		store->metadata_segment =
+			get_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * (segments - 1));
+	return result;
 }
 
 /* Puts parity behind an image, up to the end of pages. */

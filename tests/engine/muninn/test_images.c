@@ -398,6 +398,34 @@ static void test_images_that_wait_for_space_let_segments_be_moved(void **state)
 	end(model);
 }
 
+/* What was taken for an image that has no place as a whole is free again. */
+static void test_an_image_that_finds_too_few_segments_takes_none(void **state)
+{
+	struct model *model = make(&options, 21);
+	struct muninn_store *store = inside(model);
+	uint32_t taken[1200], count = 0, entries = lose_of_every_image(model);
+	uint32_t kept = store->geometry.room_kept[RECORD_ROOM_UPKEEP];
+
+	(void)state;
+	scrub_all(model);
+	store->geometry.room_kept[RECORD_ROOM_UPKEEP] = 0;
+	store->metadata_page = GROUP - 1;
+	while (store->space.count > (index_under_test() == INDEX_BLOOM))
+		assert_int_equal(space_take(&store->space, &taken[count++]), 0);
+	for (int n = 0; n < 3; n++) {
+		uint32_t before = store->space.count;
+
+		assert_int_equal(mend_once(model), -ENOSPC);
+		assert_int_equal(store->space.count, before);
+	}
+	while (count)
+		space_release(&store->space, taken[--count]);
+	store->geometry.room_kept[RECORD_ROOM_UPKEEP] = kept;
+	assert_int_equal(mend_all(model), entries);
+	expect_whole(model);
+	end(model);
+}
+
 static struct record_statistics figures(const struct model *model)
 {
 	struct record_statistics statistics = { 0 };
@@ -593,6 +621,7 @@ int main(void)
 			test_an_image_and_pages_of_its_segments_are_lost_and_that_is_refused),
 		cmocka_unit_test(test_members_of_before_do_not_go_with_entries_of_a_root),
 		cmocka_unit_test(test_images_that_wait_for_space_let_segments_be_moved),
+		cmocka_unit_test(test_an_image_that_finds_too_few_segments_takes_none),
 		cmocka_unit_test(test_nvram_is_lost_and_a_page_of_every_group_of_images_too),
 		cmocka_unit_test(test_nvram_is_lost_behind_images_that_were_written_anew),
 		cmocka_unit_test(test_the_power_fails_while_images_are_written_anew),
