@@ -309,7 +309,7 @@ static void test_no_piece_leaves_a_range(void **state)
 /* ---- what withdraws the past ---- */
 
 /* Is the version of O from before its tag became another one shown with a tag? */
-static bool shows_old(struct unit *unit, uint32_t tag)
+static bool finds_old(struct unit *unit, uint32_t tag)
 {
 	struct signed_call call =
 		signed_call_of(unit, OSD_READ, P | UINT64_C(1) << 48, O, OSD_CMDRSP);
@@ -333,20 +333,20 @@ static void test_a_new_tag_withdraws_the_past_of_an_object_as_long_as_it_is_ther
 	function_subscribe(unit);
 	assert_int_equal(function_snapshot(unit, P, NULL), 1);
 	secured_close(unit, OSD_CMDRSP);
-	assert_true(shows_old(unit, 77));
+	assert_true(finds_old(unit, 77));
 	secured_reopen(unit, OSD_CMDRSP);
 	unit_set(unit, P, O, OSD_USER_OBJECT_SECURITY, OSD_SECURITY_POLICY_ACCESS_TAG, "\0\0\0\x4E",
 		 4);
 	secured_close(unit, OSD_CMDRSP);
-	assert_false(shows_old(unit, 77));
-	assert_true(shows_old(unit, 78));
+	assert_false(finds_old(unit, 77));
+	assert_true(finds_old(unit, 78));
 	secured_reopen(unit, OSD_CMDRSP);
 	call_run(unit, &removal);
 	expect_good(unit);
 	secured_set_method(unit, P, OSD_CMDRSP);
 	/* Nothing but the past is left to say it. */
-	assert_true(shows_old(unit, 77));
-	assert_false(shows_old(unit, 78));
+	assert_true(finds_old(unit, 77));
+	assert_false(finds_old(unit, 78));
 }
 
 /* ---- other ways to an object ---- */
