@@ -18,6 +18,7 @@
 #include "common/log.h"
 #include "engine/muninn/aborted.h"
 #include "engine/muninn/directory.h"
+#include "engine/muninn/flush.h"
 #include "engine/muninn/nvram.h"
 #include "engine/muninn/root_find.h"
 #include "engine/muninn/sealing.h"
@@ -231,8 +232,11 @@ static int make_root(struct muninn_store *store, uint64_t serial)
 	uint8_t *at = store->root + ROOT_HEADER_BYTES;
 
 	if (!root_fits(store)) {
-		int result = aborted_prune(store);
+		/* A segment that is out may come back until that is stable: aborted numbers too. */
+		int result = flush_all(store);
 
+		if (!result)
+			result = aborted_prune(store);
 		if (result || !root_fits(store))
 			return result ? result : -EFBIG;
 	}

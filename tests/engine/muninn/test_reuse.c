@@ -263,11 +263,9 @@ static void leave_one_segment(struct model *model, const uint8_t *entry)
 	assert_int_equal(model->store->operations->damaged(model->store), 1);
 }
 
-/* Merges until that segment is out, but neither that nor anything else is stable. */
-static void take_out_the_last(struct model *model)
+/* Merges until segments are out, but that is not stable. */
+static void take_out(struct model *model, struct record_merge merge)
 {
-	struct record_merge merge = { .segments_wanted = 1, .choice = RECORD_MERGE_MENDED };
-
 	while (inside(model)->merge_run->stage != MERGE_TAKEN_OUT) {
 		model->store->operations->merge_run(model->store);
 		assert_int_equal(
@@ -308,7 +306,8 @@ static void test_the_host_fails_when_an_entry_has_been_taken_for_another_image(v
 		assert_int_equal(flush_now(model->store), 0);
 		lose_image(model, entry);
 		arm(model, NAND_CUT_NVRAM_MIXED, seed);
-		take_out_the_last(model);
+		take_out(model, (struct record_merge){ .segments_wanted = 1,
+						       .choice = RECORD_MERGE_MENDED });
 		assert_ptr_equal(directory_free_entry(inside(model)), entry);
 		note_next_image(model);
 		assert_ptr_equal(inside(model)->image_writing.entry, entry);
@@ -318,6 +317,62 @@ static void test_the_host_fails_when_an_entry_has_been_taken_for_another_image(v
 		model_close(model);
 	}
 	log_configure(NULL, LOG_LEVEL_INFO);
+}
+
+/* ---- numbers that were aborted ---- */
+
+/* A command that is aborted when some of its records have been sealed. */
+static void abort_what_is_sealed(struct model *model)
+{
+	const struct record_store_operations *operations = model->store->operations;
+	uint8_t value[MODEL_VALUE_MAX] = { 0 };
+
+	operations->begin(model->store, 0);
+	for (uint32_t n = 0; !inside(model)->sealed_running; n++) {
+		struct record_key key = model_key(20 + n % 200);
+
+		assert_int_equal(
+			operations->put(model->store, &key, 1, 0, value, sizeof(value), false), 0);
+	}
+	operations->abort(model->store);
+}
+
+/* So that a root has space for no range of aborted numbers. */
+static void limit_roots(struct muninn_store *store)
+{
+	struct muninn_geometry *geometry = &store->geometry;
+
+	geometry->root_bytes_max = ROOT_HEADER_BYTES + ROOT_STATIC_BYTES +
+				   geometry->directory_entries * geometry->root_entry_bytes +
+				   geometry->rows * (ROOT_ROW_BYTES + 4 * GROUP_SEGMENTS);
+}
+
+/*
+ * A merge has taken the segments out that held them, so a root that is short of space drops them
+ * from the list. It must be stable first that these are out.
+ */
+static void test_what_was_aborted_does_not_come_back_with_a_segment_that_was_out(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 4 * SEEDS; seed++) {
+		struct model *model = make_with(16, 0, seed);
+		struct muninn_store *store = inside(model);
+		uint32_t limit = store->geometry.root_bytes_max;
+
+		abort_what_is_sealed(model);
+		assert_int_equal(flush_now(model->store), 0);
+		arm(model, NAND_CUT_NVRAM_MIXED, seed);
+		take_out(model, (struct record_merge){ .segments_wanted = MERGE_SEGMENTS_MAX,
+						       .live_permille_max = 1000 });
+		limit_roots(store);
+		assert_int_equal(roots_write(store), 0);
+		assert_int_equal(state_read(store, STATE_ABORTED_COUNT_AT), 0);
+		store->geometry.root_bytes_max = limit;
+		fail_host(model);
+		model_crash(model);
+		model_check_all(model);
+		end(model);
+	}
 }
 
 /* ---- the process ends, and later the NVRAM is lost ---- */
@@ -410,6 +465,8 @@ int main(void)
 		cmocka_unit_test(test_the_host_fails_behind_each_piece_of_merges),
 		cmocka_unit_test(
 			test_the_host_fails_when_an_entry_has_been_taken_for_another_image),
+		cmocka_unit_test(
+			test_what_was_aborted_does_not_come_back_with_a_segment_that_was_out),
 		cmocka_unit_test(
 			test_the_process_ends_behind_each_piece_of_merges_and_nvram_is_lost),
 		cmocka_unit_test(test_the_next_merge_lets_go_what_an_error_has_left_held_back),
