@@ -281,10 +281,10 @@ static void refuse_with_damage(void **state, make_call *make)
 	assert_true(calls > 0);
 }
 
-#define REFUSED(make)                             \
-	static void test_##make(void **state)     \
-	{                                         \
-		refuse_with_damage(state, &make); \
+#define REFUSED(make)                               \
+	static void test_##make(void **state)       \
+	{                                           \
+		refuse_with_damage(state, &(make)); \
 	}
 
 REFUSED(without_signature)
