@@ -272,8 +272,9 @@ static bool cut_at(struct world *world, uint64_t operation, uint64_t command)
 	result = change_of(world, command);
 	nand_power_status(world->drive->nand, &status);
 	if (!status.off) {
-		take_result(world, result);
+		/* What is refused makes room by merging, which is not to be cut. */
 		nand_disarm_power_cut(world->drive->nand);
+		take_result(world, result);
 		return true;
 	}
 	disk_close(world->drive->disk);
