@@ -24,12 +24,6 @@ enum {
 	FILLED_SEGMENTS = 16,       /* that tell what the segments of a row are filled to */
 	/* A segment that has been counted is taken with half as much again, up to this. */
 	COUNTED_PERMILLE_MAX = 500,
-	/*
-	 * Counting ends early when more is needed of the pages so far than could be worth it: after
-	 * so many of them, and whenever they have doubled. The more there are, the less they err.
-	 */
-	EARLY_PAGES = 32,
-	EARLY_ERROR = 6400, /* per mille, divided by the pages */
 };
 
 static uint64_t segment_bytes(const struct muninn_store *store)
@@ -162,7 +156,6 @@ static void begin_count(struct merge_run *run)
 	run->needs_segment = NO_SEGMENT;
 	memset(run->needs, NOT_JUDGED, segment_records_max(&run->store->geometry));
 	choice->page = choice->records = 0;
-	choice->judged = (struct live_bytes){ 0 };
 	choice->counts = true;
 }
 
@@ -202,9 +195,6 @@ static int judge_next(struct merge_run *run, const struct page_record *record, u
 	if (result < 0)
 		return result;
 	*need = (uint8_t)result;
-	run->choice.judged.all += RECORD_HEADER_BYTES + header.length;
-	if (result > RECORD_NEED_NONE)
-		run->choice.judged.live += RECORD_HEADER_BYTES + header.length;
 	return 0;
 }
 
@@ -219,21 +209,7 @@ static uint32_t counted_permille_max(const struct merge_run *run)
 	return (uint32_t)max_u64(most, min_u64(most + most / 2, COUNTED_PERMILLE_MAX));
 }
 
-/* Whether the pages that have been judged say clearly that the segment is not worth it. */
-static bool is_in_vain(const struct merge_run *run)
-{
-	const struct merge_choice *choice = &run->choice;
-	uint32_t pages = choice->page;
-	struct sealed_segment facts;
-
-	if (choice->step == STEP_COUNT_ANYWAY || pages < EARLY_PAGES || pages & (pages - 1))
-		return false;
-	row_index_find(run->store->rows[choice->best.row].index, choice->best.segment, &facts);
-	return live_permille(run->store, &choice->best, &choice->judged, facts.record_bytes) >
-	       counted_permille_max(run) + EARLY_ERROR / pages;
-}
-
-/* Judges some records of the best segment. 0: all are judged. -EINPROGRESS. -EAGAIN: in vain. */
+/* Judges some records of the best segment. 0: all are judged. -EINPROGRESS. */
 static int judge_segment(struct merge_run *run)
 {
 	struct merge_choice *choice = &run->choice;
@@ -252,8 +228,6 @@ static int judge_segment(struct merge_run *run)
 			continue;
 		choice->page = page + 1;
 		choice->records = (uint32_t)(judging.needs - run->needs);
-		if (is_in_vain(run))
-			return -EAGAIN;
 	}
 	return choice->page < pages ? -EINPROGRESS : 0;
 }

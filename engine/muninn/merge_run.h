@@ -103,7 +103,6 @@ struct merge_choice {
 	   records are before that page. */
 	bool counts;
 	uint32_t page, records;
-	struct live_bytes judged; /* its records so far */
 	uint32_t keys[MERGE_KEY_GROUPS];
 };
 
