@@ -155,8 +155,27 @@ static int by_row_and_serial(const void *a, const void *b)
 }
 
 /*
+ * Whether a buffer still has all that is in the segment: it has been emptied when a segment that
+ * was programmed whole counts. So it tells of a device that is salvaged which segment is torn.
+ */
+static bool is_buffered(const struct rebuild *rebuild, const struct sealed *sealed)
+{
+	const struct muninn_store *store = rebuild->store;
+
+	for (uint32_t n = 0; n < store->free_buffer_count; n++) {
+		const struct buffer *buffer = &store->free_buffers[n];
+
+		if (buffer_row(buffer) == sealed->row &&
+		    buffer_stored_serial(buffer) == sealed->serial)
+			return true;
+	}
+	return false;
+}
+
+/*
  * The newest segment of a row may have been in the middle of its last page. Then it is not whole
- * either, although its block looks so: the page can't be read.
+ * either, although its block looks so: the page can't be read. With a buffer that is kept nothing
+ * is lost by leaving it out. Without one all but that page stays, and the page is noted.
  */
 static void leave_out_torn(struct rebuild *rebuild)
 {
@@ -166,10 +185,11 @@ static void leave_out_torn(struct rebuild *rebuild)
 	for (uint32_t n = 0; n < rebuild->since_count; n++) {
 		struct sealed *sealed = &rebuild->since[n];
 		bool newest = n + 1 == rebuild->since_count || sealed[1].row != sealed->row;
+		bool may_be_torn = newest && (!rebuild->lost || is_buffered(rebuild, sealed));
 		uint64_t last = segment_page(geometry, sealed->segment + 1) - 1;
 		struct page_spare spare;
 
-		if (!newest || regroup_read_page(rebuild->store, last, NULL, &spare))
+		if (!may_be_torn || regroup_read_page(rebuild->store, last, NULL, &spare))
 			rebuild->since[left++] = *sealed;
 	}
 	rebuild->since_count = left;
