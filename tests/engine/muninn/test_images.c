@@ -193,6 +193,28 @@ static void test_images_on_flash_are_read_with_parity_too(void **state)
 	end(model);
 }
 
+/* Only the flash's block table says where: a crash costs no space behind the images. */
+static void test_images_go_on_after_a_crash_where_they_ended(void **state)
+{
+	struct model *model = make(&options, 17);
+	uint32_t segment, page;
+
+	(void)state;
+	while (inside(model)->metadata_page == GROUP) {
+		uint32_t used = directory_used(inside(model));
+
+		for (uint32_t n = 0; directory_used(inside(model)) == used; n++)
+			assert_true(model_transaction(model, n % 20, false));
+	}
+	segment = inside(model)->metadata_segment;
+	page = inside(model)->metadata_page;
+	assert_int_not_equal(segment, NO_SEGMENT);
+	model_crash(model);
+	assert_int_equal(inside(model)->metadata_segment, segment);
+	assert_int_equal(inside(model)->metadata_page, page);
+	end(model);
+}
+
 /* ---- nothing is left of an image ---- */
 
 static void check_made_again(const struct engine_options *own, uint64_t seed)
@@ -613,6 +635,7 @@ int main(void)
 			test_one_page_of_every_group_of_images_is_lost_and_they_are_written_anew),
 		cmocka_unit_test(test_images_that_lost_pages_are_noted_when_the_device_is_opened),
 		cmocka_unit_test(test_images_on_flash_are_read_with_parity_too),
+		cmocka_unit_test(test_images_go_on_after_a_crash_where_they_ended),
 		cmocka_unit_test(test_all_images_are_lost_and_made_again_from_their_segments),
 		cmocka_unit_test(test_an_image_is_made_again_of_those_segments_that_are_left),
 		cmocka_unit_test(

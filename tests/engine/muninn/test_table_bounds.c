@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * Internal versions: which tables a bound points at, and what filters tell of how much of a segment
- * is put again.
+ * is put again. And the places of a search, of which some are left out.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -162,11 +162,50 @@ static void test_filters_tell_segments_that_are_put_again_from_others(void **sta
 	model_close(model);
 }
 
+/* Those of hash functions, and further ones: 0, 63, 64, 319 and 383 behind them. */
+static void test_places_are_left_out_one_by_one_and_behind_one(void **state)
+{
+	static const uint32_t all[] = { 0,
+					5,
+					BLOOM_FUNCTIONS - 1,
+					BLOOM_FUNCTIONS,
+					BLOOM_FUNCTIONS + 63,
+					BLOOM_FUNCTIONS + 64,
+					BLOOM_FUNCTIONS + 319,
+					BLOOM_FUNCTIONS + 383 };
+	const uint32_t count = sizeof(all) / sizeof(all[0]);
+	struct table_search whole = { .further_end = 6 }, search;
+
+	(void)state;
+	for (uint32_t n = 0; n < count; n++)
+		if (all[n] < BLOOM_FUNCTIONS)
+			whole.places |= 1U << all[n];
+		else
+			whole.further[(all[n] - BLOOM_FUNCTIONS) / 64] |=
+				UINT64_C(1) << (all[n] - BLOOM_FUNCTIONS) % 64;
+	search = whole;
+	for (uint32_t n = count; n-- > 0;) {
+		assert_int_equal(table_search_count(&search), n + 1);
+		assert_int_equal(table_search_place(&search, UINT32_MAX), all[n]);
+		assert_int_equal(table_search_place(&whole, all[n]), all[n]);
+		if (n)
+			assert_int_equal(table_search_place(&whole, all[n] - 1), all[n - 1]);
+		table_search_leave(&search, all[n]);
+	}
+	assert_int_equal(table_search_place(&search, UINT32_MAX), UINT32_MAX);
+	for (uint32_t n = count; n-- > 0;) {
+		search = whole;
+		table_search_leave_behind(&search, all[n]);
+		assert_int_equal(table_search_count(&search), n + 1);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_bound_points_at_the_tables_that_are_old_enough),
 		cmocka_unit_test(test_filters_tell_segments_that_are_put_again_from_others),
+		cmocka_unit_test(test_places_are_left_out_one_by_one_and_behind_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
