@@ -26,17 +26,22 @@ static void take(void *context, const struct finding *finding)
 	found->last[finding->kind] = *finding;
 }
 
-/* Of a device that is closed. */
-static struct found look_with(struct fixture *f, struct engine_check *check)
+static struct found look_now(struct fixture *f, struct engine_check *check)
 {
 	struct found found = { 0 };
 	struct findings findings = { .take = take, .context = &found };
 
 	check->findings = &findings;
-	/* What is in memory tells nothing. */
-	reopen(f);
 	assert_int_equal(engine_check(f->engine, check), 0);
 	return found;
+}
+
+/* Of a device that is closed. */
+static struct found look_with(struct fixture *f, struct engine_check *check)
+{
+	/* What is in memory tells nothing. */
+	reopen(f);
+	return look_now(f, check);
 }
 
 static struct found look(struct fixture *f)
@@ -445,6 +450,68 @@ static void test_a_clone_whose_source_keeps_nothing_for_it_is_named(void **state
 	expect_only(f, FINDING_CLONE, CLONE, 0, "does not keep");
 }
 
+/* ---- what may be older than it was ---- */
+
+/* The partition whose state the store is not sure of. */
+static uint16_t uncertain_index;
+
+static enum record_certainty one_state_is_uncertain(struct record_store *store,
+						    const struct record_key *key)
+{
+	struct record_key state = key_of_state(uncertain_index);
+
+	(void)store;
+	return key->partition == state.partition && key->class == state.class &&
+			       key->identifier == state.identifier && key->piece == state.piece
+		       ? RECORD_UNCERTAIN
+		       : RECORD_CERTAIN;
+}
+
+static struct found look_unsure_of(struct fixture *f, uint16_t index)
+{
+	struct record_store *store = f->engine->store;
+	const struct record_store_operations *own = store->operations;
+	struct record_store_operations unsure = *own;
+	struct engine_check check = { .versions = true };
+	struct found found;
+
+	uncertain_index = index;
+	unsure.is_uncertain = one_state_is_uncertain;
+	store->operations = &unsure;
+	found = look_now(f, &check);
+	store->operations = own;
+	return found;
+}
+
+static void test_whose_state_may_be_lost_is_named_and_clones_of_it(void **state)
+{
+	struct fixture *f = *state;
+	struct partition *partition;
+	struct found found;
+	uint16_t index;
+
+	make_clone(f, PARTITION, CLONE);
+	found = look_unsure_of(f, RECORD_ROOT_INDEX);
+	assert_int_equal(found.count, 1);
+	assert_int_equal(found.by_kind[FINDING_OLDER], 1);
+	assert_int_equal(found.last[FINDING_OLDER].partition, 0);
+
+	partition = partition_of(f, CLONE);
+	index = partition->index;
+	partition_release(f->engine, partition);
+	found = look_unsure_of(f, index);
+	assert_int_equal(found.count, 1);
+	assert_int_equal(found.last[FINDING_OLDER].partition, CLONE);
+
+	/* What the clone has not written itself it reads there. */
+	partition = partition_of(f, PARTITION);
+	index = partition->index;
+	partition_release(f->engine, partition);
+	found = look_unsure_of(f, index);
+	assert_int_equal(found.count, 2);
+	assert_int_equal(found.by_kind[FINDING_OLDER], 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -469,6 +536,7 @@ int main(void)
 		FLASH_TEST(
 			test_a_name_of_the_device_that_does_not_lead_to_its_version_is_named_once),
 		FLASH_TEST(test_a_clone_whose_source_keeps_nothing_for_it_is_named),
+		FLASH_TEST(test_whose_state_may_be_lost_is_named_and_clones_of_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
