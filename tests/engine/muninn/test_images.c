@@ -426,11 +426,13 @@ static void test_an_image_that_finds_too_few_segments_takes_none(void **state)
 	struct model *model = make(&options, 21);
 	struct muninn_store *store = inside(model);
 	uint32_t taken[1200], count = 0, entries = lose_of_every_image(model);
-	uint32_t kept = store->geometry.room_kept[RECORD_ROOM_UPKEEP];
+	uint32_t kept = store->geometry.room_kept[RECORD_ROOM_UPKEEP], page;
 
 	(void)state;
 	scrub_all(model);
 	store->geometry.room_kept[RECORD_ROOM_UPKEEP] = 0;
+	/* As if the segment of images were nearly full. */
+	page = store->metadata_page;
 	store->metadata_page = GROUP - 1;
 	while (store->space.count > (index_under_test() == INDEX_BLOOM))
 		assert_int_equal(space_take(&store->space, &taken[count++]), 0);
@@ -443,6 +445,8 @@ static void test_an_image_that_finds_too_few_segments_takes_none(void **state)
 	while (count)
 		space_release(&store->space, taken[--count]);
 	store->geometry.room_kept[RECORD_ROOM_UPKEEP] = kept;
+	if (store->metadata_segment != NO_SEGMENT)
+		store->metadata_page = page;
 	assert_int_equal(mend_all(model), entries);
 	expect_whole(model);
 	end(model);
