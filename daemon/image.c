@@ -219,10 +219,15 @@ static int create(const struct lun_config *lun, const struct image_names *names,
 	return result;
 }
 
-/* What half a device wants is no new one. */
-static bool is_to_be_made(const struct image_names *names)
+/*
+ * Plans the unit's device if nothing of it is there: what half a device wants is no new one. 1:
+ * there is something.
+ */
+static int plan_new(const struct lun_config *lun, struct image_names *names,
+		    struct image_plan *plan, struct error_text *error)
 {
-	return !exists(names->image) && !exists(names->nvram);
+	name_files(lun, names);
+	return exists(names->image) || exists(names->nvram) ? 1 : make_plan(lun, plan, error);
 }
 
 int image_plan(const struct lun_config *lun, struct error_text *error)
@@ -230,13 +235,11 @@ int image_plan(const struct lun_config *lun, struct error_text *error)
 	const struct disk_options *disk = &lun->options.disk;
 	struct image_names names = { .elsewhere = "" };
 	struct image_plan plan;
-	int result;
+	int result = plan_new(lun, &names, &plan, error);
 
-	name_files(lun, &names);
-	if (!is_to_be_made(&names))
-		return 0;
-	result = make_plan(lun, &plan, error);
-	if (!result && disk->block_bytes > plan.geometry.page_bytes)
+	if (result)
+		return result < 0 ? result : 0;
+	if (disk->block_bytes > plan.geometry.page_bytes)
 		result = error_set(error, -EINVAL,
 				   "blocks of %" PRIu32
 				   " bytes do not fit into the device's pages, "
@@ -249,13 +252,11 @@ int image_try(const struct lun_config *lun, struct error_text *error)
 {
 	struct image_names names = { .elsewhere = "" };
 	struct image_plan plan;
-	int result;
+	int result = plan_new(lun, &names, &plan, error);
 
-	name_files(lun, &names);
-	if (!is_to_be_made(&names))
-		return 0;
-	result = make_plan(lun, &plan, error);
-	if (!result && names.elsewhere[0] && !leaves_elsewhere(&names))
+	if (result)
+		return result < 0 ? result : 0;
+	if (names.elsewhere[0] && !leaves_elsewhere(&names))
 		result = check_elsewhere(&names, error);
 	if (!result && names.elsewhere[0])
 		result = folder_try_file(names.elsewhere, plan.nvram_bytes, error);
