@@ -43,8 +43,8 @@ void osd_conditions_join(struct osd_conditions *conditions, struct osd_units *un
 
 /*
  * `nexus` caused it: all other known ones are to be told. If it concerns one partition, only those
- * that use it; 0: everybody. What becomes of data is also told to all sessions of the other units
- * of the device.
+ * that use it; 0: everybody. What becomes of data is also told to such sessions of the other units
+ * of the device, the causer's among them.
  */
 void osd_attention_raise(struct osd_conditions *conditions, uint64_t nexus, uint64_t partition,
 			 enum osd_attention attention);

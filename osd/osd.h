@@ -134,7 +134,8 @@ typedef bool osd_is_logged_in(void *context, uint64_t nexus);
 /*
  * Forgets the sessions that have ended, of all units of the device; each remembers 256. For the
  * caller of osd_execute: when a session sends its first command, and before commands that
- * osd_asks_for_sessions names. Thread-safe.
+ * osd_asks_for_sessions names. The caller knows the sessions of all units of the device, so they
+ * are of one target. Thread-safe.
  */
 void osd_forget_sessions(struct osd_device *device, osd_is_logged_in *is_logged_in, void *context);
 

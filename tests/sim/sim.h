@@ -63,7 +63,7 @@ struct sim_counts {
 	uint64_t compared;   /* answers that were compared with the model's, those included */
 	uint64_t steps, commits, without_room, restarts, formats, jumps, rollbacks;
 	uint64_t commands, held_back, aborted, task_functions, attentions; /* of clients */
-	uint64_t let_in, kept_out; /* commands on partitions that are closed */
+	uint64_t let_in, kept_out; /* commands on closed partitions: done by their key, refused */
 	uint64_t cuts, cuts_in_program, cuts_in_erase, cuts_in_sync, cuts_in_read, cuts_in_point;
 	uint64_t cuts_kept, cuts_flushed, cuts_mixed; /* by what the NVRAM was */
 	uint64_t sealed, merged;                      /* segments, beside transactions */
