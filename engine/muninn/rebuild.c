@@ -174,8 +174,9 @@ static bool is_buffered(const struct rebuild *rebuild, const struct sealed *seal
 
 /*
  * The newest segment of a row may have been in the middle of its last page. Then it is not whole
- * either, although its block looks so: the page can't be read. With a buffer that is kept nothing
- * is lost by leaving it out. Without one all but that page stays, and the page is noted.
+ * either, although its block looks so: the page can't be read. With a buffer that is kept only what
+ * is damaged in that, and noted, is lost by leaving it out. Without one all but that page stays,
+ * and the page is noted.
  */
 static void leave_out_torn(struct rebuild *rebuild)
 {

@@ -2,11 +2,9 @@
 /*
  * Writes roots: copies on flash of what NVRAM says of the flash, for the case that NVRAM is lost.
  *
- * Roots are appended to a ring, the first segments of the device. A root is written when a group is
- * complete, when the store is emptied or closed, when a command is aborted that had sealed a
- * segment, and when the store is opened after a merge that was cut short. After a merge a page
- * follows the root, with a list of all segments that were merged away since it. Segments that were
- * sealed since are found by what their own pages say.
+ * Roots are appended to a ring, the first segments of the device. docs/format.md says when one is
+ * written. After a merge a page follows the root, with a list of all segments that were merged away
+ * since it. Segments that were sealed since are found by what their own pages say.
  *
  * A root that does not fit the rest of a segment begins in the next one. The ring has space for two
  * of the largest, so the last root is not erased before the next one is complete.
