@@ -107,9 +107,12 @@ static int link_elsewhere(const struct image_names *names, const char *link,
 /* Whether an unfinished creation has left what is where the NVRAM is to be. */
 static bool leaves_elsewhere(const struct image_names *names)
 {
-	char *target = nand_nvram_path(names->new_image);
-	bool leaves = target && exists(names->new_nvram) && !strcmp(target, names->elsewhere);
+	char *target;
+	bool leaves;
 
+	if (nand_nvram_path_to_make(names->new_image, &target, NULL))
+		return false;
+	leaves = exists(names->new_nvram) && !strcmp(target, names->elsewhere);
 	free(target);
 	return leaves;
 }
@@ -117,12 +120,14 @@ static bool leaves_elsewhere(const struct image_names *names)
 /* What an unfinished creation has left, or what a failed one leaves. */
 static void remove_new(const struct image_names *names)
 {
-	char *target = nand_nvram_path(names->new_image);
+	char *target;
 
 	/* Where our own link leads; it is made only when nothing is there. */
-	if (target && exists(names->new_nvram))
-		unlink(target);
-	free(target);
+	if (!nand_nvram_path_to_make(names->new_image, &target, NULL)) {
+		if (exists(names->new_nvram))
+			unlink(target);
+		free(target);
+	}
 	unlink(names->new_nvram);
 	unlink(names->new_image);
 }

@@ -22,16 +22,28 @@
 #include "nand/salvage.h"
 #include "nand/space.h"
 
-char *nand_nvram_path(const char *path)
+/*
+ * Where IMAGE.nvram leads, to be freed: itself, if it is no link. `owner` becomes the link's; that
+ * is asked of the very link that is read, which may be exchanged meanwhile.
+ */
+static char *follow_nvram(const char *path, uid_t *owner)
 {
 	char target[PATH_MAX], *link, *followed;
-	ssize_t length;
+	ssize_t length = -1;
+	struct stat status;
+	int fd;
 
 	if (asprintf(&link, "%s.nvram", path) < 0)
 		return NULL;
-	length = readlink(link, target, sizeof(target));
+	fd = open(link, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0) {
+		if (fstat(fd, &status) == 0 && S_ISLNK(status.st_mode))
+			length = readlinkat(fd, "", target, sizeof(target));
+		close(fd);
+	}
 	if (length < 0 || length == sizeof(target))
 		return link;
+	*owner = status.st_uid;
 	if (target[0] == '/')
 		followed = strndup(target, (size_t)length);
 	else if (asprintf(&followed, "%s/%.*s", dirname(link), (int)length, target) < 0)
@@ -40,14 +52,39 @@ char *nand_nvram_path(const char *path)
 	return followed;
 }
 
-/*
- * The two files while they are made. A file that has a descriptor is ours, to be removed on
- * failure.
- */
+char *nand_nvram_path(const char *path)
+{
+	uid_t owner;
+
+	return follow_nvram(path, &owner);
+}
+
+int nand_nvram_path_to_make(const char *path, char **file, struct error_text *error)
+{
+	uid_t owner = geteuid();
+
+	*file = follow_nvram(path, &owner);
+	if (!*file)
+		return error_set(error, -ENOMEM, "cannot create the NVRAM of %s: %s", path,
+				 strerror(ENOMEM));
+	if (geteuid() != 0 || owner == 0)
+		return 0;
+	free(*file);
+	*file = NULL;
+	return error_set(error, -EPERM,
+			 "%s.nvram is a link of the user %u, which root does not follow to make a "
+			 "file: nothing was created; remove it, or make the link as root",
+			 path, (unsigned int)owner);
+}
+
+/* One of the two files while they are made. With a descriptor it is ours, and goes on failure. */
+struct new_file {
+	const char *path, *name; /* `name`: in `folder` */
+	int folder, fd;
+};
+
 struct creation {
-	const char *path;
-	char *nvram_path;
-	int image_fd, nvram_fd;
+	struct new_file image, nvram;
 	struct nand_superblock superblock;
 	struct nand_layout layout;
 };
@@ -57,22 +94,35 @@ static int failed(struct error_text *error, int result, const char *doing, const
 	return error_set(error, result, "cannot %s %s: %s", doing, path, strerror(-result));
 }
 
-static int create_file(const char *path, int *fd, struct error_text *error)
+static int open_folder(struct new_file *file, struct error_text *error)
 {
-	int result;
+	file->folder = owner_open_folder(file->path, &file->name);
+	return file->folder < 0 ? failed(error, file->folder, "create", file->path) : 0;
+}
 
-	*fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
-	if (*fd >= 0) {
-		result = owner_take_from_folder(*fd, path);
-		return result < 0 ? failed(error, result, "give an owner to", path) : 0;
-	}
-	if (errno == EEXIST)
+static int create_file(struct new_file *file, struct error_text *error)
+{
+	file->fd = owner_make_file(file->folder, file->name, O_RDWR, 0640);
+	if (file->fd >= 0)
+		return 0;
+	if (file->fd == -EEXIST)
 		return error_set(
 			error, -EEXIST,
 			"%s exists already: nothing was created; choose another name, or remove "
 			"it if nothing on it is wanted",
-			path);
-	return failed(error, -errno, "create", path);
+			file->path);
+	return failed(error, file->fd, "create", file->path);
+}
+
+static void close_file(struct new_file *file, bool remove)
+{
+	if (file->fd >= 0) {
+		if (remove)
+			unlinkat(file->folder, file->name, 0);
+		close(file->fd);
+	}
+	if (file->folder >= 0)
+		close(file->folder);
 }
 
 /*
@@ -84,7 +134,7 @@ static void warn_if_short_of_space(const struct creation *creation)
 	struct statvfs status;
 	uint64_t available;
 
-	if (fstatvfs(creation->image_fd, &status) < 0)
+	if (fstatvfs(creation->image.fd, &status) < 0)
 		return;
 	available = (uint64_t)status.f_bavail * status.f_frsize;
 	if (available < needed)
@@ -92,7 +142,7 @@ static void warn_if_short_of_space(const struct creation *creation)
 			 "%s: when full it takes %llu MiB, its file system has %llu MiB left; when "
 			 "that is "
 			 "used up, writes will fail",
-			 creation->path, (unsigned long long)(needed >> 20),
+			 creation->image.path, (unsigned long long)(needed >> 20),
 			 (unsigned long long)(available >> 20));
 }
 
@@ -105,9 +155,10 @@ static int write_superblocks(struct creation *creation, enum nand_image_state st
 	creation->superblock.state = state;
 	nand_superblock_encode(&creation->superblock, bytes);
 	for (int copy = 0; copy < NAND_SUPERBLOCK_COPIES && result == 0; copy++)
-		result = nand_write_all(creation->image_fd, bytes, sizeof(bytes),
+		result = nand_write_all(creation->image.fd, bytes, sizeof(bytes),
 					(uint64_t)copy * NAND_SUPERBLOCK_SPACING);
-	return result < 0 ? failed(error, result, "write the superblock of", creation->path) : 0;
+	return result < 0 ? failed(error, result, "write the superblock of", creation->image.path)
+			  : 0;
 }
 
 /* Written, not left as a hole: the mapped table must never want space of the host later. */
@@ -119,8 +170,9 @@ static int write_table(struct creation *creation, struct error_text *error)
 	nand_table_initialise(piece, sizeof(piece) / sizeof(uint64_t));
 	for (uint64_t offset = creation->layout.table_offset;
 	     offset < creation->layout.data_offset && result == 0; offset += sizeof(piece))
-		result = nand_write_all(creation->image_fd, piece, sizeof(piece), offset);
-	return result < 0 ? failed(error, result, "write the block table of", creation->path) : 0;
+		result = nand_write_all(creation->image.fd, piece, sizeof(piece), offset);
+	return result < 0 ? failed(error, result, "write the block table of", creation->image.path)
+			  : 0;
 }
 
 /*
@@ -138,34 +190,22 @@ static int fill_nvram(struct creation *creation, struct error_text *error)
 
 	memcpy(header.uuid, creation->superblock.uuid, sizeof(header.uuid));
 	nand_nvram_header_encode(&header, bytes);
-	result = nand_write_zeroes(creation->nvram_fd, 0, NAND_HEADER_BYTES + header.nvram_bytes);
+	result = nand_write_zeroes(creation->nvram.fd, 0, NAND_HEADER_BYTES + header.nvram_bytes);
 	if (result < 0)
 		return error_set(error, result, "cannot reserve %llu bytes for %s: %s",
 				 (unsigned long long)(NAND_HEADER_BYTES + header.nvram_bytes),
-				 creation->nvram_path, strerror(-result));
-	result = nand_write_all(creation->nvram_fd, bytes, sizeof(bytes), 0);
-	if (result == 0 && fsync(creation->nvram_fd) < 0)
+				 creation->nvram.path, strerror(-result));
+	result = nand_write_all(creation->nvram.fd, bytes, sizeof(bytes), 0);
+	if (result == 0 && fsync(creation->nvram.fd) < 0)
 		result = -errno;
-	return result < 0 ? failed(error, result, "write", creation->nvram_path) : 0;
+	return result < 0 ? failed(error, result, "write", creation->nvram.path) : 0;
 }
 
-/* Makes the names in the file's folder stable. */
-static int sync_directory(const char *path, struct error_text *error)
+static int sync_folder(const struct new_file *file, struct error_text *error)
 {
-	char *copy = strdup(path);
-	int result = 0;
-	int fd;
+	int result = owner_sync_folder(file->folder);
 
-	if (!copy)
-		return failed(error, -ENOMEM, "store the directory of", path);
-	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	free(copy);
-	/* Some file systems cannot sync directories; they have nothing to make stable then. */
-	if (fd < 0 || (fsync(fd) < 0 && errno != EINVAL))
-		result = -errno;
-	if (fd >= 0)
-		close(fd);
-	return result < 0 ? failed(error, result, "store the directory of", path) : 0;
+	return result < 0 ? failed(error, result, "store the directory of", file->path) : 0;
 }
 
 static int fill_image(struct creation *creation, struct error_text *error)
@@ -174,13 +214,13 @@ static int fill_image(struct creation *creation, struct error_text *error)
 
 	if (result < 0)
 		return result;
-	if (ftruncate(creation->image_fd, (off_t)creation->layout.image_bytes) < 0)
+	if (ftruncate(creation->image.fd, (off_t)creation->layout.image_bytes) < 0)
 		return error_set(error, -errno, "cannot make %s %llu bytes long: %s",
-				 creation->path, (unsigned long long)creation->layout.image_bytes,
-				 strerror(errno));
+				 creation->image.path,
+				 (unsigned long long)creation->layout.image_bytes, strerror(errno));
 	result = write_table(creation, error);
-	if (result == 0 && fsync(creation->image_fd) < 0)
-		result = failed(error, -errno, "store", creation->path);
+	if (result == 0 && fsync(creation->image.fd) < 0)
+		result = failed(error, -errno, "store", creation->image.path);
 	return result;
 }
 
@@ -188,21 +228,25 @@ static int complete(struct creation *creation, struct error_text *error)
 {
 	int result = write_superblocks(creation, NAND_IMAGE_COMPLETE, error);
 
-	if (result == 0 && fsync(creation->image_fd) < 0)
-		result = failed(error, -errno, "store", creation->path);
+	if (result == 0 && fsync(creation->image.fd) < 0)
+		result = failed(error, -errno, "store", creation->image.path);
 	if (result == 0)
-		result = sync_directory(creation->path, error);
-	return result == 0 ? sync_directory(creation->nvram_path, error) : result;
+		result = sync_folder(&creation->image, error);
+	return result == 0 ? sync_folder(&creation->nvram, error) : result;
 }
 
 static int create_files(struct creation *creation, struct error_text *error)
 {
-	int result = create_file(creation->path, &creation->image_fd, error);
+	int result = open_folder(&creation->image, error);
 
 	if (result == 0)
-		result = nand_lock_image(creation->image_fd, creation->path, error);
+		result = open_folder(&creation->nvram, error);
 	if (result == 0)
-		result = create_file(creation->nvram_path, &creation->nvram_fd, error);
+		result = create_file(&creation->image, error);
+	if (result == 0)
+		result = nand_lock_image(creation->image.fd, creation->image.path, error);
+	if (result == 0)
+		result = create_file(&creation->nvram, error);
 	if (result < 0)
 		return result;
 	warn_if_short_of_space(creation);
@@ -212,33 +256,17 @@ static int create_files(struct creation *creation, struct error_text *error)
 	return result == 0 ? complete(creation, error) : result;
 }
 
-/* Closes; removes what was made if it is of no use. */
-static void finish(struct creation *creation, bool failed_midway)
-{
-	if (creation->nvram_fd >= 0) {
-		if (failed_midway)
-			unlink(creation->nvram_path);
-		close(creation->nvram_fd);
-	}
-	if (creation->image_fd >= 0) {
-		if (failed_midway)
-			unlink(creation->path);
-		close(creation->image_fd);
-	}
-	free(creation->nvram_path);
-}
-
 /* With a new UUID, or with `uuid`. */
 static int create_image(const char *path, const struct nand_geometry *geometry,
 			uint64_t nvram_bytes, const uint8_t *uuid, struct error_text *error)
 {
 	struct creation creation = {
-		.path = path,
-		.image_fd = -1,
-		.nvram_fd = -1,
+		.image = { .path = path, .folder = -1, .fd = -1 },
+		.nvram = { .folder = -1, .fd = -1 },
 		.superblock = { .geometry = *geometry, .nvram_bytes = nvram_bytes },
 	};
 	uint64_t image_bytes;
+	char *nvram_path;
 	int result = nand_create_check(geometry, nvram_bytes, &image_bytes, error);
 
 	if (result < 0)
@@ -248,11 +276,14 @@ static int create_image(const char *path, const struct nand_geometry *geometry,
 		memcpy(creation.superblock.uuid, uuid, NAND_UUID_BYTES);
 	else if (getrandom(creation.superblock.uuid, NAND_UUID_BYTES, 0) != NAND_UUID_BYTES)
 		return failed(error, -EIO, "get random bytes for", path);
-	creation.nvram_path = nand_nvram_path(path);
-	if (!creation.nvram_path)
-		return failed(error, -ENOMEM, "create", path);
+	result = nand_nvram_path_to_make(path, &nvram_path, error);
+	if (result < 0)
+		return result;
+	creation.nvram.path = nvram_path;
 	result = create_files(&creation, error);
-	finish(&creation, result < 0);
+	close_file(&creation.nvram, result < 0);
+	close_file(&creation.image, result < 0);
+	free(nvram_path);
 	return result;
 }
 
@@ -277,56 +308,67 @@ static int read_superblock(struct creation *creation, struct error_text *error)
 	uint32_t version;
 
 	for (int copy = 0; copy < NAND_SUPERBLOCK_COPIES; copy++)
-		if (pread(creation->image_fd, bytes, sizeof(bytes),
+		if (pread(creation->image.fd, bytes, sizeof(bytes),
 			  (off_t)copy * NAND_SUPERBLOCK_SPACING) == (ssize_t)sizeof(bytes) &&
 		    nand_superblock_decode(bytes, &creation->superblock, &version) ==
 			    NAND_HEADER_VALID &&
 		    creation->superblock.state == NAND_IMAGE_COMPLETE)
 			return 0;
 	return error_set(error, -EINVAL, "%s is no complete Muninn image: no NVRAM file was made",
-			 creation->path);
+			 creation->image.path);
 }
 
-/* Makes the file under a name of its own, then renames it, so that it is whole or not there. */
+/*
+ * Makes the file under a name of its own, then renames it to `wanted`, so that it is whole or not
+ * there.
+ */
 static int make_nvram(struct creation *creation, const char *wanted, struct error_text *error)
 {
-	int result = nand_lock_image(creation->image_fd, creation->path, error);
+	struct new_file *nvram = &creation->nvram;
+	int result = nand_lock_image(creation->image.fd, creation->image.path, error);
+	const char *name = strrchr(wanted, '/');
+	struct stat status;
 
+	name = name ? name + 1 : wanted;
 	if (result == 0)
 		result = read_superblock(creation, error);
+	if (result == 0)
+		result = open_folder(nvram, error);
 	if (result < 0)
 		return result;
-	if (access(wanted, F_OK) == 0)
+	if (fstatat(nvram->folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0)
 		return error_set(error, -EEXIST, "%s exists already: nothing was created", wanted);
-	unlink(creation->nvram_path);
-	result = create_file(creation->nvram_path, &creation->nvram_fd, error);
+	unlinkat(nvram->folder, nvram->name, 0);
+	result = create_file(nvram, error);
 	if (result == 0)
 		result = fill_nvram(creation, error);
-	if (result == 0 && rename(creation->nvram_path, wanted) < 0)
+	if (result == 0 && renameat(nvram->folder, nvram->name, nvram->folder, name) < 0)
 		result = failed(error, -errno, "create", wanted);
-	return result == 0 ? sync_directory(wanted, error) : result;
+	return result == 0 ? sync_folder(nvram, error) : result;
 }
 
 int nand_create_nvram(const char *path, struct error_text *error)
 {
-	struct creation creation = { .path = path, .image_fd = -1, .nvram_fd = -1 };
-	char *wanted = nand_nvram_path(path);
-	int result;
+	struct creation creation = {
+		.image = { .path = path, .folder = -1, .fd = -1 },
+		.nvram = { .folder = -1, .fd = -1 },
+	};
+	char *wanted, *unfinished;
+	int result = nand_nvram_path_to_make(path, &wanted, error);
 
-	if (!wanted || asprintf(&creation.nvram_path, "%s.new", wanted) < 0) {
+	if (result < 0)
+		return result;
+	if (asprintf(&unfinished, "%s.new", wanted) < 0) {
 		free(wanted);
 		return failed(error, -ENOMEM, "create the NVRAM of", path);
 	}
-	creation.image_fd = open(path, O_RDWR | O_CLOEXEC);
-	result = creation.image_fd < 0 ? failed(error, -errno, "open", path)
+	creation.nvram.path = unfinished;
+	creation.image.fd = open(path, O_RDWR | O_CLOEXEC);
+	result = creation.image.fd < 0 ? failed(error, -errno, "open", path)
 				       : make_nvram(&creation, wanted, error);
-	if (creation.nvram_fd >= 0 && result < 0)
-		unlink(creation.nvram_path);
-	if (creation.nvram_fd >= 0)
-		close(creation.nvram_fd);
-	if (creation.image_fd >= 0)
-		close(creation.image_fd);
-	free(creation.nvram_path);
+	close_file(&creation.nvram, result < 0);
+	close_file(&creation.image, false);
+	free(unfinished);
 	free(wanted);
 	return result;
 }

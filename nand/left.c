@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,60 +18,66 @@ char *nand_left_path(const char *image, const char *name)
 	return asprintf(&text, "%s.%s", image, name) < 0 ? NULL : text;
 }
 
-/* Makes a rename or removal in the file's directory last. */
-static int sync_directory_of(const char *path)
-{
-	char *copy = strdup(path);
-	int fd, result = 0;
-
-	if (!copy)
-		return -ENOMEM;
-	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	free(copy);
-	/* Some file systems cannot sync directories; they have nothing to make stable then. */
-	if (fd < 0 || (fsync(fd) < 0 && errno != EINVAL))
-		result = -errno;
-	if (fd >= 0)
-		close(fd);
-	return result;
-}
-
-static int write_stable(const char *path, const char *text)
+static int write_stable(int folder, const char *name, const char *text)
 {
 	size_t length = strlen(text);
-	int fd, result;
+	ssize_t written;
+	int fd, result = 0;
 
 	/* One that a killed process has left. */
-	if (unlink(path) < 0 && errno != ENOENT)
+	if (unlinkat(folder, name, 0) < 0 && errno != ENOENT)
 		return -errno;
-	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+	fd = owner_make_file(folder, name, O_WRONLY, 0640);
 	if (fd < 0)
-		return -errno;
-	result = owner_take_from_folder(fd, path);
-	if (result == 0 && (write(fd, text, length) != (ssize_t)length || fsync(fd) < 0))
-		result = errno ? -errno : -EIO;
+		return fd;
+	written = write(fd, text, length);
+	if (written < 0)
+		result = -errno;
+	else if ((size_t)written != length)
+		result = -ENOSPC;
+	else if (fsync(fd) < 0)
+		result = -errno;
 	close(fd);
 	return result;
 }
 
 /* Under another name first, so that the file is there whole or not at all. */
-int nand_left_put(const char *path, const char *text)
+static int put(int folder, const char *name, const char *text)
 {
 	char *temporary;
 	int result;
 
-	if (asprintf(&temporary, "%s.new", path) < 0)
+	if (asprintf(&temporary, "%s.new", name) < 0)
 		return -ENOMEM;
-	result = write_stable(temporary, text);
-	if (result == 0 && rename(temporary, path) < 0)
+	result = write_stable(folder, temporary, text);
+	if (result == 0 && renameat(folder, temporary, folder, name) < 0)
 		result = -errno;
 	if (result < 0)
-		unlink(temporary);
+		unlinkat(folder, temporary, 0);
 	free(temporary);
-	return result == 0 ? sync_directory_of(path) : result;
+	return result == 0 ? owner_sync_folder(folder) : result;
+}
+
+int nand_left_put(const char *path, const char *text)
+{
+	const char *name;
+	int folder = owner_open_folder(path, &name), result;
+
+	if (folder < 0)
+		return folder;
+	result = put(folder, name, text);
+	close(folder);
+	return result;
 }
 
 int nand_left_remove(const char *path)
 {
-	return unlink(path) < 0 ? -errno : sync_directory_of(path);
+	const char *name;
+	int folder = owner_open_folder(path, &name), result;
+
+	if (folder < 0)
+		return folder;
+	result = unlinkat(folder, name, 0) < 0 ? -errno : owner_sync_folder(folder);
+	close(folder);
+	return result;
 }

@@ -115,6 +115,12 @@ int nand_create_check(const struct nand_geometry *geometry, uint64_t nvram_bytes
 char *nand_nvram_path(const char *path);
 
 /*
+ * The same for those who make or remove the file. Root follows only a link of its own: anybody else
+ * could have root make a file wherever the link leads. -EPERM: it is another user's. -ENOMEM.
+ */
+int nand_nvram_path_to_make(const char *path, char **file, struct error_text *error);
+
+/*
  * Creates IMAGE.nvram, zeroed, for an image whose NVRAM file is lost. -EEXIST: there is one.
  * -EBUSY: somebody has the image open. -EINVAL: it is no complete image. The image stays as it is.
  */

@@ -81,26 +81,49 @@ int osd_key_file_read(const char *path, uint8_t key[OSD_DEVICE_KEY_BYTES], struc
 	return result;
 }
 
+static int write_text(int fd, const char *text, size_t length)
+{
+	ssize_t written = write(fd, text, length);
+
+	if (written < 0)
+		return -errno;
+	if ((size_t)written != length)
+		return -ENOSPC;
+	return fsync(fd) < 0 ? -errno : 0;
+}
+
+/* The file is there whole or not at all. */
+static int make_file(const char *path, const char *text, size_t length)
+{
+	const char *name;
+	int folder = owner_open_folder(path, &name);
+	int fd, result;
+
+	if (folder < 0)
+		return folder;
+	fd = owner_make_file(folder, name, O_WRONLY, 0600);
+	result = fd < 0 ? fd : write_text(fd, text, length);
+	if (fd >= 0 && result < 0)
+		unlinkat(folder, name, 0);
+	if (fd >= 0)
+		close(fd);
+	close(folder);
+	return result;
+}
+
 int osd_key_file_create(const char *path, struct error_text *error)
 {
 	uint8_t key[OSD_DEVICE_KEY_BYTES];
 	char text[TEXT_BYTES + 2];
-	int fd, result = 0;
+	int result;
 
 	if (RAND_bytes(key, sizeof(key)) != 1)
 		return error_set(error, -ENOMEM, "%s: the system gives no random bytes", path);
 	for (size_t i = 0; i < sizeof(key); i++)
 		snprintf(text + 2 * i, 3, "%02x", key[i]);
 	text[TEXT_BYTES] = '\n';
-	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (fd < 0)
-		result = error_set(error, -errno, "%s: %s", path, strerror(errno));
-	else if (owner_take_from_folder(fd, path) < 0 ||
-		 write(fd, text, TEXT_BYTES + 1) != TEXT_BYTES + 1 || fsync(fd) != 0)
-		result = error_set(error, -EIO, "%s: %s", path, strerror(errno));
-	if (fd >= 0)
-		close(fd);
+	result = make_file(path, text, TEXT_BYTES + 1);
 	OPENSSL_cleanse(key, sizeof(key));
 	OPENSSL_cleanse(text, sizeof(text));
-	return result;
+	return result < 0 ? error_set(error, result, "%s: %s", path, strerror(-result)) : 0;
 }

@@ -148,34 +148,141 @@ static void test_log_levels_have_words(void **state)
 
 #define NOBODY 65534
 
-/* Makes a file in a folder of somebody, and tells whose it is. */
-static uid_t owner_of_a_file_in_a_folder_of(uid_t user)
-{
-	char folder[] = "/tmp/muninn-owner-XXXXXX", path[64];
-	struct stat status;
-	int fd;
+/* A folder of somebody that is `folder`/mine, beside one of root, `folder`/other. */
+struct scene {
+	char folder[64], mine[80], other[80], file[96];
+};
 
-	assert_non_null(mkdtemp(folder));
-	assert_int_equal(chown(folder, user, user), 0);
-	snprintf(path, sizeof(path), "%s/file", folder);
-	fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+static void make_scene(struct scene *scene, uid_t user)
+{
+	strcpy(scene->folder, "/tmp/muninn-owner-XXXXXX");
+	assert_non_null(mkdtemp(scene->folder));
+	snprintf(scene->mine, sizeof(scene->mine), "%s/mine", scene->folder);
+	snprintf(scene->other, sizeof(scene->other), "%s/other", scene->folder);
+	snprintf(scene->file, sizeof(scene->file), "%s/file", scene->mine);
+	assert_int_equal(mkdir(scene->mine, 0755), 0);
+	assert_int_equal(mkdir(scene->other, 0755), 0);
+	assert_int_equal(chown(scene->mine, user, user), 0);
+}
+
+/* Fails where a file is left that the test does not know. */
+static void remove_scene(const struct scene *scene)
+{
+	unlink(scene->file);
+	assert_int_equal(rmdir(scene->mine), 0);
+	assert_int_equal(rmdir(scene->other), 0);
+	assert_int_equal(rmdir(scene->folder), 0);
+}
+
+static int open_folder(const struct scene *scene)
+{
+	const char *name;
+	int folder = owner_open_folder(scene->file, &name);
+
+	assert_true(folder >= 0);
+	assert_string_equal(name, "file");
+	return folder;
+}
+
+/* Makes the file, and tells whose it is. */
+static uid_t make_file(int folder)
+{
+	struct stat status;
+	int fd = owner_make_file(folder, "file", O_WRONLY, 0600);
+
 	assert_true(fd >= 0);
-	assert_int_equal(owner_take_from_folder(fd, path), 0);
+	assert_int_equal(write(fd, "x", 1), 1);
 	assert_int_equal(fstat(fd, &status), 0);
 	close(fd);
-	unlink(path);
-	rmdir(folder);
 	assert_int_equal(status.st_uid, status.st_gid);
+	assert_int_equal(status.st_mode & 0777, 0600);
 	return status.st_uid;
 }
 
 static void test_what_root_makes_belongs_to_the_owner_of_the_folder(void **state)
 {
+	static const uid_t users[] = { NOBODY, 0 };
+	struct scene scene;
+	int folder;
+
 	(void)state;
 	if (geteuid() != 0)
 		skip();
-	assert_int_equal(owner_of_a_file_in_a_folder_of(NOBODY), NOBODY);
-	assert_int_equal(owner_of_a_file_in_a_folder_of(0), 0);
+	for (size_t n = 0; n < sizeof(users) / sizeof(users[0]); n++) {
+		make_scene(&scene, users[n]);
+		folder = open_folder(&scene);
+		assert_int_equal(make_file(folder), users[n]);
+		assert_int_equal(owner_make_file(folder, "file", O_WRONLY, 0600), -EEXIST);
+		assert_int_equal(owner_sync_folder(folder), 0);
+		close(folder);
+		remove_scene(&scene);
+	}
+}
+
+/* The folder's path becomes a link to one of root, as soon as the folder is open, and back. */
+static void test_a_folder_that_becomes_a_link_gives_nothing_away(void **state)
+{
+	struct scene scene;
+	char aside[80], other[96];
+	int folder;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	make_scene(&scene, NOBODY);
+	snprintf(aside, sizeof(aside), "%s/aside", scene.folder);
+	snprintf(other, sizeof(other), "%s/file", scene.other);
+	folder = open_folder(&scene);
+	assert_int_equal(rename(scene.mine, aside), 0);
+	assert_int_equal(symlink("other", scene.mine), 0);
+	assert_int_equal(make_file(folder), NOBODY);
+	assert_int_equal(access(other, F_OK), -1);
+	close(folder);
+	/* The other way round: what is made in root's folder stays root's. */
+	folder = open_folder(&scene);
+	assert_int_equal(unlink(scene.mine), 0);
+	assert_int_equal(rename(aside, scene.mine), 0);
+	assert_int_equal(make_file(folder), 0);
+	close(folder);
+	assert_int_equal(unlink(other), 0);
+	remove_scene(&scene);
+}
+
+static void test_no_file_is_made_where_a_link_leads(void **state)
+{
+	struct scene scene;
+	int folder;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	make_scene(&scene, NOBODY);
+	assert_int_equal(symlink("../other/file", scene.file), 0);
+	folder = open_folder(&scene);
+	assert_int_equal(owner_make_file(folder, "file", O_WRONLY, 0600), -EEXIST);
+	close(folder);
+	remove_scene(&scene);
+}
+
+static void test_every_path_has_a_folder_and_a_name(void **state)
+{
+	static const char *const paths[] = { "name", "./name", "/name", "/tmp/name", "/tmp//name" };
+	struct stat found, wanted;
+	const char *name;
+	int folder;
+
+	(void)state;
+	for (size_t n = 0; n < sizeof(paths) / sizeof(paths[0]); n++) {
+		folder = owner_open_folder(paths[n], &name);
+		assert_true(folder >= 0);
+		assert_string_equal(name, "name");
+		assert_int_equal(fstat(folder, &found), 0);
+		assert_int_equal(stat(n < 2 ? "." : n == 2 ? "/" : "/tmp", &wanted), 0);
+		assert_true(found.st_dev == wanted.st_dev && found.st_ino == wanted.st_ino);
+		close(folder);
+	}
+	assert_int_equal(owner_open_folder("/dev/null/name", &name), -ENOTDIR);
+	assert_int_equal(owner_open_folder("/none/name", &name), -ENOENT);
 }
 
 int main(void)
@@ -191,6 +298,9 @@ int main(void)
 		cmocka_unit_test(test_log_lines_past_the_level_are_dropped),
 		cmocka_unit_test(test_log_levels_have_words),
 		cmocka_unit_test(test_what_root_makes_belongs_to_the_owner_of_the_folder),
+		cmocka_unit_test(test_a_folder_that_becomes_a_link_gives_nothing_away),
+		cmocka_unit_test(test_no_file_is_made_where_a_link_leads),
+		cmocka_unit_test(test_every_path_has_a_folder_and_a_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

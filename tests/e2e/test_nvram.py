@@ -84,6 +84,20 @@ class Elsewhere(E2ETest):
         self.assertEqual(daemon.stop(), 0)
         self.assertFalse(os.path.lexists(daemon.image() + ".new.nvram"))
 
+    @unittest.skipUnless(os.geteuid() == 0, "only root has to mistrust links")
+    def test_as_root_it_removes_and_makes_nothing_where_the_link_of_a_user_leads(self):
+        daemon = self.serve()
+        theirs = os.path.join(self.fast, "theirs")
+        with open(theirs, "w", encoding="ascii") as file:
+            file.write("kept")
+        os.symlink(theirs, daemon.image() + ".new.nvram")
+        os.chown(daemon.image() + ".new.nvram", 65534, 65534, follow_symlinks=False)
+        daemon.start()
+        self.assertEqual(daemon.stop(), 0)
+        with open(theirs, encoding="ascii") as file:
+            self.assertEqual(file.read(), "kept")
+        self.assertTrue(os.path.isfile(self.nvram))
+
     def test_a_creation_interrupted_between_its_two_renames_is_completed(self):
         daemon = self.served()
         os.rename(daemon.image(), daemon.image() + ".new")

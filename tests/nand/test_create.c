@@ -313,6 +313,95 @@ static void test_what_is_wrong_where_a_link_leads_is_said_of_that_file(void **st
 	assert_non_null(strstr(error.text, "fast/nvram"));
 }
 
+#define NOBODY 65534
+
+static uid_t owner_of(const char *path)
+{
+	struct stat status;
+
+	assert_int_equal(lstat(path, &status), 0);
+	assert_int_equal(status.st_uid, status.st_gid);
+	return status.st_uid;
+}
+
+/* The image's folder belongs to a user, who has made a link to where only root may write. */
+static void test_root_makes_nothing_where_the_link_of_a_user_leads(void **state)
+{
+	struct test_directory *directory = *state;
+	struct error_text error = { "" };
+	char elsewhere[256], folder[200];
+	struct nand *nand;
+
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(chown(directory->directory, NOBODY, NOBODY), 0);
+	link_nvram(directory, false, elsewhere);
+	snprintf(folder, sizeof(folder), "%s/fast", directory->directory);
+	assert_int_equal(lchown(directory->nvram, NOBODY, NOBODY), 0);
+	assert_create_fails(directory->image, &small_geometry, 0, -EPERM,
+			    "image.nvram is a link of the user 65534");
+	assert_false(file_exists(directory->image));
+	assert_int_equal(files_in(folder), 0);
+	/* Nor is it made anew there. What the service has made there opens. */
+	assert_int_equal(lchown(directory->nvram, 0, 0), 0);
+	nand = create_image(directory);
+	assert_int_equal(nand_close(nand), 0);
+	assert_int_equal(lchown(directory->nvram, NOBODY, NOBODY), 0);
+	assert_int_equal(nand_close(open_image_ok(directory)), 0);
+	remove_elsewhere(directory, elsewhere);
+	assert_int_equal(mkdir(folder, 0700), 0);
+	assert_int_equal(nand_create_nvram(directory->image, &error), -EPERM);
+	assert_non_null(strstr(error.text, "image.nvram is a link of the user 65534"));
+	assert_int_equal(files_in(folder), 0);
+	assert_int_equal(rmdir(folder), 0);
+}
+
+static void test_what_root_makes_where_its_own_link_leads_is_the_folders_owners(void **state)
+{
+	struct test_directory *directory = *state;
+	char elsewhere[256], folder[200];
+
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(chown(directory->directory, NOBODY, NOBODY), 0);
+	link_nvram(directory, true, elsewhere);
+	snprintf(folder, sizeof(folder), "%s/fast", directory->directory);
+	assert_int_equal(chown(folder, NOBODY - 1, NOBODY - 1), 0);
+	assert_int_equal(nand_close(create_image(directory)), 0);
+	assert_int_equal(owner_of(directory->image), NOBODY);
+	assert_int_equal(owner_of(elsewhere), NOBODY - 1);
+	assert_int_equal(unlink(elsewhere), 0);
+	assert_int_equal(nand_create_nvram(directory->image, NULL), 0);
+	assert_int_equal(owner_of(elsewhere), NOBODY - 1);
+	assert_int_equal(nand_close(open_image_ok(directory)), 0);
+	remove_elsewhere(directory, elsewhere);
+}
+
+/* A process of another user follows any link: it can make nothing that its user could not. */
+static void test_who_is_not_root_makes_the_nvram_where_the_link_of_root_leads(void **state)
+{
+	struct test_directory *directory = *state;
+	char elsewhere[256], folder[200];
+	struct error_text error = { "" };
+	int result;
+
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(chown(directory->directory, NOBODY, NOBODY), 0);
+	link_nvram(directory, false, elsewhere);
+	snprintf(folder, sizeof(folder), "%s/fast", directory->directory);
+	assert_int_equal(chown(folder, NOBODY, NOBODY), 0);
+	assert_int_equal(setegid(NOBODY), 0);
+	assert_int_equal(seteuid(NOBODY), 0);
+	result = nand_create(directory->image, &small_geometry, 0, &error);
+	assert_int_equal(seteuid(0), 0);
+	assert_int_equal(setegid(0), 0);
+	assert_string_equal(error.text, "");
+	assert_int_equal(result, 0);
+	assert_int_equal(owner_of(elsewhere), NOBODY);
+	remove_elsewhere(directory, elsewhere);
+}
+
 static void test_no_nvram_file_is_made_for_what_is_no_image(void **state)
 {
 	struct test_directory *directory = *state;
@@ -345,6 +434,9 @@ int main(void)
 		IN_DIRECTORY(test_a_lost_nvram_file_is_made_anew),
 		IN_DIRECTORY(test_nvram_is_where_a_link_leads),
 		IN_DIRECTORY(test_what_is_wrong_where_a_link_leads_is_said_of_that_file),
+		IN_DIRECTORY(test_root_makes_nothing_where_the_link_of_a_user_leads),
+		IN_DIRECTORY(test_what_root_makes_where_its_own_link_leads_is_the_folders_owners),
+		IN_DIRECTORY(test_who_is_not_root_makes_the_nvram_where_the_link_of_root_leads),
 		IN_DIRECTORY(test_no_nvram_file_is_made_for_what_is_no_image),
 	};
 

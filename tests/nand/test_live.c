@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* Timing and faults that one process leaves and another, which has the image open, takes up. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/nand/fixture.h"
@@ -177,6 +180,70 @@ static void test_a_text_that_is_too_long_is_not_cut_short(void **state)
 	assert_non_null(strstr(log_captured(), "image.faults: not used: File too large"));
 }
 
+/* ---- the host's files ---- */
+
+/* Leaves a setting under a limit on the size of files, as on a full file system. */
+static void leave_under_limit(struct image *image, rlim_t limit, int result)
+{
+	struct error_text error = { "" };
+	struct rlimit before, now;
+	int left;
+
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	now = before;
+	now.rlim_cur = limit;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &now), 0);
+	left = nand_leave_setting(image->path, NAND_SETTING_FAULTS, "seed=5,erase=0.1", &error);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	assert_int_equal(left, result);
+	assert_non_null(strstr(error.text, strerror(-result)));
+}
+
+static void test_a_setting_that_could_not_be_written_is_told_and_leaves_nothing(void **state)
+{
+	struct image *image = *state;
+
+	/* All of it, then its last part. */
+	leave_under_limit(image, 0, -EFBIG);
+	leave_under_limit(image, 5, -ENOSPC);
+	nand_take_settings(image->nand, &image->settings);
+	assert_int_equal(faults_seed(image), 0);
+}
+
+#define NOBODY 65534
+
+static void plant(const struct image *image, const char *suffix, const char *target)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s%s", image->path, suffix);
+	assert_int_equal(symlink(target, path), 0);
+	assert_int_equal(lchown(path, NOBODY, NOBODY), 0);
+}
+
+static void test_a_setting_that_root_leaves_replaces_the_links_of_a_user(void **state)
+{
+	struct image *image = *state;
+	char outside[64], file[128];
+	struct stat status;
+
+	if (geteuid() != 0)
+		skip();
+	snprintf(outside, sizeof(outside), "%s.outside", image->directory);
+	assert_int_equal(chown(image->directory, NOBODY, NOBODY), 0);
+	plant(image, ".faults", outside);
+	plant(image, ".faults.new", outside);
+	leave(image, NAND_SETTING_FAULTS, "seed=5,erase=0.1");
+	assert_int_equal(lstat(outside, &status), -1);
+	snprintf(file, sizeof(file), "%s.faults", image->path);
+	assert_int_equal(lstat(file, &status), 0);
+	assert_true(S_ISREG(status.st_mode));
+	assert_int_equal(status.st_uid, NOBODY);
+	nand_take_settings(image->nand, &image->settings);
+	assert_int_equal(faults_seed(image), 5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -191,6 +258,12 @@ int main(void)
 			test_bad_texts_and_images_are_refused_with_a_sentence, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_text_that_is_too_long_is_not_cut_short,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_a_setting_that_could_not_be_written_is_told_and_leaves_nothing, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			test_a_setting_that_root_leaves_replaces_the_links_of_a_user, setup,
+			teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,9 +12,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -180,6 +182,62 @@ static void test_a_file_that_cannot_be_opened_or_read_is_named(void **state)
 	assert_int_equal(rmdir(folder->key), 0);
 }
 
+/* Under a limit on the size of files, as a full file system: all of it fails, or its last part. */
+static void create_under_limit(const struct folder *folder, rlim_t limit, int result)
+{
+	struct error_text error = { "" };
+	struct rlimit before, now;
+	int created;
+
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	now = before;
+	now.rlim_cur = limit;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &now), 0);
+	errno = 0;
+	created = osd_key_file_create(folder->key, &error);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	assert_int_equal(created, result);
+	assert_non_null(strstr(error.text, folder->key));
+	assert_non_null(strstr(error.text, strerror(-result)));
+}
+
+static void test_a_key_that_could_not_be_written_is_not_there(void **state)
+{
+	struct folder *folder = *state;
+	struct error_text error = { "" };
+
+	create_under_limit(folder, 0, -EFBIG);
+	assert_int_equal(access(folder->key, F_OK), -1);
+	create_under_limit(folder, 10, -ENOSPC);
+	assert_int_equal(access(folder->key, F_OK), -1);
+	/* So the next try is not told of a file that exists. */
+	assert_int_equal(osd_key_file_create(folder->key, &error), 0);
+}
+
+static void test_the_key_that_root_makes_in_the_folder_of_a_user_is_the_users(void **state)
+{
+	struct folder *folder = *state;
+	struct error_text error = { "" };
+	char outside[96];
+	struct stat status;
+
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(chown(folder->path, 65534, 65534), 0);
+	assert_int_equal(osd_key_file_create(folder->key, &error), 0);
+	assert_int_equal(stat(folder->key, &status), 0);
+	assert_int_equal(status.st_uid, 65534);
+	assert_int_equal(unlink(folder->key), 0);
+	/* But not where a link of the user leads. */
+	snprintf(outside, sizeof(outside), "%s.outside", folder->path);
+	assert_int_equal(symlink(outside, folder->key), 0);
+	assert_int_equal(lchown(folder->key, 65534, 65534), 0);
+	assert_int_equal(osd_key_file_create(folder->key, &error), -EEXIST);
+	assert_non_null(strstr(error.text, "File exists"));
+	assert_int_equal(access(outside, F_OK), -1);
+}
+
 #define with_folder(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
 
 int main(void)
@@ -188,6 +246,8 @@ int main(void)
 		with_folder(test_the_key_that_was_made_is_read_every_time),
 		with_folder(test_no_two_keys_that_are_made_are_the_same),
 		with_folder(test_a_key_that_is_there_is_not_made_anew),
+		with_folder(test_a_key_that_could_not_be_written_is_not_there),
+		with_folder(test_the_key_that_root_makes_in_the_folder_of_a_user_is_the_users),
 		with_folder(test_digits_are_read_in_both_cases_and_without_a_newline),
 		with_folder(test_a_key_that_others_can_use_is_refused),
 		with_folder(test_what_is_not_64_digits_is_refused),
