@@ -5,12 +5,15 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/fsck/fsck.h"
+#include "common/owner.h"
 #include "engine/salvage.h"
 #include "nand/salvage.h"
 
@@ -19,6 +22,9 @@
 
 /* What is half made: see fsck_clean_up. */
 static char unfinished[4096], unfinished_nvram[4096 + 8];
+
+/* What its NVRAM file is then renamed to. */
+static char complete_nvram[4096];
 
 void fsck_clean_up(void)
 {
@@ -80,22 +86,44 @@ static bool name_copy(const char *to)
 	int length = snprintf(unfinished, sizeof(unfinished), "%s" UNFINISHED, to);
 
 	snprintf(unfinished_nvram, sizeof(unfinished_nvram), "%s.nvram", unfinished);
+	snprintf(complete_nvram, sizeof(complete_nvram), "%s.nvram", to);
 	return length > 0 && (size_t)length < sizeof(unfinished);
 }
 
-/* Gives the complete copy its name. Nothing is replaced. */
+/*
+ * Nothing is replaced. A link is refused like a file, and never followed: whoever the folder
+ * belongs to may have made it.
+ */
+static int rename_in(int folder, const char *from, const char *to)
+{
+	return renameat2(folder, from, folder, to, RENAME_NOREPLACE) < 0 ? -errno : 0;
+}
+
+/* The copy's own names begin with `to`, so all four are in its folder. */
+static int rename_both(const char *to)
+{
+	const char *name;
+	int folder = owner_open_folder(to, &name);
+	ptrdiff_t at = name - to;
+	int result;
+
+	if (folder < 0)
+		return folder;
+	result = rename_in(folder, unfinished_nvram + at, complete_nvram + at);
+	if (!result) {
+		result = rename_in(folder, unfinished + at, name);
+		if (result)
+			unlinkat(folder, complete_nvram + at, 0);
+	}
+	close(folder);
+	return result;
+}
+
+/* Gives the complete copy its name. */
 static int rename_copy(const char *to, struct error_text *error)
 {
-	char *nvram = nand_nvram_path(to);
-	int result = nvram ? 0 : -ENOMEM;
+	int result = rename_both(to);
 
-	if (!result && renameat2(AT_FDCWD, unfinished_nvram, AT_FDCWD, nvram, RENAME_NOREPLACE))
-		result = -errno;
-	if (!result && renameat2(AT_FDCWD, unfinished, AT_FDCWD, to, RENAME_NOREPLACE)) {
-		result = -errno;
-		unlink(nvram);
-	}
-	free(nvram);
 	if (!result)
 		unfinished[0] = '\0';
 	return result ? error_set(error, result, "%s can't be given its name: %s", to,
@@ -114,10 +142,10 @@ static int create_copy(const struct nand *from, const struct engine *engine, str
 	result = engine_nvram_bytes(nand_geometry(from), &options, &nvram_bytes, error);
 	if (!result)
 		result = nand_create_twin(unfinished, from, nvram_bytes, error);
-	if (result == -EEXIST)
-		unfinished[0] = '\0'; /* it is not ours */
-	if (result)
+	if (result) {
+		unfinished[0] = '\0'; /* what is there is not ours */
 		return result;
+	}
 	result = nand_open(unfinished, to, error);
 	if (!result)
 		result = engine_format(*to, &options, error);
@@ -133,6 +161,19 @@ static int close_copy(struct nand *nand, struct engine *engine, int result)
 	return result ? result : closed;
 }
 
+/* Known before an hour's work. A link counts, wherever it leads. */
+static int check_new(const char *to, struct error_text *error)
+{
+	const char *const names[] = { to, complete_nvram };
+	struct stat status;
+
+	for (size_t n = 0; n < sizeof(names) / sizeof(names[0]); n++)
+		if (lstat(names[n], &status) == 0)
+			return error_set(error, -EEXIST, "%s exists already; nothing was copied",
+					 names[n]);
+	return 0;
+}
+
 static int salvage(struct fsck_report *report, struct nand *nand, struct engine *engine,
 		   struct engine_salvage *salvage, struct error_text *error)
 {
@@ -143,10 +184,10 @@ static int salvage(struct fsck_report *report, struct nand *nand, struct engine 
 	if (!name_copy(report->options->to))
 		return error_set(error, -ENAMETOOLONG, "the name %s is too long",
 				 report->options->to);
-	if (access(report->options->to, F_OK) == 0) {
+	result = check_new(report->options->to, error);
+	if (result) {
 		unfinished[0] = '\0';
-		return error_set(error, -EEXIST, "%s exists already; nothing was copied",
-				 report->options->to);
+		return result;
 	}
 	result = create_copy(nand, engine, &to, &copy, error);
 	if (!result) {

@@ -295,6 +295,52 @@ static void test_wrong_usage_and_what_is_no_image_have_their_exit_codes(void **s
 	expect("$I.nvram", 8, "not a Muninn image");
 }
 
+#define NOBODY 65534
+
+/* The copy's folder belongs to a user, who has made a link that leads to `outside`. */
+static void plant(const char *suffix, const char *outside)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s%s", copy, suffix);
+	assert_int_equal(symlink(outside, path), 0);
+	assert_int_equal(lchown(path, NOBODY, NOBODY), 0);
+}
+
+static void unplant(const char *suffix)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s%s", copy, suffix);
+	assert_int_equal(unlink(path), 0);
+}
+
+static void test_a_copy_never_follows_the_links_of_a_user(void **state)
+{
+	char outside[128];
+	struct stat status;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	snprintf(outside, sizeof(outside), "%s.outside", folder);
+	assert_int_equal(chown(folder, NOBODY, NOBODY), 0);
+	plant(".nvram", outside);
+	expect("--repair --to $N $I", 8, "new.img.nvram exists already; nothing was copied");
+	unplant(".nvram");
+	plant("", outside);
+	expect("--repair --to $N $I", 8, "new.img exists already; nothing was copied");
+	unplant("");
+	plant(".unfinished.nvram", outside);
+	expect("--repair --to $N $I", 8, "unfinished.nvram is a link of the user 65534");
+	unplant(".unfinished.nvram");
+	assert_int_equal(lstat(outside, &status), -1);
+	/* Without links the copy is made, and is the user's. */
+	assert_int_equal(repair(0, "nothing of the present is missing"), 0);
+	assert_int_equal(stat(copy, &status), 0);
+	assert_int_equal(status.st_uid, NOBODY);
+}
+
 static void test_an_image_in_use_is_left_alone(void **state)
 {
 	struct error_text error = { "" };
@@ -464,6 +510,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		IMAGE_TEST(test_a_whole_image_is_clean_and_stays_as_it_is),
 		IMAGE_TEST(test_wrong_usage_and_what_is_no_image_have_their_exit_codes),
+		IMAGE_TEST(test_a_copy_never_follows_the_links_of_a_user),
 		IMAGE_TEST(test_an_image_in_use_is_left_alone),
 		IMAGE_TEST(test_one_superblock_is_enough),
 		IMAGE_TEST(test_without_any_superblock_the_nvram_tells_the_geometry),
