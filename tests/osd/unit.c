@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "engine/options.h"
 
 enum osd_version unit_version = OSD_2;
 
@@ -49,9 +48,12 @@ void unit_open(struct unit *unit, uint64_t bytes)
 
 static struct engine_options options_of(struct unit *unit)
 {
-	return (struct engine_options){ .clock_ms = read_clock,
-					.running_ms = read_running_clock,
-					.clock_context = unit };
+	struct engine_options options = unit->options;
+
+	options.clock_ms = read_clock;
+	options.running_ms = read_running_clock;
+	options.clock_context = unit;
+	return options;
 }
 
 static void start(struct unit *unit)
@@ -67,12 +69,20 @@ static void start(struct unit *unit)
 
 void unit_open_on(struct unit *unit, const struct nand_geometry *geometry)
 {
-	const struct engine_options options = options_of(unit);
+	unit_open_with(unit, geometry, &(struct engine_options){ 0 });
+}
+
+void unit_open_with(struct unit *unit, const struct nand_geometry *geometry,
+		    const struct engine_options *wanted)
+{
+	struct engine_options options;
 	struct error_text error = { "" };
 	uint64_t nvram_bytes;
 
 	memset(unit, 0, sizeof(*unit));
 	unit->now_ms = UNIT_CLOCK;
+	unit->options = *wanted;
+	options = options_of(unit);
 	must(engine_nvram_bytes(geometry, &options, &nvram_bytes, &error), &error,
 	     "engine_nvram_bytes");
 	must(nand_open_memory(geometry, nvram_bytes, &unit->nand, &error), &error,

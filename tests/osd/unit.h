@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "engine/history.h"
+#include "engine/options.h"
 #include "nand/nand.h"
 #include "osd/osd.h"
 #include "tests/engine/by_address.h"
@@ -27,6 +28,7 @@
 struct unit {
 	struct nand *nand;
 	struct engine *engine;
+	struct engine_options options; /* of the engine; the clock is the unit's */
 	struct osd_device *device;
 	uint64_t now_ms;            /* the device's clock */
 	uint64_t jumped_ms;         /* by how much it was set while no time passed */
@@ -43,6 +45,9 @@ struct unit {
 void unit_open(struct unit *unit, uint64_t bytes);
 /* An empty device of that geometry, for tests of many pages. */
 void unit_open_on(struct unit *unit, const struct nand_geometry *geometry);
+/* The same with these options of the engine, but for its clock. */
+void unit_open_with(struct unit *unit, const struct nand_geometry *geometry,
+		    const struct engine_options *options);
 void unit_close(struct unit *unit);
 /* The service ends as by a crash, and starts again. Sessions are new. */
 void unit_crash(struct unit *unit);
