@@ -428,13 +428,16 @@ static bool run_once(struct osd_request *request)
 	return result == 0;
 }
 
-/* Is the whole command one writing transaction, of which a failure leaves nothing behind? */
+/*
+ * Is it a short command's first writing transaction, of which a failure leaves nothing behind? From
+ * a later one, as a READ with sets may have, the command would begin again with its first byte.
+ */
 static bool can_repeat(const struct osd_request *request)
 {
 	const struct osd_command_entry *entry = request->entry;
 
-	return !request->attempt && request->mode != ENGINE_READ &&
-	       (entry->flags & OSD_SHORT || entry->action == OSD_PUNCH);
+	return !request->attempt && request->mode != ENGINE_READ && !is_begun(request) &&
+	       !request->reading.begun && (entry->flags & OSD_SHORT || entry->action == OSD_PUNCH);
 }
 
 /* As before the command's work. What its security check has found stays. */
@@ -443,6 +446,7 @@ static void forget_try(struct osd_request *request)
 	request->failed = false;
 	request->sense = (struct osd_sense){ 0 };
 	request->created = request->created_used_bytes = request->append_address = 0;
+	request->reading = (struct osd_reading){ 0 };
 	request->command->data_in_length = 0;
 }
 

@@ -447,18 +447,46 @@ static void test_set_attributes(void **state)
 	run_anew_well(pair, &call);
 }
 
-/* It reads into Data-In before it finds a row full. */
-static void test_read_with_sets(void **state)
+static struct call read_and_set_call(void)
 {
-	struct pair *pair = *state;
 	struct call call = call_of(OSD_READ, P, O);
 
-	write_to_both(pair, data, sizeof(data));
 	call.cdb.length = call.data_in_capacity = sizeof(data);
 	call_set_number(&call, TEST_PAGE, 1, 42);
 	call_get(&call, TEST_PAGE, 1);
-	run_anew_well(pair, &call);
+	return call;
+}
+
+/* It reads into Data-In before it finds a row full. That it has read then does not end its tries.
+ */
+static void test_read_with_sets(void **state)
+{
+	struct pair *pair = *state;
+	struct call call = read_and_set_call();
+
+	write_to_both(pair, data, sizeof(data));
+	run_on_full_rows(pair, &call, 3);
+	assert_int_equal(pair->tries_alone, 1);
+	assert_in_range(pair->tries, 3, MORE_THAN_ALL - 1);
+	expect_good(&pair->served);
 	assert_memory_equal(pair->served.data_in, data, sizeof(data));
+	expect_same_contents(pair);
+}
+
+/* What it has read in other turns is not read again: its last turn seals itself, if it must. */
+static void test_read_of_several_turns_with_sets_goes_on(void **state)
+{
+	struct pair *pair = *state;
+	struct call call = read_and_set_call();
+
+	write_to_both(pair, data, sizeof(data));
+	pair->served.device->portions.pages = pair->alone.device->portions.pages = 8;
+	run_on_full_rows(pair, &call, MORE_THAN_ALL);
+	expect_good(&pair->served);
+	assert_int_equal(pair->tries_alone, 3);
+	assert_int_equal(pair->tries, 3);
+	assert_memory_equal(pair->served.data_in, data, sizeof(data));
+	expect_same_contents(pair);
 }
 
 /* ---- quotas ---- */
@@ -582,6 +610,7 @@ int main(void)
 		with_pair(test_compare_and_swap),
 		with_pair(test_set_attributes),
 		with_pair(test_read_with_sets),
+		with_pair(test_read_of_several_turns_with_sets_goes_on),
 		with_pair(test_what_just_meets_a_capacity_is_accepted),
 		with_pair(test_what_just_exceeds_a_capacity_is_refused_and_leaves_nothing),
 		with_pair(test_what_just_meets_a_count_of_objects_is_accepted),
