@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * What security can't read protects as before: a command that has to be refused is refused,
- * whichever of the records can't be read that say so.
+ * whichever of the records can't be read that say so. Without its one fault it is executed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,37 +28,53 @@
 
 /* How many calls of the store are still answered; negative: all. */
 static int calls_left = -1;
+/* How the next one fails, and perhaps from then on each one about the same record. */
+struct damage {
+	int error;
+	bool lasts;
+};
+static struct damage damage;
 static bool has_failed;
+static struct record_key lost;
 static const struct record_store_operations *whole;
 
-/* Missing records are no damage: those that security does not find are not there. */
-static int next_error(void)
+static bool is_lost(const struct record_key *key)
 {
-	static bool other;
+	return key->class == lost.class && key->partition == lost.partition &&
+	       key->identifier == lost.identifier && key->piece == lost.piece;
+}
 
+/* Missing records are no damage: those that security does not find are not there. */
+static int error_of(const struct record_key *key)
+{
+	if (has_failed)
+		return damage.lasts && is_lost(key) ? damage.error : 0;
 	if (calls_left < 0 || calls_left-- > 0)
 		return 0;
 	has_failed = true;
-	other = !other;
-	return other ? -EIO : -EBADMSG;
+	lost = *key;
+	return damage.error;
 }
 
 static int get(struct record_store *store, const struct record_key *key, uint64_t bound,
 	       void *value, uint32_t capacity, struct record_info *info)
 {
-	int error = next_error();
+	int error = error_of(key);
 
 	return error ? error : whole->get(store, key, bound, value, capacity, info);
 }
 
 static int next(struct record_store *store, struct record_key *key, uint64_t bound)
 {
-	int error = next_error();
+	int error = error_of(key);
 
 	return error ? error : whole->next(store, key, bound);
 }
 
-/* The service starts anew, so that everything is read, and the call behind the next few fails. */
+/*
+ * The service starts anew, so that everything is read, and the call behind the next few fails;
+ * `calls` < 0: none does.
+ */
 static void start_with_damage(struct unit *unit, int calls)
 {
 	static struct record_store_operations damaged;
@@ -218,7 +234,99 @@ static void copy_with_a_frozen_key(struct unit *unit, struct signed_call *call)
 	extend_by_other(call);
 }
 
-/* Makes the call anew; the first time it prepares the unit, too. */
+/* ---- the same without the fault ---- */
+
+static void with_signature(struct unit *unit, struct signed_call *call)
+{
+	(void)unit;
+	call->capability.method = OSD_CMDRSP;
+}
+
+static void with_extension(struct unit *unit, struct signed_call *call)
+{
+	(void)unit;
+	call->capability.method = OSD_CMDRSP;
+	call->secret = M->root.authentication;
+	signed_extend(call, P, 0, OSD_TYPE_PARTITION, OSD_PERMISSION_READ);
+}
+
+static void own_key(struct unit *unit, struct signed_call *call)
+{
+	(void)unit;
+	call->secret = M->working[KEY_VERSION].authentication;
+}
+
+/* Past security, as no command could. */
+static void thaw(struct unit *unit, uint64_t partition)
+{
+	const struct engine_address address = { .partition = partition };
+	struct engine_txn *txn;
+
+	assert_int_equal(engine_begin(unit->engine, ENGINE_WRITE, &txn), 0);
+	assert_int_equal(engine_attribute_set(txn, address, OSD_PARTITION_SECURITY,
+					      OSD_SECURITY_FROZEN_KEYS, NULL, 0),
+			 0);
+	assert_int_equal(engine_commit(txn, false), 0);
+}
+
+static void thawed_key(struct unit *unit, struct signed_call *call)
+{
+	(void)call;
+	thaw(unit, P);
+}
+
+static void another_audit(struct unit *unit, struct signed_call *call)
+{
+	(void)unit;
+	call->capability.audit[0]++;
+}
+
+static void tag_of_today(struct unit *unit, struct signed_call *call)
+{
+	(void)unit;
+	call->capability.policy_tag = 78;
+}
+
+static void its_creation(struct unit *unit, struct signed_call *call)
+{
+	(void)unit;
+	call->capability.created_ms = UNIT_CLOCK;
+}
+
+static void attribute_that_is_listed(struct unit *unit, struct signed_call *call)
+{
+	(void)unit;
+	call->call.has_gets = false;
+	call_get(&call->call, 0x10003, 1);
+}
+
+static void list_that_is_there(struct unit *unit, struct signed_call *call)
+{
+	(void)unit;
+	call->capability.attributes_access = 0;
+}
+
+static void copy_with_extension(struct unit *unit, struct signed_call *call)
+{
+	(void)unit;
+	extend_by_other(call);
+}
+
+static void copy_with_the_tag_of_today(struct unit *unit, struct signed_call *call)
+{
+	(void)unit;
+	call->extensions[0].capability.policy_tag = 78;
+}
+
+static void copy_with_a_thawed_key(struct unit *unit, struct signed_call *call)
+{
+	(void)call;
+	thaw(unit, OTHER);
+}
+
+/* ---- refusals, and the one that is none ---- */
+
+/* Makes the call anew; the first time it prepares the unit, too. Or mends the one fault of it. */
 typedef void make_call(struct unit *unit, struct signed_call *call);
 
 static void set_tag(struct unit *unit, uint64_t partition, uint8_t tag)
@@ -240,22 +348,42 @@ static void demand_signatures(struct unit *unit)
 	secured_set_method(unit, OTHER, OSD_CMDRSP);
 }
 
-/* True: so many calls of the store are not all that the command makes. */
-static bool is_refused_with_damage(struct unit *unit, make_call *make, int calls)
+/* Starts the service, and executes the call with as long to go and as new as a first one. */
+static void run_with_damage(struct unit *unit, struct signed_call *call, int calls)
 {
-	struct signed_call call;
 	struct encoded_call encoded;
 
-	make(unit, &call);
 	start_with_damage(unit, calls);
-	fresh_nonce(unit, call.nonce);
-	signed_encode(unit, &call, &encoded);
+	fresh_nonce(unit, call->nonce);
+	call->capability.expires_ms = unit->now_ms + 1000;
+	for (size_t i = 0; i < call->extension_count; i++)
+		call->extensions[i].capability.expires_ms = unit->now_ms + 1000;
+	signed_encode(unit, call, &encoded);
 	unit_execute(unit, encoded.cdb, encoded.cdb_length, encoded.out, encoded.out_length,
 		     encoded.in_capacity);
 	end_damage(unit);
 	free(encoded.out);
+}
+
+/* True: so many calls of the store are not all that the command makes. */
+static bool is_refused_with_damage(struct unit *unit, make_call *make, int calls)
+{
+	struct signed_call call;
+
+	make(unit, &call);
+	run_with_damage(unit, &call, calls);
 	assert_int_not_equal(unit->command.status, SCSI_STATUS_GOOD);
 	return has_failed;
+}
+
+static void is_executed_without_fault(struct unit *unit, make_call *make, make_call *mend)
+{
+	struct signed_call call;
+
+	make(unit, &call);
+	mend(unit, &call);
+	run_with_damage(unit, &call, -1);
+	expect_good(unit);
 }
 
 static void no_log(enum log_level level, const char *line)
@@ -264,46 +392,54 @@ static void no_log(enum log_level level, const char *line)
 	(void)line;
 }
 
-static void refuse_with_damage(void **state, make_call *make)
+static void refuse_with_damage(struct unit *unit, make_call *make, make_call *mend)
 {
+	static const struct damage damages[] = {
+		{ -EIO, false }, { -EIO, true }, { -EBADMSG, false }, { -EBADMSG, true }
+	};
 	struct signed_call call;
-	int calls = 0;
 
 	log_configure(no_log, LOG_LEVEL_ERROR);
 	is_open = true;
-	make(*state, &call);
+	make(unit, &call);
 	is_open = false;
-	demand_signatures(*state);
-	while (is_refused_with_damage(*state, make, calls))
-		calls++;
+	demand_signatures(unit);
+	for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
+		int calls = 0;
+
+		damage = damages[i];
+		while (is_refused_with_damage(unit, make, calls))
+			calls++;
+		/* At least the partition has been looked for. */
+		assert_true(calls > 0);
+	}
+	is_executed_without_fault(unit, make, mend);
 	log_configure(NULL, LOG_LEVEL_INFO);
-	/* At least the partition has been looked for. */
-	assert_true(calls > 0);
 }
 
-#define REFUSED(make)                               \
-	static void test_##make(void **state)       \
-	{                                           \
-		refuse_with_damage(state, &(make)); \
+#define REFUSED(make, mend)                                   \
+	static void test_##make(void **state)                 \
+	{                                                     \
+		refuse_with_damage(*state, &(make), &(mend)); \
 	}
 
-REFUSED(without_signature)
-REFUSED(without_signature_at_a_version)
-REFUSED(without_signature_of_a_snapshot)
-REFUSED(removal_without_signature)
-REFUSED(clone_without_signature)
-REFUSED(clone_without_extension)
-REFUSED(key_of_another)
-REFUSED(frozen_key)
-REFUSED(frozen_audit)
-REFUSED(old_tag)
-REFUSED(old_tag_at_a_version)
-REFUSED(another_creation)
-REFUSED(attribute_that_is_not_listed)
-REFUSED(list_that_is_not_there)
-REFUSED(copy_without_extension)
-REFUSED(copy_with_an_old_tag)
-REFUSED(copy_with_a_frozen_key)
+REFUSED(without_signature, with_signature)
+REFUSED(without_signature_at_a_version, with_signature)
+REFUSED(without_signature_of_a_snapshot, with_signature)
+REFUSED(removal_without_signature, with_signature)
+REFUSED(clone_without_signature, with_extension)
+REFUSED(clone_without_extension, with_extension)
+REFUSED(key_of_another, own_key)
+REFUSED(frozen_key, thawed_key)
+REFUSED(frozen_audit, another_audit)
+REFUSED(old_tag, tag_of_today)
+REFUSED(old_tag_at_a_version, tag_of_today)
+REFUSED(another_creation, its_creation)
+REFUSED(attribute_that_is_not_listed, attribute_that_is_listed)
+REFUSED(list_that_is_not_there, list_that_is_there)
+REFUSED(copy_without_extension, copy_with_extension)
+REFUSED(copy_with_an_old_tag, copy_with_the_tag_of_today)
+REFUSED(copy_with_a_frozen_key, copy_with_a_thawed_key)
 
 int main(void)
 {
