@@ -36,8 +36,12 @@ systemctl is-active muninn tgt
 part edit
 sed -i 's/^#size = 8G/size = 256M/' /etc/muninn/muninn.conf
 try muninnd --check-config
+try runuser -u muninn -- muninnd --check-config
+ls -d /run/muninn /var/lib/muninn
 part start
 try systemctl enable --now muninn
+part check of what is served
+try runuser -u muninn -- muninnd --check-config
 part who
 stat -c %U /proc/$(pid) $(sed 's|[0-9]*|/proc/&|' /proc/$(pid)/task/$(pid)/children)
 stat -c '%U:%G %a' /etc/muninn/muninn.conf /var/lib/muninn /var/lib/muninn/lun1.img
@@ -219,10 +223,15 @@ class Packages(unittest.TestCase):
         self.assertTrue(said.endswith("code 0\ndisabled\nenabled\n"), said)
 
     def test_one_file_is_edited_and_the_service_runs_as_its_own_user(self):
-        self.assertTrue(self.first["edit"].endswith("code 0\n"), self.first["edit"])
+        # The check leaves no folder, and its user can't make those that systemd makes.
+        refused = r"run_dir: /run/muninn: Permission denied\ncode 1"
+        self.assertRegex(self.first["edit"], rf"code 0\n.*{refused}\nls: .*/run/muninn.*\nls: .*/var/lib/muninn.*\n$")
         self.assertTrue(self.first["start"].endswith("code 0\n"), self.first["journal"])
         who = ["muninn", "muninn", "root:muninn 640", "muninn:muninn 700", "muninn:muninn 600"]
         self.assertEqual([line.strip() for line in self.first["who"].splitlines()], who)
+
+    def test_its_user_can_check_what_it_serves(self):
+        self.assertTrue(self.first["check of what is served"].endswith("code 0\n"), self.first["check of what is served"])
 
     def test_what_was_written_is_there_after_a_restart_an_upgrade_and_a_boot(self):
         self.assertEqual(self.first["write"].splitlines()[-2], "code 0", self.first["write"])
