@@ -224,6 +224,8 @@ $(TGT_IDENTITY): $(TGTD) scripts/tgt-identity
 TEST_LDFLAGS := $(if $(wildcard /usr/bin/ld.gold),-fuse-ld=gold)
 # It plays an engine without history.
 $(TESTBIN)/daemon/test_device: TEST_LDFLAGS += -Wl,--wrap=engine_capabilities
+# It says whom the daemon runs as, and which group there is.
+$(TESTBIN)/daemon/test_config_secret: TEST_LDFLAGS += -Wl,--wrap=getgrnam,--wrap=geteuid
 # It says which files are there.
 $(TESTBIN)/daemon/test_allocator: TEST_LDFLAGS += -Wl,--wrap=access
 ifeq ($(VARIANT),release)

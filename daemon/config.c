@@ -445,25 +445,33 @@ static int read_file(struct reading *reading, struct error_text *error)
 	return 0;
 }
 
-/* The group of the service, whose members are its user alone. */
-static bool is_own_group(gid_t group)
-{
-	const struct group *own = getgrnam(SERVICE_GROUP);
-
-	return own && own->gr_gid == group;
-}
-
-/* Who may read the file knows the secret. */
+/*
+ * Who may read the file knows the secret. The group of the service may: its members are its user
+ * alone. Where that group is, the advice leaves the file to the service also if root checks it; a
+ * user with a file and a service of its own can't give a file to that group, and needs not.
+ */
 static void warn_of_readers(const struct reading *reading)
 {
+	const char *source = reading->config->source;
+	const struct group *own;
 	struct stat status;
+	uid_t user = geteuid();
 
-	if (reading->config->chap_secret[0] && fstat(fileno(reading->file), &status) == 0 &&
-	    (status.st_mode & S_IROTH ||
-	     (status.st_mode & S_IRGRP && !is_own_group(status.st_gid))))
+	if (!reading->config->chap_secret[0] || fstat(fileno(reading->file), &status))
+		return;
+	own = getgrnam(SERVICE_GROUP);
+	if (!(status.st_mode & S_IROTH) &&
+	    !(status.st_mode & S_IRGRP && !(own && own->gr_gid == status.st_gid)))
+		return;
+	if (own && (user == 0 || user != status.st_uid))
+		log_line(LOG_LEVEL_WARNING,
+			 "%s holds chap_secret and others than its owner can read it: "
+			 "chgrp " SERVICE_GROUP " %s; chmod 640 %s",
+			 source, source, source);
+	else
 		log_line(LOG_LEVEL_WARNING,
 			 "%s holds chap_secret and others than its owner can read it: chmod 600 %s",
-			 reading->config->source, reading->config->source);
+			 source, source);
 }
 
 int config_read(const char *path, struct config *config, struct error_text *error)

@@ -461,7 +461,7 @@ class Access(E2ETest):
         daemon = self.daemon(config=CONFIG + self.ACCOUNT)
         os.chmod(daemon.config_path, 0o640)
         daemon.start()
-        daemon.wait_for_line(f"others than its owner can read it: chmod 600 {daemon.config_path}")
+        daemon.wait_for_line(f"{daemon.config_path} holds chap_secret and others than its owner can read it: ch")
         daemon.stop()
         os.chmod(daemon.config_path, 0o600)
         daemon.start()

@@ -42,6 +42,12 @@ part start
 try systemctl enable --now muninn
 part check of what is served
 try runuser -u muninn -- muninnd --check-config
+part advice on a secret
+sed 's/^#chap_/chap_/' /etc/muninn/muninn.conf >/root/secret.conf
+muninnd --config /root/secret.conf --check-config 2>&1 | sed -n 's/.*others than its owner can read it: //p' | tee /root/advice
+try sh -ec "$(cat /root/advice)"
+stat -c '%U:%G %a' /root/secret.conf
+muninnd --config /root/secret.conf --check-config 2>&1 | grep -c 'can read it'
 part who
 stat -c %U /proc/$(pid) $(sed 's|[0-9]*|/proc/&|' /proc/$(pid)/task/$(pid)/children)
 stat -c '%U:%G %a' /etc/muninn/muninn.conf /var/lib/muninn /var/lib/muninn/lun1.img
@@ -232,6 +238,10 @@ class Packages(unittest.TestCase):
 
     def test_its_user_can_check_what_it_serves(self):
         self.assertTrue(self.first["check of what is served"].endswith("code 0\n"), self.first["check of what is served"])
+
+    def test_advice_on_a_secret_leaves_the_file_to_the_service(self):
+        advice = "chgrp muninn /root/secret.conf; chmod 640 /root/secret.conf"
+        self.assertEqual(self.first["advice on a secret"].splitlines(), [advice, "code 0", "root:muninn 640", "0"])
 
     def test_what_was_written_is_there_after_a_restart_an_upgrade_and_a_boot(self):
         self.assertEqual(self.first["write"].splitlines()[-2], "code 0", self.first["write"])
