@@ -125,6 +125,21 @@ part purge of all
 touch /var/lib/muninn/REMOVE-ON-PURGE
 try apt-get -y purge muninn
 ls -d /etc/muninn /var/lib/muninn
+part purge of a mount point
+try apt-get -y install /packages/new/muninn_*.deb
+mkdir -p /srv/muninn/sub /var/lib/muninn
+touch /srv/muninn/REMOVE-ON-PURGE /srv/muninn/sub/lun1.img
+mount --bind /srv/muninn /var/lib/muninn
+try apt-get -y purge muninn
+umount /var/lib/muninn
+find /srv/muninn
+part purge of a link
+try apt-get -y install /packages/new/muninn_*.deb
+rmdir /var/lib/muninn
+ln -s /srv/muninn /var/lib/muninn
+touch /srv/muninn/REMOVE-ON-PURGE /srv/muninn/lun1.img
+try apt-get -y purge muninn
+find /srv/muninn
 """
 
 SERVICE = """[Unit]
@@ -285,6 +300,10 @@ class Packages(unittest.TestCase):
         self.assertNotIn("\n/etc/muninn\n", self.second["purge"])
         self.assertEqual(self.second["again"], "code 0\ncode 0\n")
         self.assertNotIn("\n/var/lib/muninn\n", self.second["purge of all"])
+
+    def test_purging_empties_what_a_mount_point_or_a_link_leads_to(self):
+        for part in ("purge of a mount point", "purge of a link"):
+            self.assertTrue(self.second[part].endswith("code 0\n/srv/muninn\n"), self.second[part])
 
     def test_it_depends_on_the_tgt_that_it_was_built_with(self):
         depends = subprocess.run(["dpkg-deb", "-f", self.package, "Depends"], check=True, capture_output=True, text=True)
