@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
-"""scripts/check-docs finds dead links, wide lines, missing pages, functions and keys."""
+"""scripts/check-docs finds dead links, headings within lines, wide lines, missing pages, functions and keys."""
 
 import subprocess
 import unittest
@@ -44,6 +44,10 @@ class CheckDocs(TreeCase):
         self.write("README.md", "x" * 101)
         self.write("docs/figures/" "results.md", "x" * 101)
         self.assertEqual(self.check(), ["README.md:1: 101 columns; 100 is the limit"])
+
+    def test_a_heading_within_a_line_is_none(self):
+        self.write("README.md", "# One ## two", "## Two", "the last. ## Three", "`# a ## B`", "```", "a ## B", "```")
+        self.assertEqual(self.check(), ["README.md:3: a heading within a line"])
 
     def test_pages_that_sources_name_are_there(self):
         self.write("a/two.c", "/* See docs/tour.md and docs/" "old.md. */")
