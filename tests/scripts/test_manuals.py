@@ -112,10 +112,13 @@ class Installing(unittest.TestCase):
         return sorted(os.path.relpath(os.path.join(folder, name), self.root) for folder, _, names in os.walk(self.root) for name in names)
 
     def test_a_bare_machine_is_told_what_it_needs(self):
-        done = make("install", f"DESTDIR={self.root}", "CC=no-such-compiler")
-        self.assertNotEqual(done.returncode, 0)
-        self.assertIn("scripts/bootstrap installs it", done.stderr)
-        self.assertEqual(self.files(), [])
+        # No compiler, no tgtd, no headers.
+        for lack in ("CC=no-such-compiler", "TGTD=/nonexistent", "CC=gcc -nostdinc"):
+            for target in ("install", "install-dev", "install-bench"):
+                done = make(target, f"DESTDIR={self.root}", lack)
+                self.assertNotEqual(done.returncode, 0, lack)
+                self.assertIn("scripts/bootstrap installs it", done.stderr, lack)
+                self.assertEqual(self.files(), [], lack)
 
     def test_all_is_installed_and_goes_again_but_for_the_configuration(self):
         for target in ("install", "install-dev", "install-bench"):
