@@ -509,13 +509,15 @@ UNIT_DIR := /lib/systemd/system
 SYSUSERS_DIR := /usr/lib/sysusers.d
 MAN_DIR := $(PREFIX)/share/man
 INSTALL := install -D -m
+# Where Debian's zsh looks: for what packages bring, and below /usr/local.
+ZSH_DIR := $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 VERSION := $(shell sed -n 's/.*MUNINN_VERSION "\(.*\)"/\1/p' common/version.h)
 # Where the service's files go: from=mode:to.
 INSTALLED := $(BIN)/muninnd=755:$(PREFIX)/sbin/muninnd $(BIN)/muninn-fsck=755:$(PREFIX)/sbin/muninn-fsck \
 	$(BIN)/muninnctl=755:$(PREFIX)/bin/muninnctl $(LIB)/bs_muninn.so=644:$(MODULE_DIR)/bs_muninn.so \
 	$(foreach page,muninnctl.1 muninn.conf.5 muninnd.8 muninn-fsck.8,$(MANUALS)/$(page)=644:$(MAN_DIR)/man$(lastword $(subst ., ,$(page)))/$(page)) \
 	$(MANUALS)/muninnctl.bash=644:$(PREFIX)/share/bash-completion/completions/muninnctl \
-	$(MANUALS)/_muninnctl=644:$(PREFIX)/share/zsh/vendor-completions/_muninnctl \
+	$(MANUALS)/_muninnctl=644:$(ZSH_DIR)/_muninnctl \
 	conf/muninn.sysusers=644:$(SYSUSERS_DIR)/muninn.conf
 INSTALLED_DEV := $(LIB)/libmuninn-client.a=644:$(PREFIX)/lib/libmuninn-client.a \
 	$(foreach header,$(HEADERS),$(header)=644:$(PREFIX)/include/muninn/$(header))

@@ -98,7 +98,6 @@ class Manuals(unittest.TestCase):
         self.assertIn("--json", self.complete("get", "--"))
         self.assertLessEqual({verb.split()[0] for verb in self.verbs}, set(self.complete("")))
 
-    @unittest.skipUnless(shutil.which("zsh"), "there is no zsh")
     def test_zsh_reads_its_completion(self):
         run("zsh", "-n", os.path.join(self.folder, "_muninnctl"))
 
@@ -131,6 +130,13 @@ class Installing(unittest.TestCase):
             self.assertIn("\nExecStart=/usr/sbin/muninnd\n", file.read())
         self.assertEqual(make("uninstall", f"DESTDIR={self.root}", "PREFIX=/usr").returncode, 0)
         self.assertEqual(self.files(), ["etc/muninn/muninn.conf"])
+
+    def test_zsh_finds_its_completion_where_it_is_installed(self):
+        searched = run("zsh", "-f", "-c", "print -l $fpath").split("\n")
+        for prefix, folder in (("/usr", "/usr/share/zsh/vendor-completions"), ("/usr/local", "/usr/local/share/zsh/site-functions")):
+            self.assertEqual(make("install", f"DESTDIR={self.root}", f"PREFIX={prefix}").returncode, 0)
+            self.assertIn(folder, searched)
+            self.assertTrue(os.path.exists(f"{self.root}{folder}/_muninnctl"), self.files())
 
     def test_a_program_is_built_with_what_is_installed_for_it(self):
         self.assertEqual(make("install-dev", f"DESTDIR={self.root}", "PREFIX=/usr").returncode, 0)
