@@ -709,7 +709,7 @@ fuzz-pdu: bootstrap
 	+@$(SUBMAKE) all
 	@tests/e2e/pdu_sessions.py --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
-# Debian packages, in build/deb/. The tree that they are built in stays: the next time is short.
+# Debian packages, in build/deb/. What was built stays there, so that the next time is short.
 DEB := $(BUILD)/deb
 DEB_TREE := $(DEB)/muninn-$(VERSION)
 deb:
@@ -720,8 +720,9 @@ deb:
 build-deb: $(TGT_DIR)/usr/tgtd.h
 	@[ "$$(dpkg-parsechangelog -S Version)" = $(VERSION) ] || \
 		{ echo 'debian/changelog begins with another version than common/version.h has' >&2; exit 1; }
-	@rm -rf $(DEB)/*.deb $(DEB_TREE)/debian
+	@rm -f $(DEB)/*.deb
 	@mkdir -p $(DEB_TREE)
+	@find $(DEB_TREE) -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
 	@tar --exclude=./build --exclude=./.git -c . | tar -x -C $(DEB_TREE)
 	@cd $(DEB_TREE) && TGT_SRC=$(abspath $(TGT_DIR)) CC="$(CC)" MAKEFLAGS= DEB_BUILD_OPTIONS="nocheck parallel=$(JOBS) $(DEB_BUILD_OPTIONS)" \
 		dpkg-buildpackage -b -nc -us -uc >../build.log 2>&1 || { tail -n 40 ../build.log >&2; exit 1; }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
 """scripts/manuals says in manual pages and completions what the programs say of themselves; `make install` takes all
-there is, and names what it needs."""
+there is, and names what it needs; packages are built of the sources that there are."""
 
 import os
 import re
@@ -36,8 +36,8 @@ def run(*words, **more):
     return subprocess.run(words, check=True, capture_output=True, text=True, **more).stdout
 
 
-def make(*words):
-    environment = {name: value for name, value in os.environ.items() if "MAKE" not in name}
+def make(*words, path=os.environ["PATH"]):
+    environment = {name: value for name, value in os.environ.items() if "MAKE" not in name} | {"PATH": path}
     return subprocess.run(["make", "-C", ROOT, *words], capture_output=True, text=True, env=environment)
 
 
@@ -137,6 +137,25 @@ class Installing(unittest.TestCase):
             self.assertEqual(make("install", f"DESTDIR={self.root}", f"PREFIX={prefix}").returncode, 0)
             self.assertIn(folder, searched)
             self.assertTrue(os.path.exists(f"{self.root}{folder}/_muninnctl"), self.files())
+
+    def test_packages_are_built_of_the_sources_that_there_are(self):
+        """One that is gone does not stay in the tree of an earlier build; what was built there does."""
+        tools, deb = os.path.join(self.root, "bin"), os.path.join(self.root, "deb")
+        os.mkdir(tools)
+        with open(os.path.join(tools, "dpkg-buildpackage"), "w", encoding="ascii") as file:
+            file.write("#!/bin/sh\ntouch ../built.deb\n")
+        os.chmod(file.name, 0o755)
+        path = f"{tools}:{os.environ['PATH']}"
+        self.assertEqual(make("build-deb", f"DEB={deb}", path=path).returncode, 0)
+        tree = next(entry.path for entry in os.scandir(deb) if entry.is_dir())
+        for name in ("common/gone.c", ".hidden", "build/lib/libkept.a"):
+            os.makedirs(os.path.dirname(os.path.join(tree, name)), exist_ok=True)
+            with open(os.path.join(tree, name), "w", encoding="ascii"):
+                pass
+        self.assertEqual(make("build-deb", f"DEB={deb}", path=path).returncode, 0)
+        there = [os.path.exists(os.path.join(tree, name)) for name in ("common/gone.c", ".hidden", "build/lib/libkept.a")]
+        self.assertEqual(there, [False, False, True])
+        self.assertTrue(os.path.exists(os.path.join(tree, "debian", "rules")))
 
     def test_a_program_is_built_with_what_is_installed_for_it(self):
         self.assertEqual(make("install-dev", f"DESTDIR={self.root}", "PREFIX=/usr").returncode, 0)
