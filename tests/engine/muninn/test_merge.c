@@ -321,6 +321,80 @@ static void test_it_does_so_when_segments_are_chosen_by_their_filters(void **sta
 			      model_setting("MUNINN_OPERATIONS", 8000), 500, LOW_WATER);
 }
 
+enum { LARGE_SEGMENTS = 40, LARGE_FREED = 8, LARGE_KEYS = 20000, LARGE_BYTES = 200 };
+
+static struct record_key large_key(uint32_t number)
+{
+	return (struct record_key){ .partition = 1, .identifier = 0x10000 + number };
+}
+
+/* Puts a number, which is the newest of its key then. */
+static void put_number(struct model *model, uint64_t number, uint64_t *newest)
+{
+	/* Some keys all the time: they are on many pages of each segment. */
+	uint32_t chosen = model_below(model, model_below(model, 32) ? LARGE_KEYS : 2);
+	struct record_key key = large_key(chosen);
+	uint8_t value[LARGE_BYTES] = { 0 };
+
+	put_le64(value, number);
+	model->store->operations->begin(model->store, 0);
+	assert_int_equal(model->store->operations->put(model->store, &key, 1, 0, value,
+						       sizeof(value), RECORD_ROOM_WRITE),
+			 0);
+	model->store->operations->commit(model->store);
+	newest[chosen] = number;
+}
+
+static void check_numbers(struct model *model, const uint64_t *newest)
+{
+	for (uint32_t n = 0; n < LARGE_KEYS; n++) {
+		struct record_key key = large_key(n);
+		struct record_info info;
+		uint8_t value[LARGE_BYTES];
+		int result = model->store->operations->get(model->store, &key, RECORD_NEWEST, value,
+							   sizeof(value), &info);
+
+		assert_int_equal(result, newest[n] ? 0 : -ENOENT);
+		if (newest[n])
+			assert_int_equal(get_le64(value), newest[n]);
+	}
+}
+
+/* The largest segments that a device may have. */
+static void test_segments_of_most_pages_are_filled_searched_and_merged(void **state)
+{
+	struct boundaries none = { .horizon = RECORD_NEWEST };
+	struct record_merge merge = { .live_permille_max = 950, .choice = RECORD_MERGE_SAMPLED };
+	struct engine_options options = model_options;
+	struct nand_geometry geometry = nand;
+	struct model *model = calloc(1, sizeof(*model));
+	uint64_t *newest = calloc(LARGE_KEYS, sizeof(*newest)), puts = 0;
+
+	(void)state;
+	assert_true(model && newest);
+	model->random = model_setting("MUNINN_SEED", 300);
+	print_message("MUNINN_SEED=%llu\n", (unsigned long long)model->random);
+	options.muninn.rows = 1;
+	options.muninn.segment_pages = MUNINN_SEGMENT_PAGES_MAX;
+	geometry.blocks = LARGE_SEGMENTS * MUNINN_SEGMENT_PAGES_MAX / nand.pages_per_block;
+	model_open(model, &geometry, &options);
+	/* Until some of the segments have been merged, and a group is complete. */
+	while (merge.segments_freed < LARGE_FREED || statistics_of(model).tables == 0) {
+		put_number(model, ++puts, newest);
+		make_room(model, &none, &merge, LARGE_SEGMENTS / 2);
+		if (puts % 50000 == 0)
+			check_numbers(model, newest);
+	}
+	model_crash(model);
+	check_numbers(model, newest);
+	print_message("%llu puts, %llu segments freed, %llu records moved\n",
+		      (unsigned long long)puts, (unsigned long long)merge.segments_freed,
+		      (unsigned long long)merge.records_moved);
+	assert_true(merge.records_moved > 100);
+	free(newest);
+	model_close(model);
+}
+
 /* Adds what the pages of a sealed segment hold. */
 static void count_segment(struct model *model, uint32_t segment, uint64_t *records, uint64_t *bytes)
 {
@@ -495,6 +569,7 @@ int main(void)
 		cmocka_unit_test(
 			test_a_device_written_many_times_over_keeps_the_present_and_every_boundary),
 		cmocka_unit_test(test_it_does_so_when_segments_are_chosen_by_their_filters),
+		cmocka_unit_test(test_segments_of_most_pages_are_filled_searched_and_merged),
 		cmocka_unit_test(test_it_does_so_when_hot_keys_are_spread),
 		cmocka_unit_test(test_as_many_operations_as_wanted),
 		cmocka_unit_test(

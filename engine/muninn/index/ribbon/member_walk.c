@@ -12,6 +12,12 @@
 
 #include <assert.h>
 
+#include "engine/muninn/index/ribbon/placement.h"
+
+static_assert(PLACEMENT_CANDIDATES + MUNINN_SEGMENT_PAGES_MAX <= LOCATION_WORDS * 64 &&
+		      (LOCATION_WORDS & (LOCATION_WORDS - 1)) == 0,
+	      "there is space for the locations of one segment at least");
+
 /* ---- locations ---- */
 
 static void clear(struct locations *locations)

@@ -9,8 +9,11 @@
 
 #include "engine/muninn/index/ribbon/group.h"
 
-/* Locations of a segment: bit n mod 64 of word n / 64 is location n. */
-enum { LOCATION_WORDS = MUNINN_SEGMENT_PAGES_MAX / 64 + 1 };
+/*
+ * Locations of a segment: bit n mod 64 of word n / 64 is location n. There are as many words as
+ * numbers need that have the bits of the highest one, which is behind candidates and all pages.
+ */
+enum { LOCATION_WORDS = 2 * MUNINN_SEGMENT_PAGES_MAX / 64 };
 
 struct locations {
 	uint64_t words[LOCATION_WORDS];
