@@ -354,7 +354,6 @@ static int write_segment(struct row_index *base, const struct segment_index *ind
 		.first_sequence = segment->first_sequence,
 		.last_sequence = segment->last_sequence,
 		.record_bytes = (uint32_t)segment->record_bytes,
-		.by_candidates = arrangement != NULL,
 		.is_ordered = segment->is_ordered,
 	};
 	const struct tag_entry *entries;
@@ -363,6 +362,10 @@ static int write_segment(struct row_index *base, const struct segment_index *ind
 	if (!arrangement)
 		return write_listed(row_of(base), active_in(index), &member);
 	entries = arrangement_entries(arrangement, &count, &member.tail_pages);
+	/* A tail of all pages has no number in a member, and leaves no candidates. */
+	member.by_candidates = member.tail_pages < row_in(base)->shape->segment_pages;
+	if (!member.by_candidates)
+		member.tail_pages = 0;
 	return ribbon_row_write(row_of(base), entries, count, &member);
 }
 

@@ -133,7 +133,8 @@ static void write_member(struct scene *scene, const struct sealed *sealed,
 static void arrange(struct scene *scene, struct sealed *sealed, struct group_member *member)
 {
 	member->by_candidates = true;
-	member->tail_pages = below(&scene->random, 4);
+	/* Members of older devices may have no page before their tail. */
+	member->tail_pages = scene->count % 16 == 5 ? PAGES : below(&scene->random, 4);
 	for (uint32_t n = 0; n < sealed->count; n++) {
 		struct key_hash hash = hash_of(sealed->keys[n]);
 		uint32_t candidate = below(&scene->random, 16), same = 0;
@@ -141,7 +142,7 @@ static void arrange(struct scene *scene, struct sealed *sealed, struct group_mem
 		for (uint32_t other = 0; other < sealed->count; other++)
 			same += sealed->keys[other] == sealed->keys[n];
 		sealed->candidates[n] = PLACEMENT_NONE;
-		if (same > 1 || candidate == 15)
+		if (same > 1 || candidate == 15 || member->tail_pages == PAGES)
 			continue;
 		sealed->candidates[n] = (uint8_t)(candidate % PLACEMENT_CANDIDATES);
 		sealed->pages[n] = (uint16_t)candidate_page(

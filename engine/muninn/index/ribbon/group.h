@@ -23,7 +23,7 @@ struct group_member {
 	uint64_t serial;
 	uint64_t first_sequence, last_sequence;
 	uint32_t record_bytes;
-	bool by_candidates; /* its records were arranged: most are on candidate pages */
+	bool by_candidates; /* its records were arranged, and keys have candidates in it */
 	bool is_ordered;    /* none of its records was moved */
 };
 

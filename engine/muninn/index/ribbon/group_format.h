@@ -42,8 +42,8 @@ enum {
 	MEMBER_SERIAL_AT = 8,          /* 8: of the segment's buffer */
 	MEMBER_FIRST_SEQUENCE_AT = 16, /* 6: lowest sequence number in it */
 	MEMBER_LAST_SEQUENCE_AT = 22,  /* 6: highest */
-	MEMBER_SIZE_AT = 28, /* 4: bits 24-0 bytes of headers and values; bit 30: its records were
-				arranged; bit 31: none of them was moved */
+	MEMBER_SIZE_AT = 28, /* 4: bits 24-0 bytes of headers and values; bit 30: keys have
+				candidates in it; bit 31: none of its records was moved */
 	MEMBER_BYTES = 32,
 };
 

@@ -87,13 +87,16 @@ bool ribbon_search_segment(struct ribbon_search *search, uint64_t after, uint32_
 static bool page_of(const struct ribbon_search *search, uint32_t location, uint32_t *page)
 {
 	const struct group_member *segment = &search->segment;
+	uint32_t pages = search->row->shape->segment_pages;
+	/* On older devices one that is all tail is said to have candidates. */
+	bool has_candidates = segment->by_candidates && segment->tail_pages < pages;
 
 	if (location >= PLACEMENT_CANDIDATES)
 		*page = location - PLACEMENT_CANDIDATES;
-	else if (segment->by_candidates)
+	else if (has_candidates)
 		*page = candidate_page(&search->hash, segment->serial, location,
-				       search->row->shape->segment_pages - segment->tail_pages);
-	return location >= PLACEMENT_CANDIDATES || segment->by_candidates;
+				       pages - segment->tail_pages);
+	return location >= PLACEMENT_CANDIDATES || has_candidates;
 }
 
 bool ribbon_search_page(struct ribbon_search *search, uint32_t *page)
