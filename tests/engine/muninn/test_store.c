@@ -188,7 +188,7 @@ static void put_new_key(struct model *model, uint64_t number)
 
 static void test_tables_read_on_demand_take_the_memory_of_the_cache_and_are_counted(void **state)
 {
-	struct model *model = calloc(1, sizeof(*model));
+	struct model *model;
 	struct engine_options options = model_options;
 	struct record_statistics in_memory = { 0 }, on_demand = { 0 };
 	struct nand_counters counters;
@@ -198,6 +198,7 @@ static void test_tables_read_on_demand_take_the_memory_of_the_cache_and_are_coun
 
 	(void)state;
 	of_bloom_only();
+	model = calloc(1, sizeof(*model));
 	assert_non_null(model);
 	model_open(model, &model_nand, &options);
 	for (uint64_t number = 0; number < 40000; number++)
