@@ -177,12 +177,15 @@ class Daemon:
         self.tgtd_pid = children_of(self.process.pid)[0]
         return self
 
-    def wait_for_line(self, text):
-        """Waits until it has said this on stderr."""
+    def wait_for_line(self, *texts):
+        """Waits until it has said this on stderr, where what tgtd says arrives late, and returns the line."""
         limit = time.monotonic() + LIMIT_SECONDS
-        while not any(text in line for line in self.errors):
+        while True:
+            for line in self.errors:
+                if all(text in line for text in texts):
+                    return line
             if time.monotonic() > limit:
-                raise AssertionError(f"never said {text!r}:\n" + "\n".join(self.errors))
+                raise AssertionError(f"never said {texts}:\n" + "\n".join(self.errors))
             time.sleep(0.02)
 
     def wait(self):

@@ -55,7 +55,7 @@ class Starting(E2ETest):
 
     def test_a_missing_image_is_created_and_then_kept(self):
         daemon = self.daemon(size="64M").start()
-        self.assertTrue(any("new device" in line for line in daemon.errors))
+        daemon.wait_for_line("new device")
         with open(daemon.image(), "rb") as image:
             before = image.read(512)
         daemon.restart()

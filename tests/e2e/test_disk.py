@@ -212,7 +212,7 @@ class DiskTest(E2ETest):
         self.assertEqual(daemon.stop(), 0)
         # Who drops a version keeps nobody from the other units.
         daemon = self.daemon(folder, config=POOL + more.replace("before", "never")).start()
-        self.assertIn("partition 0x10002 has no version 'never'", "\n".join(daemon.errors))
+        daemon.wait_for_line("partition 0x10002 has no version 'never'")
         missing = daemon.session(4)
         self.addCleanup(missing.close)
         while (read := Disk(missing).read(0, 1)).sense[2] == 6:

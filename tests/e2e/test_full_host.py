@@ -82,7 +82,7 @@ class FullHost(E2ETest):
             for number in sorted(objects)[:: 2]:
                 device.must(osd.REMOVE, P, O + number)
                 del objects[number]
-            self.assertTrue(any("no space for block" in line for line in daemon.errors), daemon.errors)
+            daemon.wait_for_line("no space for block")
             self.assertFalse([line for line in daemon.errors if "retired" in line])
         # Also a first start in a folder needs nothing that a full file system lacks.
         self.assertEqual(daemon.stop(), 0, daemon.errors)

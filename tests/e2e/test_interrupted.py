@@ -5,7 +5,6 @@ import contextlib
 import fcntl
 import os
 import re
-import select
 import signal
 import socket
 import subprocess
@@ -51,7 +50,11 @@ class Between:
                 client = self.listener.accept()[0]
             except OSError:
                 return
-            target = socket.create_connection(("127.0.0.1", self.device.port))
+            try:
+                target = socket.create_connection(("127.0.0.1", self.device.port))
+            except ConnectionRefusedError:
+                client.close()
+                continue
             for ends in ((client, target), (target, client)):
                 self.threads.append(threading.Thread(target=self.carry, args=ends))
                 self.threads[-1].start()
@@ -247,30 +250,23 @@ class Interrupted(E2ETest):
 
     # ---- import ----
 
-    def import_until(self, stored):
-        """An import that has stored so many files, and has many more."""
+    def interrupted_import(self, happens):
+        """The exit code of an import to which something happens while its command 500 is on the way, what it said,
+        and the folder of its files, for each of which there is a command at least."""
         source = self.folder("source")
         for number in range(FILES):
             trees.write_file(os.path.join(source, f"{number:05}"), b"%d" % number)
-        reader, writer = os.pipe()
-        # Room for all of the log, most of which nobody reads.
-        fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 1 << 20)
-        process = self.begin("import", self.url, P, source, "--log", f"/dev/fd/{writer}", pass_fds=[writer])
-        os.close(writer)
-        self.addCleanup(os.close, reader)
-        log = b""
-        while log.count(b"\n") < stored:
-            self.assertTrue(select.select([reader], [], [], LIMIT_SECONDS)[0])
-            log += os.read(reader, 100)
-        return process, source
+        between = Between(self.device, 500, lambda: happens(process))
+        process = self.begin("import", between.url(), P, source)
+        code, said = self.end(process)
+        between.close()
+        return code, said, source
 
     def test_an_import_that_is_interrupted_leaves_nothing(self):
         for made in (False, True):
             if made:
                 self.ctl("mkpart", self.url, P)
-            process, _ = self.import_until(50)
-            process.send_signal(signal.SIGINT)
-            code, said = self.end(process)
+            code, said, _ = self.interrupted_import(lambda process: process.send_signal(signal.SIGINT))
             self.assertEqual(code, 130, said)
             left = r"muninnctl: import: nothing of it is left; objects removed: \d+\n$"
             self.assertRegex(said, r"^muninnctl: import: interrupted\n" + left)
@@ -293,18 +289,14 @@ class Interrupted(E2ETest):
         self.assertRegex(said, r"^muninnctl: import: interrupted\nmuninnctl: import: nothing of it is left")
 
     def test_an_import_that_loses_its_connection_leaves_nothing(self):
-        process, source = self.import_until(50)
-        self.drop_connections()
-        code, said = self.end(process)
+        code, said, source = self.interrupted_import(lambda _: self.drop_connections())
         self.assertEqual(code, 6, said)
         self.assertIn("import: nothing of it is left; objects removed: ", said)
         self.assertEqual(self.ctl("ls", self.url), "")
         self.ctl("import", self.url, P, source)
 
     def test_an_import_without_a_target_to_tidy_up_says_what_is_left_and_the_next_one_removes_it(self):
-        process, source = self.import_until(50)
-        self.device.kill()
-        code, said = self.end(process)
+        code, said, source = self.interrupted_import(lambda _: self.device.kill())
         self.assertEqual(code, 6, said)
         self.assertIn("import: objects of it are left; `import --clean` into the same partition removes them", said)
         self.device.start()

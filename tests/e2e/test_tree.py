@@ -27,11 +27,9 @@ class RealTree(E2ETest):
 
     def opened(self, daemon):
         """Microseconds and bytes in use that the daemon tells when it has opened the device."""
-        for line in daemon.errors:
-            found = re.search(r"open after (\d+) us, (\d+) of \d+ bytes used", line)
-            if found:
-                return int(found.group(1)), int(found.group(2))
-        raise AssertionError("no line about the opened device:\n" + "\n".join(daemon.errors))
+        line = daemon.wait_for_line("open after ")
+        found = re.search(r"open after (\d+) us, (\d+) of \d+ bytes used", line)
+        return int(found.group(1)), int(found.group(2))
 
     def test_a_real_tree_comes_back_bit_for_bit_also_after_a_restart(self):
         source = os.path.join(self.folder("source"), "tree")
