@@ -148,12 +148,13 @@ static void control_command(const char *started_in, char *command, size_t bytes)
 static int say_configuration(const struct config *config)
 {
 	const char *engines[CONFIG_LUNS_MAX] = { NULL };
-	struct error_text error = { "" };
+	struct error_text reason = { "" }, error;
 
 	for (unsigned int i = 0; i < config->lun_count; i++)
-		if (image_engine(&config->luns[i], &engines[i], &error)) {
-			fprintf(stderr, "muninnd: LUN %u: %s\n", config->luns[i].number,
-				error.text);
+		if (image_engine(&config->luns[i], &engines[i], &reason)) {
+			/* As the start says it, where a sentence that is too long is cut alike. */
+			error_set(&error, 0, "LUN %u: %s", config->luns[i].number, reason.text);
+			fprintf(stderr, "muninnd: %s\n", error.text);
 			return EXIT_FAILED;
 		}
 	printf("%s: correct; logical units: %u\n", config->source, config->lun_count);

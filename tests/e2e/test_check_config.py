@@ -289,6 +289,17 @@ class Agreement(E2ETest):
         shutil.rmtree(host.folder, ignore_errors=True)
         return served
 
+    def test_a_sentence_too_long_loses_the_same_middle(self):
+        daemon = self.daemon(size="16M").start()
+        self.assertEqual(daemon.stop(), 0)
+        elsewhere = os.path.join(daemon.state_dir, "n" * 255)
+        daemon = self.daemon(daemon.state_dir, config=f"[lun 1]\ntype = osd\nsize = 16M\nnvram = {elsewhere}\n")
+        command = daemon.command + ["--check-config"]
+        checked = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
+        self.assertEqual(checked.returncode, daemon.launch().wait())
+        self.assertEqual(checked.stderr.splitlines()[-1], daemon.errors[-1])
+        self.assertIn(" ... ", checked.stderr)
+
     def test_200_configurations_that_are_made_up(self):
         seed = int(os.environ.get("E2E_SEED", random.randrange(1 << 32)))
         print(f"E2E_SEED={seed}")
