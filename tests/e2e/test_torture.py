@@ -3,17 +3,27 @@
 
 import os
 import random
+import subprocess
 import tempfile
 import unittest
 
 import torture
-from torture_host import NotPossible
+from torture_host import FileSystem, NotPossible
 from torture_judge import Judge, Wrong, content, state_of
 
 TIME_LIMIT_SECONDS = 600
 ROUNDS = 6
 SEED = int(os.environ.get("E2E_SEED", random.SystemRandom().randrange(1 << 24)))
 O = 0x10000
+
+
+elsewhere = None  # a shell that was there before anything was mounted
+
+
+def setUpModule():
+    global elsewhere
+    elsewhere = subprocess.Popen(["sh"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    unittest.addModuleCleanup(elsewhere.communicate)
 
 
 class TheJudge(unittest.TestCase):
@@ -80,6 +90,48 @@ class TheJudge(unittest.TestCase):
             self.assertEqual(second.new_generation(), 3)
             second.found(O, (1, 1))
             self.assertEqual(Judge(journal.name).unanswered(), [])
+
+
+class TheHost(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        try:
+            self.place = FileSystem("xfs", self.folder.name)
+        except NotPossible as reason:
+            self.skipTest(str(reason))
+        self.addCleanup(self.place.close)
+
+    def write(self):
+        with open(os.path.join(self.place.place, "file"), "wb") as file:
+            file.write(b"data")
+
+    def fail_and_mount(self):
+        self.place.fail()
+        self.assertRaises(OSError, self.write)
+        self.place.unmount()
+        self.place.mount()
+
+    def test_what_failed_is_mounted_again(self):
+        self.write()
+        self.fail_and_mount()
+        self.write()
+
+    def test_even_if_somebody_else_keeps_what_is_mounted_elsewhere(self):
+        # As a container does that is started meanwhile: it has a copy of each mount.
+        elsewhere.stdin.write(b"unshare --mount --propagation private sh -c 'echo held; cat'\n")
+        elsewhere.stdin.flush()
+        self.assertEqual(elsewhere.stdout.readline(), b"held\n")
+        self.fail_and_mount()
+        self.write()
+
+    def test_a_drive_that_is_still_in_use_is_told(self):
+        self.assertTrue(self.place.is_in_use())
+        self.assertIn(str(os.getpid()), self.place.users())
+        self.place.unmount()
+        self.assertFalse(self.place.is_in_use())
+        self.assertEqual(self.place.users(), [])
+        self.place.mount()
 
 
 class Torture(unittest.TestCase):

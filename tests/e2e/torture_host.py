@@ -3,8 +3,11 @@
 jumps, little memory."""
 
 import contextlib
+import ctypes
 import errno
 import fcntl
+import functools
+import glob
 import mmap
 import os
 import struct
@@ -24,6 +27,7 @@ CONTROL_BYTES = 4096
 
 SHUT_DOWN, AT_ONCE = 0x8004587D, 2  # FS_IOC_SHUTDOWN: nothing goes to the drive any more, not even the journal
 FILE_SYSTEM_BYTES = 320 << 20
+CLONE_NEWNS = 0x00020000
 CGROUPS = "/sys/fs/cgroup"
 
 
@@ -73,6 +77,15 @@ def run(*command):
         raise NotPossible(f"{' '.join(command)}: {done.stderr.strip()}")
 
 
+@functools.cache
+def have_own_mounts():
+    """What this process mounts from here on, no other one gets a copy of. Whoever makes a mount namespace of his own,
+    as containers do, keeps all that is mounted then in use for as long as he likes."""
+    if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNS):
+        raise NotPossible(f"mounts of its own: {os.strerror(ctypes.get_errno())}")
+    run("mount", "--make-rprivate", "/")
+
+
 class FileSystem:
     """Where images lie: `ext4` or `xfs` by a loop device, `tmpfs`, or a `folder` as it is."""
 
@@ -83,6 +96,8 @@ class FileSystem:
         self.image = os.path.join(self.drives.name, "file-system")
         self.place = os.path.join(folder, "place")
         os.mkdir(self.place)
+        if self.can_be_full:
+            have_own_mounts()
         if self.can_fail:
             with open(self.image, "wb") as file:
                 file.truncate(FILE_SYSTEM_BYTES)
@@ -108,16 +123,37 @@ class FileSystem:
         with open("/proc/self/mounts", encoding="utf-8") as mounts:
             return any(line.split(" ")[1] == self.place for line in mounts)
 
+    def is_in_use(self):
+        """Whether a loop device has the drive: then the file system is in use elsewhere, and to mount it again would show
+        the same one, which refuses everything (EIO) if it has failed."""
+        for name in glob.glob("/sys/block/loop*/loop/backing_file"):
+            with contextlib.suppress(OSError), open(name, encoding="utf-8") as file:
+                if file.read().rstrip("\n") == self.image:
+                    return True
+        return False
+
+    def users(self):
+        """Processes that see it mounted."""
+        found = []
+        for name in glob.glob("/proc/[0-9]*/mounts"):
+            with contextlib.suppress(OSError), open(name, encoding="utf-8") as mounts:
+                if self.place in mounts.read():
+                    found.append(name.split("/")[2])
+        return found
+
     def unmount(self):
         """Nothing may use it any more; what has just been killed may take a moment."""
         limit = time.monotonic() + 30
-        while self.is_mounted():
+        while self.is_mounted() or self.is_in_use():
             try:
-                run("umount", self.place)
+                if self.is_mounted():
+                    run("umount", self.place)
             except NotPossible:
                 if time.monotonic() > limit:
                     raise
-                time.sleep(0.01)
+            if time.monotonic() > limit:
+                raise RuntimeError(f"{self.kind} is in use elsewhere, by processes {', '.join(self.users()) or 'unknown'}")
+            time.sleep(0.01)
 
     def close(self):
         self.unmount()
