@@ -84,6 +84,16 @@ static int parse_hot_rows(const struct config_key *key, const char *value, char 
 	return 0;
 }
 
+static int parse_index(const struct config_key *key, const char *value, char *base,
+		       struct error_text *error)
+{
+	enum index_kind *index = (void *)(base + key->offset);
+
+	if (index_kind_parse(value, index))
+		return error_set(error, -EINVAL, "'%s' is neither bloom nor ribbon", value);
+	return 0;
+}
+
 /* auto, the engine's choice; or a number, where 0 says none. */
 static int parse_parity(const struct config_key *key, const char *value, char *base,
 			struct error_text *error)
@@ -437,6 +447,7 @@ const struct config_key config_keys[] = {
 	{ "nand", "dies_per_channel", parse_number, IN_LUN(geometry.dies_per_channel), 1, 64 },
 
 	{ "engine", "engine", parse_option, 0, 0, 0 },
+	{ "engine", "index", parse_index, IN_ENGINE(muninn.index), 0, 0 },
 	{ "engine", "rows", parse_power_or_default, IN_ENGINE(muninn.rows), 1, 1024 },
 	{ "engine", "segment_pages", parse_power_or_default, IN_ENGINE(muninn.segment_pages), 8,
 	  4096 },

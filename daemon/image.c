@@ -408,7 +408,8 @@ int image_prepare(const struct lun_config *lun, bool *created, struct error_text
 	return create(lun, &names, error);
 }
 
-int image_engine(const struct lun_config *lun, const char **engine, struct error_text *error)
+int image_engine(const struct lun_config *lun, struct image_engine *engine,
+		 struct error_text *error)
 {
 	const struct nand_options read_only = { .read_only = true };
 	const char *configured = lun->options.engine.store;
@@ -418,18 +419,22 @@ int image_engine(const struct lun_config *lun, const char **engine, struct error
 	bool lost;
 	int result;
 
-	*engine = configured ? configured : engine_store_name(0);
+	engine->name = configured ? configured : engine_store_name(0);
+	engine->index = index_kind_name(lun->options.engine.muninn.index);
 	name_files(lun, &names);
 	if (!exists(lun->image))
 		return check_no_half(&names, error);
 	result = find_nvram(lun, &names, &file, &lost, error);
 	free(file);
+	if (lost)
+		engine->index = NULL;
 	if (result || lost)
 		return result;
 	result = nand_open_with(lun->image, &read_only, &nand, error);
 	if (result)
 		return result;
-	result = engine_stored_kind(nand, &lun->options.engine, engine, error);
+	result = engine_stored_kind(nand, &lun->options.engine, &engine->name, error);
+	engine->index = engine_stored_index(nand);
 	nand_abandon(nand);
 	return result;
 }

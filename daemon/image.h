@@ -35,11 +35,17 @@ int image_prepare(const struct lun_config *lun, bool *created, struct error_text
  */
 int image_make_stable(const struct lun_config *lun, struct error_text *error);
 
+/* What keeps records, by its name, and the index that finds them; NULL: the device does not say. */
+struct image_engine {
+	const char *name, *index;
+};
+
 /*
  * The engine that the unit's image has, or will have when it is made. Changes nothing, and works
  * while the service has the image open. -errno with a sentence where image_prepare would refuse
  * what is there.
  */
-int image_engine(const struct lun_config *lun, const char **engine, struct error_text *error);
+int image_engine(const struct lun_config *lun, struct image_engine *engine,
+		 struct error_text *error);
 
 #endif

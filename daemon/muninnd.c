@@ -25,7 +25,7 @@ static const char help[] =
 	"\n"
 	"  muninnd [--config FILE]     serve what FILE says (" CONFIG_FILE_DEFAULT ")\n"
 	"  muninnd --defaults          serve one logical unit with the built-in configuration\n"
-	"                              (type osd, engine muninn, back end mmap)\n"
+	"                              (type osd, engine muninn, index bloom, back end mmap)\n"
 	"  muninnd --check-config      only check the configuration, and say what it would serve\n"
 	"\n"
 	"Options that replace values of the configuration:\n"
@@ -147,7 +147,7 @@ static void control_command(const char *started_in, char *command, size_t bytes)
 
 static int say_configuration(const struct config *config)
 {
-	const char *engines[CONFIG_LUNS_MAX] = { NULL };
+	struct image_engine engines[CONFIG_LUNS_MAX];
 	struct error_text reason = { "" }, error;
 
 	for (unsigned int i = 0; i < config->lun_count; i++)
@@ -161,8 +161,10 @@ static int say_configuration(const struct config *config)
 	for (unsigned int i = 0; i < config->lun_count; i++) {
 		const struct lun_config *lun = &config->luns[i];
 
-		printf("LUN %u %s %s: engine %s, back end %s\n", lun->number, lun->type->word,
-		       lun->image, engines[i], lun_options_backend(&lun->options));
+		printf("LUN %u %s %s: engine %s, index %s, back end %s\n", lun->number,
+		       lun->type->word, lun->image, engines[i].name,
+		       engines[i].index ? engines[i].index : "unknown",
+		       lun_options_backend(&lun->options));
 	}
 	return EXIT_STOPPED;
 }

@@ -8,6 +8,7 @@
 
 #include "common/bytes.h"
 #include "common/clock.h"
+#include "engine/check.h"
 #include "engine/muninn/muninn.h"
 #include "engine/objects/objects.h"
 
@@ -94,6 +95,14 @@ int engine_stored_kind(const struct nand *nand, const struct engine_options *opt
 
 	*name = found ? found->type->name : NULL;
 	return result;
+}
+
+const char *engine_stored_index(struct nand *nand)
+{
+	uint64_t bytes;
+	const uint8_t *nvram = nand_nvram(nand, &bytes);
+
+	return bytes >= ENGINE_HEADER_BYTES ? muninn_header_index(nvram) : NULL;
 }
 
 int engine_nvram_bytes(const struct nand_geometry *geometry, const struct engine_options *options,

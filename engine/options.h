@@ -90,6 +90,12 @@ int engine_nvram_bytes(const struct nand_geometry *geometry, const struct engine
 int engine_stored_kind(const struct nand *nand, const struct engine_options *options,
 		       const char **name, struct error_text *error);
 
+/*
+ * The name of the index of records that a device was formatted with, without opening it. NULL: its
+ * NVRAM does not say.
+ */
+const char *engine_stored_index(struct nand *nand);
+
 /* Makes an empty store on a new or used device. Everything that it held is gone. */
 int engine_format(struct nand *nand, const struct engine_options *options,
 		  struct error_text *error);

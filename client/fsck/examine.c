@@ -231,6 +231,7 @@ static enum fsck_exit examine(struct fsck_report *report, struct nand *nand)
 			   .context = report },
 	};
 	struct error_text error = { "" };
+	struct engine_options options = { 0 };
 	struct engine *engine = NULL;
 	int result;
 
@@ -239,6 +240,8 @@ static enum fsck_exit examine(struct fsck_report *report, struct nand *nand)
 	result = open_engine(report, nand, &engine, &error);
 	if (result)
 		return report_failure(report, FSCK_CANNOT, error.text);
+	engine_formatted_options(engine, &options);
+	report->index = index_kind_name(options.muninn.index);
 	if (report->options->to)
 		result = salvage(report, nand, engine, &work, &error);
 	else if ((result = engine_check(engine, &work.check)) != 0)

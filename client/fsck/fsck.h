@@ -37,6 +37,7 @@ struct fsck_report {
 	const struct fsck_options *options;
 	struct findings findings;
 	uint64_t by_kind[FINDING_KINDS];
+	const char *index;   /* of the device, by its name */
 	json_t *list;        /* with --json */
 	uint64_t losses;     /* findings that mean that something of users' is lost */
 	bool shows_progress; /* standard error is a terminal */

@@ -174,8 +174,8 @@ void report_end(struct fsck_report *report, const struct fsck_counts *found,
 			print_end(report, found, copied);
 		return;
 	}
-	value = json_pack("{s:s,s:i,s:o,s:o}", "image", options->image, "exit", (int)code, "found",
-			  counts_json(found), "findings", report->list);
+	value = json_pack("{s:s,s:s,s:i,s:o,s:o}", "image", options->image, "index", report->index,
+			  "exit", (int)code, "found", counts_json(found), "findings", report->list);
 	if (copied)
 		json_object_set_new(value, "copied", counts_json(copied));
 	dump(value);

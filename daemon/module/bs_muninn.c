@@ -18,6 +18,7 @@
 #include "daemon/module/osd_unit.h"
 #include "daemon/module/unit.h"
 #include "engine/engine.h"
+#include "engine/salvage.h"
 
 #define MODULE_FILE "bs_muninn.so"
 
@@ -47,6 +48,7 @@ static tgtadm_err init(struct scsi_lu *lu, char *bsopts)
 static int open_image(struct scsi_lu *lu, char *path, int *fd, uint64_t *size)
 {
 	struct unit *unit = unit_of(lu);
+	struct engine_options formatted = { 0 };
 	struct engine_statistics statistics;
 	struct error_text error = { "" };
 	int result = unit_open(unit, path, size, &error);
@@ -56,12 +58,13 @@ static int open_image(struct scsi_lu *lu, char *path, int *fd, uint64_t *size)
 		return result;
 	}
 	engine_read_statistics(device_engine(unit->device), &statistics);
+	engine_formatted_options(device_engine(unit->device), &formatted);
 	log_line(LOG_LEVEL_INFO,
 		 "LUN %" PRIu64 ": %s open after %" PRIu64 " us, %" PRIu64 " of %" PRIu64
-		 " bytes used, back end %s, %" PRIu32 " I/O threads",
+		 " bytes used, index %s, back end %s, %" PRIu32 " I/O threads",
 		 lu->lun, path, statistics.open_microseconds, statistics.used_bytes,
-		 statistics.capacity_bytes, lun_options_backend(&unit->options),
-		 unit->options.threads);
+		 statistics.capacity_bytes, index_kind_name(formatted.muninn.index),
+		 lun_options_backend(&unit->options), unit->options.threads);
 	*fd = -1; /* the image is the flash layer's own business */
 	return 0;
 }

@@ -70,10 +70,23 @@ int header_read(const uint8_t *from, struct nand *nand_, struct muninn_geometry 
 	return result ? result : muninn_geometry_choose(nand, &records, &options, geometry, error);
 }
 
+static bool is_intact(const uint8_t *header)
+{
+	return get_le64(header + NVRAM_MAGIC_AT) == NVRAM_MAGIC &&
+	       get_le32(header + NVRAM_HEADER_CRC_AT) == crc32c(0, header, NVRAM_HEADER_CRC_AT);
+}
+
+const char *muninn_header_index(const uint8_t *header)
+{
+	uint32_t kind = get_le16(header + NVRAM_INDEX_AT);
+
+	return is_intact(header) && index_is_known(kind) ? index_kind_name((enum index_kind)kind)
+							 : NULL;
+}
+
 bool muninn_header_geometry(const uint8_t *header, struct nand_geometry *geometry)
 {
-	if (get_le64(header + NVRAM_MAGIC_AT) != NVRAM_MAGIC ||
-	    get_le32(header + NVRAM_HEADER_CRC_AT) != crc32c(0, header, NVRAM_HEADER_CRC_AT))
+	if (!is_intact(header))
 		return false;
 	geometry->page_bytes = get_le32(header + NVRAM_PAGE_BYTES_AT);
 	geometry->pages_per_block = get_le32(header + NVRAM_BLOCK_PAGES_AT);

@@ -18,4 +18,7 @@ void muninn_formatted_options(const struct record_store *store, struct record_op
  */
 bool muninn_header_geometry(const uint8_t *header, struct nand_geometry *geometry);
 
+/* The name of the index that the same header speaks of. NULL: it is damaged, or knows another. */
+const char *muninn_header_index(const uint8_t *header);
+
 #endif

@@ -111,6 +111,8 @@ void muninn_formatted_options(const struct record_store *store_, struct record_o
 	options->rows = store->geometry.hashed_rows;
 	options->segment_pages = store->geometry.segment_pages;
 	options->record_bytes = store->geometry.record_bytes;
+	options->parity = store->geometry.parity.losses ? store->geometry.parity.losses
+							: MUNINN_PARITY_NONE;
 }
 
 /* With more everything counts as lost. */

@@ -78,6 +78,7 @@ static const struct row {
 	{ "nand", "channels", { "1", "64" }, { "0", "65" }, "1..64" },
 	{ "nand", "dies_per_channel", { "1", "64" }, { "0", "65" }, "1..64" },
 	{ "engine", "engine", { "muninn" }, { "pink", "" }, "muninn" },
+	{ "engine", "index", { "bloom", "ribbon" }, { "trie", "" }, "bloom, ribbon" },
 	{ "engine", "rows", { "0", "1", "1024" }, { "3", "2048" }, "power of two 1..1024" },
 	{ "engine",
 	  "segment_pages",

@@ -49,6 +49,17 @@ def sanitizer_environment():
     return {"LD_PRELOAD": found.stdout.strip(), "ASAN_OPTIONS": "detect_leaks=0"}
 
 
+def with_index(config, size):
+    """The configuration of a Daemon, of devices with the index that MUNINN_INDEX names."""
+    index = os.environ.get("MUNINN_INDEX")
+    if not index:
+        return config
+    config = f"[lun 1]\ntype = osd\nsize = {size}\n" if config is None else config
+    if "[engine]\n" in config:
+        return config.replace("[engine]\n", f"[engine]\nindex = {index}\n", 1)
+    return f"[engine]\nindex = {index}\n{config}"
+
+
 def free_port():
     """A loopback TCP port that nobody has at this moment."""
     with socket.socket() as probe:
@@ -117,6 +128,7 @@ class Daemon:
         self._ready = None
         self._readers = []
         self.command = [MUNINND, "--state-dir", state_dir, "--port", str(self.port)]
+        config = with_index(config, size)
         if config is None:
             self.command += ["--defaults", "--size", size]
         else:

@@ -116,9 +116,9 @@ class Backends(E2ETest):
         with open(path, "w", encoding="utf-8") as file:
             file.write(BOTH.format(second="mmap"))
         said = self.tool(MUNINND, "--check-config", "--config", path)
-        self.assertIn("LUN 1 osd /var/lib/muninn/lun1.img: engine muninn, back end file", said)
-        self.assertIn("LUN 2 osd /var/lib/muninn/lun2.img: engine muninn, back end mmap", said)
-        self.assertIn("engine muninn, back end mmap", self.tool(MUNINND, "--help"))
+        self.assertIn("LUN 1 osd /var/lib/muninn/lun1.img: engine muninn, index bloom, back end file", said)
+        self.assertIn("LUN 2 osd /var/lib/muninn/lun2.img: engine muninn, index bloom, back end mmap", said)
+        self.assertIn("engine muninn, index bloom, back end mmap", self.tool(MUNINND, "--help"))
 
     def test_a_unit_with_another_engine_than_its_image_is_refused(self):
         config = "[lun 1]\ntype = osd\nsize = 64M\n"

@@ -53,6 +53,7 @@ VALUES = {
     },
     "engine": {
         "engine": ["muninn", "huginn"],
+        "index": ["bloom", "ribbon", "trie"],
         "rows": ["0", "1", "2", "16", "1024", "3", "2048"],
         "segment_pages": ["0", "64", "256", "8", "4096", "100", "8192", "1"],
         "record_bytes": ["0", "64", "640", "1024", "4096", "63", "4097"],
@@ -199,7 +200,7 @@ class Refusals(E2ETest):
     def test_the_check_works_beside_the_service(self):
         daemon = self.daemon(config="[lun 1]\nsize = 16M\n").start()
         said = self.tool(*daemon.command, "--check-config")
-        self.assertIn(f"LUN 1 osd {daemon.image()}: engine muninn, back end mmap", said)
+        self.assertIn(f"LUN 1 osd {daemon.image()}: engine muninn, index bloom, back end mmap", said)
         self.assertEqual(daemon.stop(), 0)
 
 

@@ -61,13 +61,21 @@ static struct ribbon_shape shape_of(const struct muninn_geometry *geometry)
 				   geometry->record_bytes);
 }
 
+/* Groups are in memory as a whole. */
+static int refuse_cache(const struct muninn_options *options, struct error_text *error)
+{
+	if (!options->bloom.table_cache_bytes)
+		return 0;
+	return error_set(error, -EINVAL,
+			 "a cache for tables of the index: the ribbon index is in memory as a "
+			 "whole");
+}
+
 static int choose(const struct muninn_options *options, struct muninn_geometry *geometry,
 		  struct error_text *error)
 {
-	(void)options;
 	(void)geometry;
-	(void)error;
-	return 0;
+	return refuse_cache(options, error);
 }
 
 static void put_part(const struct muninn_geometry *geometry, uint8_t part[INDEX_PART_BYTES])
@@ -167,11 +175,7 @@ static int prepare(struct index *base, const struct muninn_options *options,
 	(void)base;
 	(void)read;
 	(void)context;
-	if (options->bloom.table_cache_bytes)
-		return error_set(error, -EINVAL,
-				 "a cache for tables of the index: this device has the ribbon "
-				 "index, which is in memory as a whole");
-	return 0;
+	return refuse_cache(options, error);
 }
 
 static struct row_index *row_at(struct index *base, uint32_t row)

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "engine/open.h"
+#include "engine/salvage.h"
 #include "tests/engine/memory_store.h"
 #include "tests/engine/small_flash.h"
 
@@ -58,7 +59,7 @@ static const struct record_store_type memory_type = {
 
 /* ---- tests ---- */
 
-static const struct nand_geometry shape = SMALL_FLASH(600);
+static const struct nand_geometry shape = SMALL_FLASH_WITH_SPARE(600, 256);
 
 static bool recover;
 
@@ -71,17 +72,23 @@ static struct engine_options options_of(const char *store)
 	};
 }
 
-static struct nand *formatted(const char *store)
+static struct nand *formatted_with(const struct engine_options *options)
 {
-	const struct engine_options options = options_of(store);
 	struct error_text error = { "" };
 	struct nand *nand;
 	uint64_t bytes;
 
-	assert_int_equal(engine_nvram_bytes(&shape, &options, &bytes, &error), 0);
+	assert_int_equal(engine_nvram_bytes(&shape, options, &bytes, &error), 0);
 	assert_int_equal(nand_open_memory(&shape, bytes, &nand, &error), 0);
-	assert_int_equal(engine_format(nand, &options, &error), 0);
+	assert_int_equal(engine_format(nand, options, &error), 0);
 	return nand;
+}
+
+static struct nand *formatted(const char *store)
+{
+	const struct engine_options options = options_of(store);
+
+	return formatted_with(&options);
 }
 
 static int open_as(struct nand *nand, const char *store, struct error_text *error)
@@ -91,6 +98,81 @@ static int open_as(struct nand *nand, const char *store, struct error_text *erro
 	int result = engine_open(nand, &options, &engine, error);
 
 	return result ? result : engine_close(engine);
+}
+
+static void test_a_device_says_which_index_it_has(void **state)
+{
+	static const struct {
+		const char *store;
+		enum index_kind index;
+		const char *name;
+	} cases[] = {
+		{ "muninn", 0, "bloom" },
+		{ "muninn", INDEX_BLOOM, "bloom" },
+		{ "muninn", INDEX_RIBBON, "ribbon" },
+		{ "memory", INDEX_RIBBON, NULL },
+	};
+
+	(void)state;
+	for (size_t n = 0; n < sizeof(cases) / sizeof(cases[0]); n++) {
+		struct engine_options options = options_of(cases[n].store);
+		struct nand *nand;
+		const char *name;
+
+		options.muninn.index = cases[n].index;
+		nand = formatted_with(&options);
+		name = engine_stored_index(nand);
+		if (cases[n].name)
+			assert_string_equal(name, cases[n].name);
+		else
+			assert_null(name);
+		assert_int_equal(nand_close(nand), 0);
+	}
+}
+
+/* Of a copy that a repair makes. */
+static void test_a_device_says_what_it_was_formatted_with(void **state)
+{
+	struct engine_options options = options_of("muninn"), found = { 0 };
+	struct error_text error = { "" };
+	struct engine *engine;
+	struct nand *nand;
+
+	(void)state;
+	options.muninn.index = INDEX_RIBBON;
+	options.muninn.parity = 2;
+	options.records.over_provision_permille = 150;
+	nand = formatted_with(&options);
+	assert_int_equal(engine_open(nand, NULL, &engine, &error), 0);
+	engine_formatted_options(engine, &found);
+	assert_int_equal(found.muninn.index, INDEX_RIBBON);
+	assert_int_equal(found.muninn.parity, 2);
+	assert_int_equal(found.muninn.rows, options.muninn.rows);
+	assert_int_equal(found.muninn.segment_pages, options.muninn.segment_pages);
+	assert_int_equal(found.muninn.record_bytes, options.muninn.record_bytes);
+	assert_int_equal(found.records.over_provision_permille, 150);
+	assert_int_equal(engine_close(engine), 0);
+	assert_int_equal(nand_close(nand), 0);
+}
+
+/* Known before a device is made: the index is in memory as a whole. */
+static void test_a_ribbon_index_takes_no_cache_of_tables(void **state)
+{
+	struct engine_options options = options_of("muninn");
+	struct error_text error = { "" };
+	struct engine *engine;
+	struct nand *nand;
+	uint64_t bytes;
+
+	(void)state;
+	options.muninn.index = INDEX_RIBBON;
+	nand = formatted_with(&options);
+	options.muninn.bloom.table_cache_bytes = 1 << 20;
+	assert_int_equal(engine_nvram_bytes(&shape, &options, &bytes, &error), -EINVAL);
+	assert_non_null(strstr(error.text, "the ribbon index is in memory as a whole"));
+	assert_int_equal(engine_open(nand, &options, &engine, &error), -EINVAL);
+	assert_non_null(strstr(error.text, "the ribbon index is in memory as a whole"));
+	assert_int_equal(nand_close(nand), 0);
 }
 
 static void test_a_device_is_opened_by_its_own_kind(void **state)
@@ -195,6 +277,9 @@ static int end_all(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_device_says_which_index_it_has),
+		cmocka_unit_test(test_a_device_says_what_it_was_formatted_with),
+		cmocka_unit_test(test_a_ribbon_index_takes_no_cache_of_tables),
 		cmocka_unit_test(test_a_device_is_opened_by_its_own_kind),
 		cmocka_unit_test(test_its_own_kind_opens_a_device_that_has_lost_its_nvram),
 		cmocka_unit_test(test_a_kind_that_this_program_does_not_have_is_named),
