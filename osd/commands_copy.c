@@ -67,9 +67,10 @@ int osd_check_copy(struct osd_request *request)
 /*
  * A copy is of one state of its source: the one that the first turn finds. If somebody modifies the
  * source between two turns, the copy of it begins again, from a moment that is held. Where none can
- * be held, because no history is kept, each turn copies what is there.
+ * be held, because no history is kept, each turn copies what is there. The access is noted behind
+ * that, because a transaction that has changed anything can't hold the present.
  */
-static int begin_turn(struct osd_request *request, struct osd_subject *from)
+static int begin_turn(struct osd_request *request, struct osd_subject *from, bool attributes)
 {
 	struct osd_copying *copying = &request->copying;
 	struct engine_address address = from->address;
@@ -77,6 +78,7 @@ static int begin_turn(struct osd_request *request, struct osd_subject *from)
 	/* Of the present of an unlogged object it is not known. */
 	bool has_changed = copying->sequence != sequence ||
 			   (from->stat.is_unlogged && !osd_moment_is_past(&address));
+	int result;
 
 	if (copying->sequence != 0 && has_changed && !copying->restarted) {
 		copying->restarted = true;
@@ -87,6 +89,9 @@ static int begin_turn(struct osd_request *request, struct osd_subject *from)
 	copying->sequence = sequence;
 	if (request->moment.view != 0 && !osd_moment_is_there(request))
 		osd_moment_release(request);
+	result = engine_object_accessed(from->object, true, attributes);
+	if (result != 0)
+		return osd_result(request, result, OSD_FIELD_CONTINUATION);
 	if (request->moment.view == 0 || osd_moment_is_past(&address))
 		return 0;
 	address.version = request->moment.view;
@@ -120,17 +125,15 @@ static int copy_one(struct osd_request *request, const struct osd_copy_source *s
 {
 	uint16_t permissions = OSD_PERMISSION_READ;
 	struct osd_subject from;
-	int result;
+	int result = 0;
 
 	if (source->attributes)
 		permissions |= OSD_PERMISSION_GET_ATTR;
 	if (osd_find_named_object(request, source->partition, source->object, permissions, &from) !=
 	    0)
 		return -EINVAL;
-	result = engine_object_accessed(from.object, true, source->attributes);
-	if (result != 0)
-		return osd_result(request, result, OSD_FIELD_CONTINUATION);
-	if (begin_turn(request, &from) != 0 || copy_data(request, &from, to, pages) != 0)
+	if (begin_turn(request, &from, source->attributes) != 0 ||
+	    copy_data(request, &from, to, pages) != 0)
 		return -EINVAL;
 	if (!request->more && source->attributes)
 		result = osd_page_copy_stored(request, &from, to);

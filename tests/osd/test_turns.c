@@ -262,18 +262,23 @@ static void write_again(void *context)
 	unit->device->step = write_again;
 }
 
+static void run_beside_writes(struct unit *unit, struct call *call)
+{
+	writes = 0;
+	unit->device->step = write_again;
+	unit->device->step_context = unit;
+	call_run(unit, call);
+	unit->device->step = NULL;
+	expect_good(unit);
+	assert_true(writes >= 4);
+}
+
 static void read_beside_writes(struct unit *unit)
 {
 	struct call call = read_call(O, OBJECT_BYTES);
 
 	fill(unit, O, 'a');
-	writes = 0;
-	unit->device->step = write_again;
-	unit->device->step_context = unit;
-	call_run(unit, &call);
-	unit->device->step = NULL;
-	expect_good(unit);
-	assert_true(writes >= 4);
+	run_beside_writes(unit, &call);
 }
 
 static void test_a_read_is_of_one_moment_however_often_the_object_changes(void **state)
@@ -403,6 +408,19 @@ static void test_a_copy_in_turns_is_of_one_moment(void **state)
 		assert_int_equal(views_in_use(unit), 0);
 		remove_the_copy(unit);
 	}
+}
+
+static void test_a_copy_is_of_one_moment_however_often_the_object_changes(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = copy_call(1);
+
+	unit_set_number(unit, P, O, 0x10000, 1, 5);
+	fill(unit, O, 'a');
+	run_beside_writes(unit, &call);
+	/* It began again behind the first write, and held that moment. */
+	expect_copy(unit, COPY, 'a' + 2);
+	assert_int_equal(views_in_use(unit), 0);
 }
 
 static void test_a_copy_of_the_past_of_an_unlogged_object_does_not_begin_again(void **state)
@@ -778,6 +796,7 @@ int main(void)
 		with_turns(test_sets_of_a_read_come_with_its_last_turn),
 		with_turns(test_the_page_of_a_packed_id_counts_once),
 		with_turns(test_a_copy_in_turns_is_of_one_moment),
+		with_turns(test_a_copy_is_of_one_moment_however_often_the_object_changes),
 		with_turns(test_several_copies_take_turns),
 		with_turns(test_a_copy_that_fails_leaves_nothing),
 		with_turns(test_a_copy_touches_nothing_that_took_its_place),
