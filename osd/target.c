@@ -10,7 +10,7 @@
 #include "osd/facts.h"
 #include "osd/functions.h"
 
-/* Tries of a command that leave the writing of full buffers to others; each gets further. */
+/* Tries of a turn that leave the writing of full buffers to others; each gets further. */
 #define REPEATS_MAX 32
 
 /* ---- the logical unit ---- */
@@ -428,36 +428,76 @@ static bool run_once(struct osd_request *request)
 	return result == 0;
 }
 
+/* ---- a turn that begins anew ---- */
+
+/* What a command knows of its work, before one of its turns. */
+struct turn {
+	uint64_t created, created_used_bytes, append_address;
+	struct osd_tracking tracking;
+	struct osd_member_answer answer;
+	struct osd_search_progress search;
+	struct osd_reading reading;
+	struct osd_copying copying;
+	size_t data_in_length;
+};
+
 /*
- * Is it a short command's first writing transaction, of which a failure leaves nothing behind? From
- * a later one, as a READ with sets may have, the command would begin again with its first byte.
+ * Can its next turn be done again, as if it had not begun? Not behind a turn that has filled part
+ * of Data-In, nor one that has a moment to let go of, nor one of history, which never has to wait.
  */
 static bool can_repeat(const struct osd_request *request)
 {
-	const struct osd_command_entry *entry = request->entry;
-
-	return !request->attempt && request->mode != ENGINE_READ && !is_begun(request) &&
-	       !request->reading.begun && (entry->flags & OSD_SHORT || entry->action == OSD_PUNCH);
+	return !request->attempt &&
+	       (request->mode == ENGINE_WRITE || request->mode == ENGINE_FREE) &&
+	       !(request->entry->flags & (OSD_REFORMATS | OSD_RESTORES)) &&
+	       request->entry->action != OSD_EXECUTE && !request->reading.begun &&
+	       !request->search.begun && request->moment.view == 0;
 }
 
-/* As before the command's work. What its security check has found stays. */
-static void forget_try(struct osd_request *request)
+static struct turn turn_before(const struct osd_request *request)
+{
+	return (struct turn){ .created = request->created,
+			      .created_used_bytes = request->created_used_bytes,
+			      .append_address = request->append_address,
+			      .tracking = request->tracking,
+			      .answer = request->answer,
+			      .search = request->search,
+			      .reading = request->reading,
+			      .copying = request->copying,
+			      .data_in_length = request->command->data_in_length };
+}
+
+/*
+ * As before the turn: what it has taken outside of its transaction it gives back. What its security
+ * check has found stays.
+ */
+static void forget_turn(struct osd_request *request, const struct turn *before)
 {
 	request->failed = false;
 	request->sense = (struct osd_sense){ 0 };
-	request->created = request->created_used_bytes = request->append_address = 0;
-	request->reading = (struct osd_reading){ 0 };
-	request->command->data_in_length = 0;
+	osd_moment_end(request);
+	if (before->tracking.partition == 0)
+		osd_tracking_end(request);
+	request->created = before->created;
+	request->created_used_bytes = before->created_used_bytes;
+	request->append_address = before->append_address;
+	request->tracking = before->tracking;
+	request->answer = before->answer;
+	request->search = before->search;
+	request->reading = before->reading;
+	request->copying = before->copying;
+	request->command->data_in_length = before->data_in_length;
 }
 
 /*
  * Many large records may find each row's buffer full of small ones. To write all of these in its
- * turn would hold others up for too long, so that is left to the engine's threads: the command
- * begins anew whenever they have written some. At last it does what is left itself.
+ * turn would hold others up for too long, so that is left to the engine's threads: the turn begins
+ * anew whenever they have written some. At last it does what is left itself.
  */
 bool osd_run_once(struct osd_request *request)
 {
 	struct engine *engine = request->device->engine;
+	struct turn before = turn_before(request);
 	bool done;
 
 	for (int n = 0; n < REPEATS_MAX && can_repeat(request); n++) {
@@ -466,7 +506,7 @@ bool osd_run_once(struct osd_request *request)
 		done = run_once(request);
 		if (!engine_seals_awaited(engine))
 			return done;
-		forget_try(request);
+		forget_turn(request, &before);
 	}
 	return run_once(request);
 }

@@ -13,8 +13,11 @@
 #include <cmocka.h>
 
 #include "common/bytes.h"
+#include "engine/history/past.h"
+#include "engine/objects/objects.h"
 #include "osd/execute.h"
 #include "tests/osd/full_rows.h"
+#include "tests/osd/function_call.h"
 
 #define TEST_PAGE UINT32_C(0x10000)
 
@@ -226,6 +229,225 @@ static void test_read_of_several_turns_with_sets_goes_on(void **state)
 	full_rows_expect_same(rows);
 }
 
+/* ---- commands of several turns, and on many objects ---- */
+
+enum { COPIES = 2, MEMBERS = 10, BATCH = 4 };
+
+#define COPY       (O + 1) /* and those behind it */
+#define COLLECTION (O + 0x1000)
+
+/* COPIES of O; the target chooses the first free IDs. */
+static struct call copy_call(void)
+{
+	struct osd_copy_source source = { P, O, true, false, 0 };
+	struct call call = call_of(OSD_COPY_USER_OBJECTS, P, 0);
+	uint8_t content[OSD_COPY_SOURCE_BYTES];
+
+	osd_copy_source_encode(&source, content);
+	for (int n = 0; n < COPIES; n++)
+		call_descriptor(&call, OSD_CONTINUATION_COPY_SOURCE, content, sizeof(content));
+	get_what_commands_change(&call);
+	return call;
+}
+
+static void expect_copies(struct full_rows *rows)
+{
+	for (uint64_t copy = COPY; copy < COPY + COPIES; copy++) {
+		struct call call = call_of(OSD_READ, P, copy);
+
+		call.cdb.length = call.data_in_capacity = sizeof(data);
+		call_run(&rows->served, &call);
+		expect_good(&rows->served);
+		assert_memory_equal(rows->served.data_in, data, sizeof(data));
+		assert_int_equal(unit_get_number(&rows->served, P, copy, TEST_PAGE, 1), 5);
+	}
+	assert_int_equal(unit_get_number(&rows->served, P, 0, OSD_PARTITION_INFORMATION,
+					 OSD_INFORMATION_MEMBERS),
+			 1 + COPIES);
+}
+
+static void make_source(struct full_rows *rows)
+{
+	write_to_both(rows, data, sizeof(data));
+	unit_set_number(&rows->served, P, O, TEST_PAGE, 1, 5);
+	unit_set_number(&rows->alone, P, O, TEST_PAGE, 1, 5);
+}
+
+static void test_copy_user_objects(void **state)
+{
+	struct full_rows *rows = *state;
+	struct call call = copy_call();
+
+	make_source(rows);
+	run_anew_well(rows, &call);
+	expect_copies(rows);
+}
+
+/*
+ * Threads get at nothing until the first turn has sealed what it must by itself, and a later one
+ * has begun anew a few times.
+ */
+static void run_in_turns_anew(struct full_rows *rows, struct call *call)
+{
+	full_rows_run(rows, call, FULL_ROWS_TRIES_MAX);
+	expect_good(&rows->served);
+	assert_true(rows->tries_alone > 1);
+	assert_in_range(rows->tries, FULL_ROWS_TRIES_MAX, FULL_ROWS_TRIES_MAX + 32);
+	full_rows_expect_same(rows);
+}
+
+static void test_copy_user_objects_in_turns(void **state)
+{
+	struct full_rows *rows = *state;
+	struct call call = copy_call();
+
+	make_source(rows);
+	rows->served.device->portions.pages = rows->alone.device->portions.pages = 32;
+	run_in_turns_anew(rows, &call);
+	expect_copies(rows);
+}
+
+/* The unit that is served, its calls counted as ever; in one transaction others write to O first.
+ */
+static struct full_rows *stepped;
+static void (*counted)(void *context);
+
+enum { FIRST_OF_SECOND_TURN = 34 };
+
+static void write_to_source(struct engine *engine)
+{
+	static const struct engine_address source = { .partition = P, .object = O };
+	struct engine_txn *txn;
+
+	assert_int_equal(engine_begin(engine, ENGINE_WRITE, &txn), 0);
+	assert_int_equal(engine_write(txn, source, 0, "changed", 7), 0);
+	assert_int_equal(engine_commit(txn, false), 0);
+}
+
+/* Inside a try that leaves full buffers to threads; what others write does not. */
+static void write_before_the_second_turn(void *context)
+{
+	struct engine *engine = stepped->served.engine;
+
+	counted(context);
+	if (stepped->tries != FIRST_OF_SECOND_TURN)
+		return;
+	stepped->served.now_ms += FUNCTION_STEP_MS;
+	assert_false(engine_seals_awaited(engine));
+	write_to_source(engine);
+	assert_true(engine_seals_put_off(engine));
+}
+
+static unsigned views_in_use(const struct unit *unit)
+{
+	unsigned count = 0;
+
+	for (uint32_t n = 0; n < ENGINE_VIEWS; n++)
+		count += unit->engine->past->views[n].bound != 0;
+	return count;
+}
+
+/* The source changes between two turns, so the next one holds a moment, and more than once. */
+static void test_a_copy_that_begins_anew_with_a_moment_lets_go_of_it(void **state)
+{
+	struct full_rows *rows = *state;
+	struct call call = copy_call(), read = call_of(OSD_READ, P, COPY);
+
+	make_source(rows);
+	rows->served.device->portions.pages = 32;
+	full_rows_begin(rows, FULL_ROWS_TRIES_MAX);
+	stepped = rows;
+	counted = rows->served.device->step;
+	rows->served.device->step = write_before_the_second_turn;
+	call_run(&rows->served, &call);
+	expect_good(&rows->served);
+	assert_in_range(rows->tries, FULL_ROWS_TRIES_MAX, FULL_ROWS_TRIES_MAX + 32);
+	assert_int_equal(views_in_use(&rows->served), 0);
+	read.cdb.length = read.data_in_capacity = sizeof(data);
+	call_run(&rows->served, &read);
+	expect_good(&rows->served);
+	assert_memory_equal(rows->served.data_in, "changed", 7);
+	assert_memory_equal(rows->served.data_in + 7, data + 7, sizeof(data) - 7);
+}
+
+static void make_members(struct unit *unit, uint8_t type)
+{
+	struct engine_address collection = { .partition = P, .object = COLLECTION };
+	struct call create = call_of(type == OSD_COLLECTION_IS_TRACKING
+					     ? OSD_CREATE_USER_TRACKING_COLLECTION
+					     : OSD_CREATE_COLLECTION,
+				     P, COLLECTION);
+	struct engine_txn *txn;
+
+	call_run(unit, &create);
+	expect_good(unit);
+	for (uint64_t n = 1; n <= MEMBERS; n++)
+		unit_create(unit, P, O + n);
+	assert_int_equal(engine_begin(unit->engine, ENGINE_WRITE, &txn), 0);
+	for (uint64_t n = 1; n <= MEMBERS; n++)
+		assert_int_equal(engine_member_insert(txn, collection, O + n), 0);
+	assert_int_equal(engine_commit(txn, false), 0);
+}
+
+static struct call member_call(struct full_rows *rows, uint16_t action, uint8_t type)
+{
+	make_members(&rows->served, type);
+	make_members(&rows->alone, type);
+	return call_of(action, P, COLLECTION);
+}
+
+static void expect_set(struct unit *unit)
+{
+	for (uint64_t n = 1; n <= MEMBERS; n++) {
+		uint8_t value[1000];
+
+		assert_int_equal(unit_get(unit, P, O + n, TEST_PAGE, 2, value, sizeof(value)),
+				 sizeof(value));
+		assert_memory_equal(value, data, sizeof(value));
+	}
+}
+
+static void test_set_member_attributes(void **state)
+{
+	struct full_rows *rows = *state;
+	struct call call = member_call(rows, OSD_SET_MEMBER_ATTRIBUTES, OSD_COLLECTION_LINEAR);
+
+	call_set(&call, TEST_PAGE, 2, data, 1000);
+	call_get(&call, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_USED_CAPACITY);
+	run_anew_well(rows, &call);
+	expect_set(&rows->served);
+}
+
+/* Nobody else has the collection between two tries, and each member is counted once. */
+static void test_set_member_attributes_in_turns(void **state)
+{
+	struct full_rows *rows = *state;
+	struct call call = member_call(rows, OSD_SET_MEMBER_ATTRIBUTES, OSD_COLLECTION_IS_TRACKING);
+
+	rows->served.device->portions.members = rows->alone.device->portions.members = BATCH;
+	call_set(&call, TEST_PAGE, 2, data, 1000);
+	run_in_turns_anew(rows, &call);
+	expect_set(&rows->served);
+	assert_int_equal(unit_get_number(&rows->served, P, COLLECTION, OSD_COLLECTION_TRACKING,
+					 OSD_TRACKING_PROCESSED),
+			 MEMBERS);
+	assert_int_equal(osd_tracker_active(&rows->served.device->trackers, P, COLLECTION), 0);
+}
+
+static void test_remove_member_objects(void **state)
+{
+	struct full_rows *rows = *state;
+	struct call call = member_call(rows, OSD_REMOVE_MEMBER_OBJECTS, OSD_COLLECTION_IS_TRACKING);
+
+	run_anew_well(rows, &call);
+	assert_int_equal(unit_get_number(&rows->served, P, COLLECTION, OSD_COLLECTION_TRACKING,
+					 OSD_TRACKING_PROCESSED),
+			 MEMBERS);
+	assert_int_equal(unit_get_number(&rows->served, P, 0, OSD_PARTITION_INFORMATION,
+					 OSD_INFORMATION_MEMBERS),
+			 2);
+}
+
 /* ---- quotas ---- */
 
 static void set_quota(struct full_rows *rows, uint32_t number, uint64_t quota)
@@ -347,6 +569,12 @@ int main(void)
 		with_full_rows(test_set_attributes),
 		with_full_rows(test_read_with_sets),
 		with_full_rows(test_read_of_several_turns_with_sets_goes_on),
+		with_full_rows(test_copy_user_objects),
+		with_full_rows(test_copy_user_objects_in_turns),
+		with_full_rows(test_a_copy_that_begins_anew_with_a_moment_lets_go_of_it),
+		with_full_rows(test_set_member_attributes),
+		with_full_rows(test_set_member_attributes_in_turns),
+		with_full_rows(test_remove_member_objects),
 		with_full_rows(test_what_just_meets_a_capacity_is_accepted),
 		with_full_rows(test_what_just_exceeds_a_capacity_is_refused_and_leaves_nothing),
 		with_full_rows(test_what_just_meets_a_count_of_objects_is_accepted),
