@@ -281,7 +281,7 @@ $(TESTBIN)/bench/test_peers: | $(PEER_LIBS)
 
 # ---- fuzzing: one program for each target, built with VARIANT=fuzz ----
 
-FUZZ_TARGETS := osd wire client flash pdu
+FUZZ_TARGETS := osd disk wire client flash pdu
 FUZZ_SRC := $(filter-out tests/fuzz/test_%.c,$(wildcard tests/fuzz/*.c))
 define FUZZ_RULE
 $(OBJ)/tests/fuzz/libfuzzer/$(1).o: tests/fuzz/libfuzzer/entry.c
@@ -352,7 +352,7 @@ help:
 	@echo "make bench-paper the paper's experiments, its numbers beside ours: build/bench/muninn-paper.json"
 	@echo '                QUICK=1: a minute, with 2 million pairs in place of 50 million'
 	@echo 'make figures    draws docs/figures/ from build/bench/muninn-paper.json; of quick ones FIGURES=build/bench'
-	@echo 'make fuzz       fuzzes the target, the client and the formats: SECONDS=60 (of each), FUZZ=osd|wire|client|flash|pdu'
+	@echo 'make fuzz       fuzzes the target, the client and the formats: SECONDS=60 (of each), FUZZ=osd|disk|wire|client|flash|pdu'
 	@echo 'make fuzz-many  the same without learning, many times as fast, for counts: SECONDS=60, FUZZ=pdu'
 	@echo 'make fuzz-pdu   sessions of mutated PDUs against a real tgtd: SECONDS=60, SEED=N'
 	@echo 'make deb        Debian packages of the service, of the client library, and of muninn-bench: build/deb/'

@@ -132,9 +132,11 @@ int disk_compare_and_write(struct disk_request *request)
 	if (command->data_out_length != 2 * request->length)
 		return disk_fail(request, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_CDB);
 	result = compare(request, request->length, UINT64_MAX);
-	return result ? result
-		      : volume_write(&request->work, request->offset,
-				     command->data_out + request->length, request->length);
+	/* Of no blocks there may be no Data-Out. */
+	return result || !request->length
+		       ? result
+		       : volume_write(&request->work, request->offset,
+				      command->data_out + request->length, request->length);
 }
 
 /* ---- writing what is made here ---- */

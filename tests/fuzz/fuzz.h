@@ -38,8 +38,8 @@ struct fuzz_target {
 	uint64_t (*mutated)(void);
 };
 
-/* osd_target.c, wire_target.c, client_target.c, flash_target.c, pdu_target.c */
-extern const struct fuzz_target fuzz_osd, fuzz_wire, fuzz_client, fuzz_flash, fuzz_pdu;
+/* osd_target.c, disk_target.c, wire_target.c, client_target.c, flash_target.c, pdu_target.c */
+extern const struct fuzz_target fuzz_osd, fuzz_disk, fuzz_wire, fuzz_client, fuzz_flash, fuzz_pdu;
 
 /* Ends the process with a sentence that names the input, if it came from a file. */
 void fuzz_fail(const char *file, int line, const char *what) __attribute__((noreturn));

@@ -77,6 +77,12 @@ static void run_target(const struct fuzz_target *target)
 	assert_true(kept > 0);
 }
 
+static void test_no_kept_sequence_of_commands_breaks_the_disk(void **state)
+{
+	(void)state;
+	run_target(&fuzz_disk);
+}
+
 static void test_no_kept_input_of_the_wire_decoders_breaks_them(void **state)
 {
 	(void)state;
@@ -114,6 +120,7 @@ int main(int count, char **arguments)
 		cmocka_unit_test(test_no_kept_bytes_on_flash_break_what_reads_them),
 		cmocka_unit_test(test_no_kept_answer_or_text_breaks_the_client_or_the_parsers),
 		cmocka_unit_test(test_no_kept_sequence_of_commands_breaks_the_target),
+		cmocka_unit_test(test_no_kept_sequence_of_commands_breaks_the_disk),
 		cmocka_unit_test(
 			test_no_kept_session_gets_past_the_guard_with_what_tgtd_can_t_handle),
 		cmocka_unit_test(test_no_kept_input_of_the_wire_decoders_breaks_them),

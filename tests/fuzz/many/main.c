@@ -43,8 +43,8 @@ static uint8_t input[INPUT_BYTES_MAX];
 static size_t input_size;
 static const char *found_folder = "build/fuzz/found";
 
-static const struct fuzz_target *const targets[] = { &fuzz_osd, &fuzz_wire, &fuzz_client,
-						     &fuzz_flash, &fuzz_pdu };
+static const struct fuzz_target *const targets[] = { &fuzz_osd,    &fuzz_disk,  &fuzz_wire,
+						     &fuzz_client, &fuzz_flash, &fuzz_pdu };
 
 /* ---- kept inputs ---- */
 
@@ -282,8 +282,9 @@ static void usage(FILE *to)
 {
 	fputs("fuzz-many [--seed N] [--first N] [--executions N] [--seconds N] TARGET\n"
 	      "runs changed copies of tests/fuzz/corpus/TARGET and found/TARGET; TARGET: osd, "
-	      "wire,\n"
-	      "client, flash, pdu. Without --executions and --seconds: a million executions.\n",
+	      "disk,\n"
+	      "wire, client, flash, pdu. Without --executions and --seconds: a million "
+	      "executions.\n",
 	      to);
 }
 
