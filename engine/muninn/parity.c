@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -159,6 +160,11 @@ void parity_destroy(struct parity *parity)
 {
 	free(parity->pages.tables);
 	free(parity->shares.tables);
+}
+
+uint64_t parity_memory(const struct parity *parity)
+{
+	return malloc_usable_size(parity->pages.tables) + malloc_usable_size(parity->shares.tables);
 }
 
 /* The parities, cut into shares; then what code_restore needs. */

@@ -52,6 +52,9 @@ struct parity {
 int parity_create(struct parity *parity, const struct parity_shape *shape);
 void parity_destroy(struct parity *parity);
 
+/* Bytes of its memory that the allocator gave. */
+uint64_t parity_memory(const struct parity *parity);
+
 /* Memory that a call needs. */
 size_t parity_scratch_bytes(const struct parity_shape *shape);
 
