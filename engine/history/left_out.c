@@ -26,20 +26,17 @@ uint64_t left_out_pass(const struct history *history, uint64_t bound)
 int left_out_lower_by_interval(struct engine *engine, const struct history *history,
 			       const struct history *device, uint64_t sequence, uint64_t *lowest)
 {
-	uint64_t found = RECORD_NEWEST;
+	uint64_t found = sequence;
 	int result = 0;
 
 	/* The first one may lie where the partition is left out: then the first one behind that. */
-	for (int turn = 0; !result && turn < 2; turn++) {
+	do {
+		sequence = left_out_pass(history, found);
 		found = RECORD_NEWEST;
-		sequence = left_out_pass(history, sequence);
 		if (sequence < *lowest)
 			result =
 				history_lower_by_interval(engine, device, device, sequence, &found);
-		if (result || found == RECORD_NEWEST || !is_left_out(history, found))
-			break;
-		sequence = found;
-	}
+	} while (found != RECORD_NEWEST && is_left_out(history, found));
 	if (!result && found < *lowest)
 		*lowest = found;
 	return result;

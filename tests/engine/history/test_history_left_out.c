@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* A partition that keeps nothing is left out of the moments of the device. */
+#include "engine/history/left_out.h"
 #include "engine/history/past.h"
 #include "engine/history/standing.h"
 #include "engine/objects/objects.h"
@@ -104,6 +105,86 @@ static void test_with_another_policy_it_takes_part_again(void **state)
 	assert_int_equal(try_rollback(f, ENGINE_RESCUE, 0, at_time(13 * SECOND)), 0);
 	check_others(f, 's');
 	check_page(f, 0, 0, 'c');
+}
+
+/* The first moment from `sequence` on that the device keeps at intervals, one after the other. */
+static uint64_t first_that_shows(struct fixture *f, const struct history *history,
+				 const struct history *device, uint64_t sequence)
+{
+	for (;;) {
+		uint64_t found = RECORD_NEWEST;
+
+		assert_int_equal(
+			history_lower_by_interval(f->engine, device, device, sequence, &found), 0);
+		if (left_out_pass(history, found) == found)
+			return found;
+		sequence = found + 1;
+	}
+}
+
+/* More than there are. */
+enum { SLOTS = 100 };
+
+/* OTHERS is left out from 10 s, which ends an interval, to 17 s, or on. */
+static void check_intervals(struct fixture *f, bool takes_part_again)
+{
+	struct partition *root, *others;
+	uint64_t last = 0, lowest;
+	uint32_t passed = 0, found = 0;
+
+	begin(f, ENGINE_READ);
+	assert_int_equal(partition_get(f->engine, 0, &root), 0);
+	assert_int_equal(partition_get(f->engine, OTHERS, &others), 0);
+	for (uint64_t slot = 0; slot < SLOTS; slot++) {
+		uint64_t sequence = slot * RECORD_SLOT + 1, expected, of_device = RECORD_NEWEST;
+
+		expected = first_that_shows(f, others->history, root->history, sequence);
+		assert_int_equal(history_lower_by_interval(f->engine, root->history, root->history,
+							   sequence, &of_device),
+				 0);
+		lowest = RECORD_NEWEST;
+		assert_int_equal(left_out_lower_by_interval(f->engine, others->history,
+							    root->history, sequence, &lowest),
+				 0);
+		assert_true(lowest == expected);
+		/* What is lower already stays. */
+		lowest = last;
+		assert_int_equal(left_out_lower_by_interval(f->engine, others->history,
+							    root->history, sequence, &lowest),
+				 0);
+		assert_true(lowest == last);
+		passed += of_device != expected;
+		found += expected != RECORD_NEWEST;
+		last = sequence;
+	}
+	assert_in_range(passed, 1, SLOTS - 1);
+	assert_in_range(found, 1, SLOTS - 1);
+	assert_int_equal(others->history->left_until != 0, takes_part_again);
+	partition_release(f->engine, others);
+	partition_release(f->engine, root);
+	commit(f);
+}
+
+static void test_the_devices_intervals_that_leave_it_out_are_passed_over(void **state)
+{
+	const struct engine_retention every = { .kind = ENGINE_RETAIN_ALL,
+						.keep_interval_ms = 2 * SECOND,
+						.keep_interval_for_ms = 1000 * SECOND };
+	struct fixture *f = *state;
+
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_retention_set(f->txn, 0, &every, false), 0);
+	commit(f);
+	for (uint64_t second = 2; second < 40; second++) {
+		write_others(f, second * SECOND, (char)second);
+		if (second == 10)
+			assert_int_equal(try_kind(f, OTHERS, ENGINE_RETAIN_NONE, 0), 0);
+		if (second == 16)
+			check_intervals(f, false);
+		if (second == 17)
+			assert_int_equal(try_kind(f, OTHERS, ENGINE_RETAIN_ALL, 0), 0);
+	}
+	check_intervals(f, true);
 }
 
 /* It has one such stretch, from the first policy of that kind to the last. */
@@ -414,6 +495,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		FLASH_TEST(test_a_partition_that_keeps_nothing_is_left_out_of_moments),
 		FLASH_TEST(test_with_another_policy_it_takes_part_again),
+		FLASH_TEST(test_the_devices_intervals_that_leave_it_out_are_passed_over),
 		FLASH_TEST(test_when_it_keeps_nothing_again_it_is_left_out_in_between_too),
 		FLASH_TEST(test_a_version_of_the_device_has_it),
 		FLASH_TEST(test_one_that_was_removed_stays_so),
