@@ -17,6 +17,7 @@
 
 #include "common/log.h"
 #include "engine/muninn/directory.h"
+#include "engine/muninn/regroup.h"
 #include "engine/muninn/repair.h"
 #include "engine/muninn/row.h"
 #include "nand/power.h"
@@ -560,6 +561,80 @@ static bool mend_and_cut(struct model *model, uint64_t after, enum nand_cut_nvra
 	return true;
 }
 
+/* ---- which segments an image may be made of ---- */
+
+/* The members of the oldest complete group of row 0, and which of them are there. */
+static uint32_t members_of(const struct model *model, uint32_t members[GROUP_SEGMENTS],
+			   uint64_t *live)
+{
+	const struct row_index *index = inside(model)->rows[0].index;
+	struct index_walk walk = { .all = true };
+	struct sealed_segment segment;
+	uint32_t count = 0;
+
+	for (uint32_t n = 0; n < GROUP_SEGMENTS; n++)
+		members[n] = NO_SEGMENT;
+	while (row_index_next(index, &walk, &segment) && walk.at == 0) {
+		*live = get_le64(row_index_live_word(index, &segment));
+		members[segment.member] = segment.segment;
+		count++;
+	}
+	return count;
+}
+
+static int make_image_of(struct model *model, const uint32_t members[GROUP_SEGMENTS],
+			 uint64_t wanted)
+{
+	struct index_image image = { .group = 0 };
+	struct error_text error = { "" };
+	uint64_t live = wanted;
+	int result = regroup_image(inside(model), 0, members, &live, &image, &error);
+
+	if (result < 0)
+		assert_non_null(strstr(error.text, "can't be made again"));
+	else
+		assert_int_equal(live, wanted);
+	free(image.bytes);
+	return result;
+}
+
+static void exchange(uint32_t *a, uint32_t *b)
+{
+	uint32_t was = *a;
+
+	*a = *b;
+	*b = was;
+}
+
+static void test_an_image_is_made_of_segments_in_the_order_of_their_age_alone(void **state)
+{
+	struct model *model = make(&options, 25);
+	uint32_t members[GROUP_SEGMENTS], count, was;
+	uint64_t live = 0;
+
+	(void)state;
+	count = members_of(model, members, &live);
+	assert_true(count > 2);
+	assert_int_equal(make_image_of(model, members, live), 0);
+	for (uint32_t n = 0; n + 1 < count; n++) {
+		/* Two that changed places, and the same one twice. */
+		exchange(&members[n], &members[n + 1]);
+		assert_int_equal(make_image_of(model, members, live), -EBADMSG);
+		exchange(&members[n], &members[n + 1]);
+		was = members[n];
+		members[n] = members[n + 1];
+		assert_int_equal(make_image_of(model, members, live), -EBADMSG);
+		members[n] = was;
+	}
+	/* One that is not there need not be known; nothing is made of none. */
+	was = members[1];
+	members[1] = NO_SEGMENT;
+	assert_int_equal(make_image_of(model, members, live), -EBADMSG);
+	assert_int_equal(make_image_of(model, members, live & ~UINT64_C(2)), 0);
+	assert_int_equal(make_image_of(model, members, 0), 1);
+	end(model);
+}
+
 /* Returns how many cuts there were. */
 static uint32_t cut_at_every_operation(enum nand_cut_nvram nvram)
 {
@@ -647,6 +722,7 @@ int main(void)
 		cmocka_unit_test(
 			test_an_image_and_pages_of_its_segments_are_lost_and_that_is_refused),
 		cmocka_unit_test(test_members_of_before_do_not_go_with_entries_of_a_root),
+		cmocka_unit_test(test_an_image_is_made_of_segments_in_the_order_of_their_age_alone),
 		cmocka_unit_test(test_images_that_wait_for_space_let_segments_be_moved),
 		cmocka_unit_test(test_an_image_that_finds_too_few_segments_takes_none),
 		cmocka_unit_test(test_nvram_is_lost_and_a_page_of_every_group_of_images_too),

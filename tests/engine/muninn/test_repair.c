@@ -485,10 +485,13 @@ static void test_what_was_given_up_is_merged_when_nothing_else_is_left(void **st
 	assert_int_equal(store->segment_rows[except], NO_ROW);
 	for_segments(model, count_given_up, &after);
 	assert_int_equal(after, before);
+	/* Each run may try once more. */
 	except = NO_SEGMENT;
-	for_segments(model, give_up, &except);
-	assert_int_equal(merge_one(model, &freed), 0);
-	assert_int_equal(freed, 1);
+	for (int run = 0; run < 3; run++) {
+		for_segments(model, give_up, &except);
+		assert_int_equal(merge_one(model, &freed), 0);
+		assert_int_equal(freed, 1);
+	}
 	model_check_all(model);
 	end(model);
 }
