@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* The onode's record: its bytes, what spills out of it, and that damaged ones are refused. */
 #include <errno.h>
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -430,6 +431,49 @@ static void test_without_room_nothing_is_taken_for_stored(void **state)
 	}
 }
 
+/* ---- what it takes of a cache ---- */
+
+/* What the allocator gave, beyond what was asked for. */
+enum { GIVEN_MORE = 32 };
+
+static uint64_t given(const struct onode *onode)
+{
+	return malloc_usable_size((void *)(uintptr_t)onode) +
+	       malloc_usable_size(onode->extents.list) +
+	       malloc_usable_size(onode->attributes.bytes) +
+	       malloc_usable_size(onode->attributes.offsets) +
+	       malloc_usable_size(onode->data.bytes);
+}
+
+static void expect_bytes(const struct onode *onode)
+{
+	assert_in_range(given(onode), onode_bytes(onode), onode_bytes(onode) + 5 * GIVEN_MORE);
+}
+
+static void test_an_onode_counts_all_memory_that_it_has(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t data[200] = { 0 };
+	uint64_t before;
+
+	expect_bytes(f->onode);
+	before = onode_bytes(f->onode);
+	set_attribute(f, 1, 'a', 1000);
+	for (uint32_t number = 2; number < 200; number++)
+		set_attribute(f, number, 'b', 1);
+	expect_bytes(f->onode);
+	assert_true(onode_bytes(f->onode) > before + 1000);
+	before = onode_bytes(f->onode);
+	for (uint32_t piece = 0; piece < 200; piece += 2)
+		add_piece(f, piece);
+	expect_bytes(f->onode);
+	assert_true(onode_bytes(f->onode) >= before + 100 * sizeof(struct extent));
+	before = onode_bytes(f->onode);
+	assert_int_equal(onode_inline_set(f->onode, data, sizeof(data)), 0);
+	expect_bytes(f->onode);
+	assert_int_equal(onode_bytes(f->onode), before + sizeof(data));
+}
+
 /* ---- the partition's state ---- */
 
 static void test_the_state_of_a_partition_is_stored_as_documented(void **state)
@@ -528,6 +572,7 @@ int main(void)
 		TEST(test_damaged_and_missing_chunks_are_refused),
 		TEST(test_an_onode_older_than_its_partition_is_none),
 		TEST(test_without_room_nothing_is_taken_for_stored),
+		TEST(test_an_onode_counts_all_memory_that_it_has),
 		cmocka_unit_test(test_the_state_of_a_partition_is_stored_as_documented),
 		cmocka_unit_test(test_the_state_of_a_clone_says_where_and_when_it_began),
 	};

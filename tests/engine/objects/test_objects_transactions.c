@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* Transactions, crashes, a full store, versions, times and formatting by example. */
+#include "common/bytes.h"
 #include "engine/objects/objects.h"
 #include "tests/engine/fixture.h"
 
@@ -107,6 +108,52 @@ static void test_a_full_store_can_be_emptied(void **state)
 	commit(f);
 	begin(f, ENGINE_FREE);
 	assert_int_equal(engine_partition_remove(f->txn, PARTITION, false), 0);
+	commit(f);
+}
+
+/*
+ * What a transaction changes waits in memory, but not all of it: a commit puts the rest at once,
+ * and nobody may wait for many.
+ */
+static void test_few_changed_onodes_and_partitions_wait_for_the_commit(void **state)
+{
+	enum { PARTITIONS = 3 * ENGINE_DIRTY_PARTITIONS_MAX, OBJECTS = 4 };
+	struct fixture *f = *state;
+	uint64_t onodes = 0, partitions = 0;
+
+	for (uint32_t n = 0; n < PARTITIONS; n++) {
+		begin(f, ENGINE_WRITE);
+		assert_int_equal(engine_partition_create(f->txn, PARTITION + n, NULL), 0);
+		assert_int_equal(
+			engine_create(f->txn, PARTITION + n, ENGINE_USER_OBJECT, 0, OBJECTS, NULL),
+			0);
+		commit(f);
+	}
+	begin(f, ENGINE_WRITE);
+	for (uint32_t n = 0; n < PARTITIONS * OBJECTS; n++) {
+		const struct engine_address address = { .partition = PARTITION + n / OBJECTS,
+							.object = OBJECT + n % OBJECTS };
+		char page[PAGE];
+
+		memset(page, (int)n, sizeof(page));
+		assert_int_equal(engine_write(f->txn, address, 0, page, sizeof(page)), 0);
+		onodes = max_u64(onodes, f->engine->onodes.dirty_entries);
+		partitions = max_u64(partitions, f->engine->partitions.dirty_entries);
+	}
+	/* One more is marked behind the limit: the one that is changed. */
+	assert_int_equal(onodes, ENGINE_DIRTY_ONODES_MAX);
+	assert_int_equal(partitions, ENGINE_DIRTY_PARTITIONS_MAX + 1);
+	commit(f);
+	crash(f);
+	begin(f, ENGINE_READ);
+	for (uint32_t n = 0; n < PARTITIONS * OBJECTS; n++) {
+		const struct engine_address address = { .partition = PARTITION + n / OBJECTS,
+							.object = OBJECT + n % OBJECTS };
+		char page[PAGE];
+
+		memset(page, (int)n, sizeof(page));
+		assert_data(f, address, page, sizeof(page));
+	}
 	commit(f);
 }
 
@@ -336,6 +383,7 @@ int main(void)
 		TEST(test_reading_transactions_change_nothing),
 		TEST(test_a_commit_without_room_is_an_abort),
 		TEST(test_a_full_store_can_be_emptied),
+		TEST(test_few_changed_onodes_and_partitions_wait_for_the_commit),
 		TEST(test_a_version_shows_everything_as_it_was),
 		TEST(test_a_snapshot_comes_first_in_its_transaction),
 		TEST(test_times_follow_what_is_done),
