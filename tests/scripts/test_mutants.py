@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
 """scripts/mutants: how it draws mutants, which programs it tries them on, what counts as caught, how it is told."""
 
+import contextlib
 import importlib.machinery
 import importlib.util
+import io
 import math
 import os
 import sys
@@ -76,6 +78,24 @@ class Programs(InTree):
             (os.path.abspath("build/tests/release/nand/test_two"), {"MUNINN_INDEX": "ribbon"}),
         )
         self.assertEqual(mutants.path_and_environment("nand/test_one", "release")[1], {})
+
+
+    def test_one_that_takes_too_long_is_left_out_until_it_may_take_longer(self):
+        works = f"#!{sys.executable}\nimport time\nwhile time.process_time() < 1.5: pass\n"
+        for variant, text in (("release-shared", works), ("coverage", "")):
+            path = f"build/tests/{variant}/nand/test_long"
+            os.makedirs(os.path.dirname(path))
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.chmod(path, 0o755)
+        mutants.write_json("build/mutants/lines/nand/test_long.json", {"nand/one.c": [4]})
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            self.assertIsNone(mutants.look_at_program("nand/test_long", 1))
+        self.assertIn("nand/test_long takes too long", said.getvalue())
+        self.assertEqual(mutants.look_at_program("nand/test_long", 20).lines, {"nand/one.c": {4}})
+        # That it passes is known now, and so is that it takes longer than this.
+        with contextlib.redirect_stderr(io.StringIO()):
+            self.assertIsNone(mutants.look_at_program("nand/test_long", 1))
 
 
 class Going(unittest.TestCase):
