@@ -159,7 +159,8 @@ static struct record_merge want(struct engine *engine, uint32_t shortage, bool s
 
 	return (struct record_merge){
 		.segments_wanted = (uint32_t)max_u64(shortage, SEGMENTS_AT_ONCE),
-		.live_permille_max = cheap ? LIVE_PERMILLE_CHEAP : LIVE_PERMILLE_AUTOMATIC
+		.live_permille_max = cheap ? LIVE_PERMILLE_CHEAP : LIVE_PERMILLE_AUTOMATIC,
+		.frees_behind = engine->sealer.count > 0
 	};
 }
 

@@ -16,7 +16,7 @@
 #include <errno.h>
 
 #include "engine/muninn/choose.h"
-#include "engine/muninn/directory.h"
+#include "engine/muninn/emptied.h"
 #include "engine/muninn/flush.h"
 #include "engine/muninn/judge.h"
 #include "engine/muninn/lookup.h"
@@ -26,6 +26,7 @@
 #include "engine/muninn/row.h"
 #include "engine/muninn/seal.h"
 #include "engine/muninn/settle.h"
+#include "engine/muninn/void.h"
 #include "engine/records/need.h"
 #include "engine/records/rooms.h"
 
@@ -33,6 +34,7 @@ enum {
 	READS = 6144,         /* pages: with so many the segment that is counted is given up ... */
 	READS_PERMILLE = 666, /* ... and with this part of them no further one is looked for */
 	READ_SEGMENTS = 4,    /* but at least the pages of so many segments */
+	READS_IN_PIECES = 4,  /* in pieces so many times as many, and fewer flushes */
 	READ_FACTOR_MAX = 1 << 20,
 };
 
@@ -123,27 +125,6 @@ static int move_segment(struct merge_run *run)
 }
 
 /*
- * Takes a segment out of its row's index, and its group too when that was the last one. Both are
- * held back.
- */
-static struct root_kill take_out(struct muninn_store *store, const struct victim *victim)
-{
-	struct sealed_segment segment;
-
-	row_index_find(store->rows[victim->row].index, victim->segment, &segment);
-	directory_take_out(store, victim->row, &segment);
-	space_hold(&store->space, segment.segment);
-	directory_drop_empty(store, victim->row);
-	return (struct root_kill){
-		.segment = segment.segment,
-		.row = (uint16_t)victim->row,
-		.member = (uint16_t)segment.member,
-		.group = segment.group,
-		.serial = segment.serial,
-	};
-}
-
-/*
  * Whether a step takes another segment. The first one can always be finished: its records are all
  * of one row. A further one may run out of space, after work for nothing.
  */
@@ -222,6 +203,9 @@ static uint64_t reads_allowed(const struct muninn_store *store)
 {
 	uint64_t reads = max_u64(READS, (uint64_t)READ_SEGMENTS * store->geometry.segment_pages);
 
+	/* Between two pieces others have their turn. */
+	if (store->merge_run->in_pieces)
+		reads *= READS_IN_PIECES;
 	return reads * store->merge_walk.read_factor;
 }
 
@@ -257,9 +241,12 @@ static int begin(struct muninn_store *store, const struct record_keep *keep,
 {
 	struct merge_run *run = store->merge_run;
 	uint64_t wanted = merge->segments_wanted ? merge->segments_wanted : 1;
-	int result = settle_format(store);
+	int result = 0;
 
-	if (!result && space_held_back(&store->space))
+	if (void_is_unsettled(store) || !run->in_pieces)
+		emptied_finish(store);
+	result = settle_format(store);
+	if (!result && space_held_back(&store->space) && !emptied_are_under_way(store))
 		result = let_go_the_rest(store);
 	if (result)
 		return result;
@@ -274,7 +261,28 @@ static int end(struct merge_run *run, int result)
 	return result;
 }
 
-/* 1: a piece has ended, or something is to be made stable. */
+/* 1: those that an earlier run has emptied are still on their way. */
+static int stage_full(struct merge_run *run)
+{
+	int earlier;
+
+	if (emptied_go_on(run->store))
+		return 1;
+	earlier = emptied_take_result(run->store);
+	if (earlier && earlier != -EAGAIN)
+		return end(run, earlier);
+	if (run->count == 0)
+		return end(run, run->result);
+	emptied_begin(run->store);
+	run->merge->segments_freed += run->count;
+	run->stage = MERGE_LEAVES;
+	if (run->in_pieces && run->merge->frees_behind)
+		return end(run, 0);
+	emptied_go_on(run->store);
+	return 1;
+}
+
+/* 1: a piece has ended, or those before are to become free. */
 static int stage_move(struct merge_run *run)
 {
 	struct muninn_store *store = run->store;
@@ -292,54 +300,29 @@ static int stage_move(struct merge_run *run)
 		return 1;
 	run->merge->pages_read += run->reads;
 	allow_reads(run, run->count);
-	if (run->count == 0)
-		return end(run, run->result);
-	/*
-	 * The order on stable storage: what was moved, then that its old segments are out, then
-	 * whatever is written to these.
-	 */
-	roots_expect(store);
-	run->number = flush_begin(store);
-	run->stage = MERGE_MOVED;
-	return 1;
+	run->stage = MERGE_FULL;
+	return stage_full(run);
 }
 
-static int stage_moved(struct merge_run *run)
+static int stage_leaves(struct merge_run *run)
 {
-	struct muninn_store *store = run->store;
+	int result;
 
-	if (run->result)
-		return end(run, run->result);
-	for (uint32_t i = 0; i < run->count; i++) {
-		seal_settle_group(store, run->batch[i].row);
-		run->kills[i] = take_out(store, &run->batch[i]);
-	}
-	run->held = store->space.held;
-	run->number = flush_begin(store);
-	run->stage = MERGE_TAKEN_OUT;
-	return 1;
-}
-
-static int stage_taken_out(struct merge_run *run)
-{
-	struct muninn_store *store = run->store;
-
-	if (run->result)
-		return end(run, run->result);
-	/* What fails is logged: NVRAM says it all. */
-	roots_write_kills(store, run->kills, run->count);
-	space_let_go(&store->space, run->held);
-	run->merge->segments_freed += run->count;
-	return end(run, 0);
+	if (emptied_go_on(run->store))
+		return 1;
+	result = emptied_take_result(run->store);
+	if (result)
+		run->merge->segments_freed -= run->count;
+	return end(run, result);
 }
 
 static int advance(struct merge_run *run)
 {
 	switch (run->stage) {
-	case MERGE_MOVED:
-		return stage_moved(run);
-	case MERGE_TAKEN_OUT:
-		return stage_taken_out(run);
+	case MERGE_FULL:
+		return stage_full(run);
+	case MERGE_LEAVES:
+		return stage_leaves(run);
 	default:
 		return stage_move(run);
 	}
@@ -349,8 +332,8 @@ void merge_run_beside(struct muninn_store *store)
 {
 	struct merge_run *run = store->merge_run;
 
-	if (run->stage == MERGE_MOVED || run->stage == MERGE_TAKEN_OUT)
-		run->result = flush_end(store, run->number);
+	if (run->stage == MERGE_FULL || run->stage == MERGE_LEAVES)
+		emptied_run(store);
 	else
 		merge_run_fetch(run);
 }
@@ -361,13 +344,13 @@ int merge_piece(struct muninn_store *store, const struct record_keep *keep,
 	struct merge_run *run = store->merge_run;
 	int result = 0;
 
+	run->in_pieces = true;
 	if (run->stage == MERGE_IDLE)
 		result = begin(store, keep, merge);
-	else if (run->stage != MERGE_TAKEN_OUT && run->void_before != store->void_before)
+	else if (run->stage != MERGE_LEAVES && run->void_before != store->void_before)
 		return end(run, -EAGAIN);
 	if (result)
 		return result;
-	run->in_pieces = true;
 	run->keep = keep;
 	run->merge = merge;
 	merge_run_begin_piece(run);

@@ -8,6 +8,7 @@
 #ifndef MUNINN_ENGINE_MUNINN_MERGE_RUN_H
 #define MUNINN_ENGINE_MUNINN_MERGE_RUN_H
 
+#include "engine/muninn/emptied.h"
 #include "engine/muninn/store.h"
 
 #define MERGE_LISTED 8192
@@ -119,8 +120,27 @@ enum merge_stage {
 	MERGE_IDLE,
 	MERGE_CHOOSE,
 	MERGE_MOVE,
-	MERGE_MOVED,     /* what was moved is to be made stable ... */
-	MERGE_TAKEN_OUT, /* ... and that the segments are no more there */
+	MERGE_FULL,   /* there are no more: waits for those that an earlier run has emptied ... */
+	MERGE_LEAVES, /* ... and then for its own */
+};
+
+/* What is to be made stable of emptied segments (emptied.c). */
+enum emptied_stage {
+	EMPTIED_NONE,
+	EMPTIED_MOVED, /* what was moved ... */
+	EMPTIED_OUT,   /* ... and that they are out */
+};
+
+struct emptied {
+	struct sealing way; /* who is about the stage, and how it ended; no more of it is used */
+	enum emptied_stage stage;
+	struct victim segments[MERGE_SEGMENTS_MAX];
+	struct root_kill kills[MERGE_SEGMENTS_MAX];
+	uint32_t count;
+	uint64_t number;      /* that a flush is to make stable */
+	uint64_t held;        /* what was held back by then is let go behind it */
+	uint64_t void_before; /* of the store when the merge began */
+	int result;
 };
 
 /* The store keeps its memory, so that a merge need not get any. */
@@ -145,13 +165,11 @@ struct merge_run {
 	enum merge_stage stage;
 	uint32_t wanted; /* segments */
 	struct victim batch[MERGE_SEGMENTS_MAX];
-	struct root_kill kills[MERGE_SEGMENTS_MAX];
 	uint32_t count; /* of them that are done */
+	struct emptied emptied;
 	struct merge_choice choice;
 	struct merge_moving moving;
-	int result;           /* why there are no more; of what was run without the turn */
-	uint64_t number;      /* that a flush is to make stable */
-	uint64_t held;        /* what was held back by then is let go behind it */
+	int result;           /* why there are no more */
 	uint64_t void_before; /* of the store when it began: a format takes everything away */
 	bool in_pieces;
 	bool tried_again; /* segments that were given up as damaged */
@@ -235,9 +253,11 @@ bool merge_run_has_segment(struct merge_run *run, uint32_t segment);
 int merge_run_visit_page(struct merge_run *run, uint32_t segment, uint32_t page,
 			 record_visitor *visit, void *context);
 
-/* Whether the run has moved a segment already. */
+/* Whether the run, or the one before, has moved a segment already. */
 static inline bool merge_run_has_chosen(const struct merge_run *run, uint32_t segment)
 {
+	if (emptied_have(run->store, segment))
+		return true;
 	for (uint32_t n = 0; n < run->count; n++)
 		if (run->batch[n].segment == segment)
 			return true;

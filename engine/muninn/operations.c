@@ -8,6 +8,7 @@
 #include "engine/muninn/aborted.h"
 #include "engine/muninn/check.h"
 #include "engine/muninn/choose.h"
+#include "engine/muninn/emptied.h"
 #include "engine/muninn/flush.h"
 #include "engine/muninn/lookup.h"
 #include "engine/muninn/memory.h"
@@ -211,7 +212,8 @@ static void muninn_seal_state(struct record_store *base, struct record_sealing *
 	uint32_t history = history_row(&store->geometry);
 
 	*sealing = (struct record_sealing){
-		.waiting = store->waiting + row_has_newer(&store->rows[history]),
+		.waiting = store->waiting + row_has_newer(&store->rows[history]) +
+			   emptied_are_under_way(store),
 		.pressed = rows_are_pressed(store),
 	};
 }
@@ -275,9 +277,10 @@ static uint32_t muninn_merge_calls_max(struct record_store *base)
 /* What lost pages and is written anew comes first. 1: none has, or a merge goes on. */
 static int renew_before(struct muninn_store *store, const struct record_merge *merge)
 {
-	return merge->choice == RECORD_MERGE_MENDED && store->merge_run->stage == MERGE_IDLE
-		       ? renew_next(store)
-		       : 1;
+	if (merge->choice != RECORD_MERGE_MENDED || store->merge_run->stage != MERGE_IDLE)
+		return 1;
+	emptied_finish(store);
+	return renew_next(store);
 }
 
 /* What waits to be written anew holds up nothing else: it may wait for the space that others free.
@@ -385,8 +388,12 @@ static void muninn_statistics(struct record_store *base, struct record_statistic
 static int muninn_close(struct record_store *base, bool stable)
 {
 	struct muninn_store *store = store_of(base);
-	int result = stable ? flush_all(store) : 0;
+	int result = 0;
 
+	if (stable && emptied_are_under_way(store))
+		emptied_finish(store);
+	if (stable)
+		result = flush_all(store);
 	if (stable && !result)
 		roots_finish(store);
 	if (stable && !result && store->root_outdated)

@@ -102,6 +102,24 @@ void sealing_pause(struct muninn_store *store, struct sealing *sealing)
 	pthread_mutex_unlock(&store->seal_lock);
 }
 
+bool sealing_is_running(struct muninn_store *store, const struct sealing *sealing)
+{
+	bool running;
+
+	pthread_mutex_lock(&store->seal_lock);
+	running = sealing->running == SEAL_RUNNING;
+	pthread_mutex_unlock(&store->seal_lock);
+	return running;
+}
+
+void sealing_wait(struct muninn_store *store, const struct sealing *sealing)
+{
+	pthread_mutex_lock(&store->seal_lock);
+	while (sealing->running == SEAL_RUNNING)
+		pthread_cond_wait(&store->seal_ran, &store->seal_lock);
+	pthread_mutex_unlock(&store->seal_lock);
+}
+
 void sealing_pause_all(struct muninn_store *store)
 {
 	for (uint32_t number = 0; number < store->geometry.rows; number++)

@@ -27,6 +27,10 @@ void sealing_ran(struct muninn_store *store, struct sealing *sealing);
 void sealing_pause(struct muninn_store *store, struct sealing *sealing);
 void sealing_pause_all(struct muninn_store *store);
 
+/* Whether somebody runs it; waits until nobody does. */
+bool sealing_is_running(struct muninn_store *store, const struct sealing *sealing);
+void sealing_wait(struct muninn_store *store, const struct sealing *sealing);
+
 /* Memory to program a segment from; waits while others have it all. */
 struct seal_scratch *sealing_take_scratch(struct muninn_store *store);
 void sealing_give_scratch(struct muninn_store *store, struct seal_scratch *scratch);

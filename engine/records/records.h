@@ -188,6 +188,11 @@ struct record_merge {
 	uint32_t live_permille_max; /* of a segment's bytes; with more live it is left alone; the
 				       paper takes 800 */
 	enum record_merge_choice choice;
+	/*
+	 * In pieces: what the call has emptied may become free behind it. seal_take gives that to a
+	 * thread.
+	 */
+	bool frees_behind;
 	/* Results, added up over calls. */
 	uint64_t segments_freed;
 	uint64_t segments_taken; /* by what was moved */
@@ -319,7 +324,8 @@ struct record_store_operations {
 	void (*catch_up)(struct record_store *store, uint32_t pages);
 
 	/*
-	 * For threads that write full buffers to flash behind the writers; NULL: there are none.
+	 * For threads that write full buffers to flash behind the writers, and make stable what a
+	 * merge leaves to them (frees_behind), which counts as one; NULL: there are none.
 	 * Outside transactions, excluding everything else, seal_take chooses one that waits: a
 	 * number, or -EAGAIN: none does, or another error. Then, until seal_step says that this is
 	 * all, seal_run does what takes long, beside everything on the store; and seal_step, like

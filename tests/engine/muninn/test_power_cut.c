@@ -169,10 +169,11 @@ static int merge_some(struct nand *nand, struct load *load, struct record_store 
 		load->merging = MERGING_RAN;
 	} else if (!in_transaction) {
 		if (load->merging == NOT_MERGING)
-			load->merge = (struct record_merge){ .live_permille_max = 950 };
+			load->merge = (struct record_merge){ .live_permille_max = 950,
+							     .frees_behind = load->runs / 2 % 2 };
 		result = store->operations->merge_step(store, &keep, &load->merge);
 		/* Many pieces in a row, so that it comes to an end. */
-		for (int n = 0; n < 40 && result == 1 && run->stage < MERGE_MOVED; n++) {
+		for (int n = 0; n < 40 && result == 1 && run->stage < MERGE_FULL; n++) {
 			store->operations->merge_run(store);
 			result = store->operations->merge_step(store, &keep, &load->merge);
 		}

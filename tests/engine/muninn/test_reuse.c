@@ -266,7 +266,7 @@ static void leave_one_segment(struct model *model, const uint8_t *entry)
 /* Merges until segments are out, but that is not stable. */
 static void take_out(struct model *model, struct record_merge merge)
 {
-	while (inside(model)->merge_run->stage != MERGE_TAKEN_OUT) {
+	while (inside(model)->merge_run->emptied.stage != EMPTIED_OUT) {
 		model->store->operations->merge_run(model->store);
 		assert_int_equal(
 			model->store->operations->merge_step(model->store, &keep_present, &merge),
