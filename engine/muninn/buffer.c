@@ -63,14 +63,30 @@ static bool page_supersedes(const struct page_view *page, uint32_t next,
 	return false;
 }
 
-/* Whether a later committed record of the page makes this one superfluous. */
-static bool is_superseded(const struct page_view *page, uint32_t next,
-			  const struct page_record *record, uint64_t committed)
+/* Whether one of another page does. */
+static bool is_superseded_elsewhere(const struct buffer *buffer, const struct page_view *own,
+				    const struct record_header *old, uint64_t committed)
+{
+	struct key_hash hash = key_hash(&old->key, buffer->geometry->segment_pages);
+	uint32_t place = UINT32_MAX;
+	struct page_view other;
+
+	while (buffer_next_page(buffer, &hash, &place, &other))
+		if (other.data != own->data && page_supersedes(&other, 0, old, committed))
+			return true;
+	return false;
+}
+
+/* Whether a later committed record of the page, or (`anywhere`) of any, makes it superfluous. */
+static bool is_superseded(const struct buffer *buffer, const struct page_view *page, uint32_t next,
+			  const struct page_record *record, uint64_t committed, bool anywhere)
 {
 	struct record_header old;
 
 	record_header_decode(record->header, &old);
-	return page_supersedes(page, next, &old, committed);
+	return (old.flags & RECORD_ABSORB) &&
+	       (page_supersedes(page, next, &old, committed) ||
+		(anywhere && is_superseded_elsewhere(buffer, page, &old, committed)));
 }
 
 static int sync_at(const struct buffer *buffer, const uint8_t *from, uint64_t bytes)
@@ -86,8 +102,7 @@ static int sync_slot(const struct buffer *buffer, uint32_t slot)
 	return result ? result : sync_at(buffer, slot_header(buffer, slot), SLOT_HEADER_BYTES);
 }
 
-/* Whether a flush promised any of the page's records. */
-static bool is_promised(const struct buffer *buffer, const struct page_view *page)
+bool buffer_is_promised(const struct buffer *buffer, const struct page_view *page)
 {
 	struct page_record record;
 	uint32_t offset = 0;
@@ -98,13 +113,30 @@ static bool is_promised(const struct buffer *buffer, const struct page_view *pag
 	return false;
 }
 
+/* What compaction drops of a page: records with numbers below `void_before`, ... */
+struct dropping {
+	uint64_t void_before;
+	uint64_t committed; /* ... that later ones up to this number supersede, ... */
+	bool anywhere;      /* ... which may be on other pages, ... */
+	uint32_t first;     /* ... and that begin below this offset */
+};
+
+static bool is_dropped(const struct buffer *buffer, const struct page_view *page, uint32_t next,
+		       const struct page_record *record, const struct dropping *dropping)
+{
+	uint32_t bytes = RECORD_HEADER_BYTES + record_length(record->header);
+
+	return record_sequence(record->header) < dropping->void_before ||
+	       next - bytes < dropping->first ||
+	       is_superseded(buffer, page, next, record, dropping->committed, dropping->anywhere);
+}
+
 /*
- * Drops superseded records of a page, and those with numbers below `void_before`. Returns the bytes
- * that became free. What a flush promised stays as it is until the buffer is sealed: otherwise
- * somebody would have to wait for the host here. Only a format, which nobody gets round, waits.
+ * Returns the bytes that became free. What a flush promised stays as it is until the buffer is
+ * sealed: otherwise somebody would have to wait for the host here. Only a format, which nobody gets
+ * round, waits.
  */
-static uint32_t compact_page(struct buffer *buffer, uint32_t page, uint64_t committed,
-			     uint64_t void_before)
+static uint32_t compact_page(struct buffer *buffer, uint32_t page, const struct dropping *dropping)
 {
 	uint32_t slot = page_slot(buffer, page);
 	struct page_view view = slot_view(buffer, slot);
@@ -115,7 +147,7 @@ static uint32_t compact_page(struct buffer *buffer, uint32_t page, uint64_t comm
 
 	if (view.large_header)
 		return 0;
-	if (!void_before && is_promised(buffer, &view)) {
+	if (!dropping->void_before && buffer_is_promised(buffer, &view)) {
 		buffer->absorbable[page] = false;
 		return 0;
 	}
@@ -123,8 +155,7 @@ static uint32_t compact_page(struct buffer *buffer, uint32_t page, uint64_t comm
 	while (page_next(&view, &offset, &record)) {
 		uint32_t bytes = RECORD_HEADER_BYTES + record_length(record.header);
 
-		if (record_sequence(record.header) < void_before ||
-		    is_superseded(&view, offset, &record, committed))
+		if (is_dropped(buffer, &view, offset, &record, dropping))
 			continue;
 		memcpy(to + used, record.header, bytes);
 		used += bytes;
@@ -138,7 +169,7 @@ static uint32_t compact_page(struct buffer *buffer, uint32_t page, uint64_t comm
 	memset(to + used, 0, buffer->geometry->page_bytes - used);
 	word = state_word(used, fold);
 	nvram_store64(slot_header(buffer, buffer->spare_slot) + SLOT_STATE_AT, word);
-	if (void_before && sync_slot(buffer, buffer->spare_slot)) {
+	if (dropping->void_before && sync_slot(buffer, buffer->spare_slot)) {
 		slot_clear(buffer, buffer->spare_slot);
 		return 0;
 	}
@@ -150,7 +181,7 @@ static uint32_t compact_page(struct buffer *buffer, uint32_t page, uint64_t comm
 	 * Only now may the old slot be written again: no map on stable storage names it any more.
 	 * Of pages that nothing was promised of it may name any.
 	 */
-	if (void_before && sync_at(buffer, map_entry(buffer, page), 2))
+	if (dropping->void_before && sync_at(buffer, map_entry(buffer, page), 2))
 		log_line(LOG_LEVEL_ERROR,
 			 "%s: NVRAM can't be made stable; flushed data may not survive a power "
 			 "failure of this host",
@@ -162,23 +193,21 @@ static uint32_t compact_page(struct buffer *buffer, uint32_t page, uint64_t comm
 	return used;
 }
 
-/* ---- absorbing large records, which have a page each ---- */
-
-/* Whether a large record, in page `own`, is superfluous because of another page's. */
-static bool large_is_superseded(const struct buffer *buffer, const struct page_view *own,
-				const struct record_header *old, uint64_t committed)
+uint32_t buffer_compact(struct buffer *buffer, uint32_t page, uint64_t committed, bool anywhere)
 {
-	struct key_hash hash = key_hash(&old->key, buffer->geometry->segment_pages);
-	uint32_t place = UINT32_MAX;
-	struct page_view other;
+	const struct dropping superseded = { .committed = committed, .anywhere = anywhere };
 
-	while (buffer_next_page(buffer, &hash, &place, &other))
-		if (other.data != own->data && page_supersedes(&other, 0, old, committed))
-			return true;
-	return false;
+	return compact_page(buffer, page, &superseded);
 }
 
-static void empty_page(struct buffer *buffer, uint32_t page)
+void buffer_drop_first(struct buffer *buffer, uint32_t page, uint32_t bytes)
+{
+	compact_page(buffer, page, &(struct dropping){ .first = bytes });
+}
+
+/* ---- absorbing large records, which have a page each ---- */
+
+void buffer_empty_page(struct buffer *buffer, uint32_t page)
 {
 	uint32_t slot = page_slot(buffer, page);
 
@@ -186,18 +215,18 @@ static void empty_page(struct buffer *buffer, uint32_t page)
 	memset(slot_data(buffer, slot), 0, buffer->geometry->page_bytes);
 }
 
-/* Empties the page of a large record that is superfluous and not promised. False: it is not. */
-static bool drop_large(struct buffer *buffer, uint32_t page, uint64_t committed)
+bool buffer_drop_large(struct buffer *buffer, uint32_t page, uint64_t committed)
 {
 	struct page_view view = buffer_page(buffer, page);
 	struct record_header old;
 
-	if (!view.large_header || is_promised(buffer, &view))
+	if (!view.large_header || buffer_is_promised(buffer, &view))
 		return false;
 	record_header_decode(view.large_header, &old);
-	if (!(old.flags & RECORD_ABSORB) || !large_is_superseded(buffer, &view, &old, committed))
+	if (!(old.flags & RECORD_ABSORB) ||
+	    !is_superseded_elsewhere(buffer, &view, &old, committed))
 		return false;
-	empty_page(buffer, page);
+	buffer_empty_page(buffer, page);
 	return true;
 }
 
@@ -227,13 +256,12 @@ static bool next_large(const struct buffer *buffer, const struct key_hash *hash,
 		if (!view.large_header)
 			return false;
 		record_header_decode(view.large_header, header);
-		return !is_promised(buffer, &view);
+		return !buffer_is_promised(buffer, &view);
 	}
 	return false;
 }
 
-/* Copies a large record over the one of another page: one store makes the copy that page. */
-static void move_large(struct buffer *buffer, uint32_t from, uint32_t to)
+void buffer_move_large(struct buffer *buffer, uint32_t from, uint32_t to)
 {
 	struct page_view view = buffer_page(buffer, from);
 	uint32_t spare = buffer->spare_slot, old = page_slot(buffer, to);
@@ -253,7 +281,7 @@ static void move_large(struct buffer *buffer, uint32_t from, uint32_t to)
 	sum_end(buffer->sum);
 	slot_clear(buffer, old);
 	buffer->spare_slot = (uint16_t)old;
-	empty_page(buffer, from);
+	buffer_empty_page(buffer, from);
 }
 
 /*
@@ -273,7 +301,7 @@ static void move_down(struct buffer *buffer, const struct key_hash *hash,
 		return;
 	view = buffer_page(buffer, last);
 	if (page_supersedes(&view, 0, &old, committed))
-		move_large(buffer, last, before);
+		buffer_move_large(buffer, last, before);
 }
 
 /* ---- putting ---- */
@@ -293,12 +321,12 @@ static bool page_has_space(const struct buffer *buffer, uint32_t page, uint32_t 
 	       state + RECORD_HEADER_BYTES + length <= buffer->geometry->page_bytes;
 }
 
-static void append_to_page(struct buffer *buffer, uint32_t page, const struct new_record *record)
+void buffer_append(struct buffer *buffer, uint32_t page, const struct page_record *record)
 {
 	uint32_t slot = page_slot(buffer, page);
 	uint64_t word = slot_word(buffer, slot);
 	uint32_t state = (uint32_t)word, fold = (uint32_t)(word >> 32);
-	uint32_t length = record->header.length;
+	uint32_t length = record_length(record->header);
 	uint8_t *header, *value;
 
 	if (state == 0)
@@ -312,14 +340,34 @@ static void append_to_page(struct buffer *buffer, uint32_t page, const struct ne
 		value = header + RECORD_HEADER_BYTES;
 		state += RECORD_HEADER_BYTES + length;
 	}
-	record_header_encode(&record->header, buffer->serial, record->value, header);
+	memcpy(header, record->header, RECORD_HEADER_BYTES);
 	if (length)
 		memcpy(value, record->value, length);
 	slot_store(buffer, page, slot, word,
 		   state_word(state, slot_fold(fold, record_crc_of(header))));
 	buffer->unstamped[page] = true;
+}
+
+static void append_to_page(struct buffer *buffer, uint32_t page, const struct new_record *record)
+{
+	uint8_t header[RECORD_HEADER_BYTES];
+
+	record_header_encode(&record->header, buffer->serial, record->value, header);
+	buffer_append(buffer, page,
+		      &(struct page_record){ .header = header, .value = record->value });
 	if (record->header.flags & RECORD_ABSORB)
 		buffer->absorbable[page] = true;
+}
+
+/* What buffer_gather goes by; before the record is noted. */
+static void count_put(struct buffer *buffer, const struct key_hash *hash,
+		      const struct new_record *record)
+{
+	uint32_t place = UINT32_MAX, page;
+
+	buffer->put_bytes += RECORD_HEADER_BYTES + record->header.length;
+	if (!buffer->has_again && record->header.flags & RECORD_ABSORB)
+		buffer->has_again = segment_index_find(buffer->index, hash, &place, &page);
 }
 
 /* Drops what is superseded in a page. Whether a record has space there then. */
@@ -328,9 +376,9 @@ static bool make_page_space(struct buffer *buffer, uint32_t page, uint32_t lengt
 {
 	if (!buffer->absorbable[page])
 		return false;
-	if (drop_large(buffer, page, committed))
+	if (buffer_drop_large(buffer, page, committed))
 		return page_has_space(buffer, page, length);
-	return !is_large(buffer, length) && compact_page(buffer, page, committed, 0) &&
+	return !is_large(buffer, length) && buffer_compact(buffer, page, committed, false) &&
 	       page_has_space(buffer, page, length);
 }
 
@@ -347,6 +395,7 @@ int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct 
 		    !make_page_space(buffer, page, length, committed))
 			continue;
 		append_to_page(buffer, page, record);
+		count_put(buffer, hash, record);
 		segment_index_note(buffer->index, hash, place);
 		return 0;
 	}
@@ -475,6 +524,8 @@ void buffer_start(struct buffer *buffer, uint64_t serial, const struct row_index
 	sum_end(buffer->sum);
 	forget_index(buffer, row, ahead, serial);
 	buffer->promised = 0;
+	buffer->put_bytes = 0;
+	buffer->has_again = false;
 }
 
 uint32_t buffer_row(const struct buffer *buffer)
@@ -572,7 +623,7 @@ void buffer_drop_void(struct buffer *buffer, uint64_t before)
 		if (count_void(&view, before, &others) == 0)
 			continue;
 		if (others)
-			compact_page(buffer, page, 0, before);
+			compact_page(buffer, page, &(struct dropping){ .void_before = before });
 		else
 			end_page(buffer, page, 0);
 	}

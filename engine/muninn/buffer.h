@@ -25,7 +25,9 @@ struct buffer {
 	uint8_t *sum;     /* its pair of sums in NVRAM */
 	struct segment_index *index;
 	uint64_t serial;
-	uint64_t promised; /* its records up to this number a flush made stable, or is about to */
+	uint64_t promised;  /* its records up to this number a flush made stable, or is about to */
+	uint64_t put_bytes; /* of records, since it was begun or gathered (gather.h) */
+	bool has_again;     /* some were put again, so that older ones may be dropped */
 	uint16_t spare_slot;
 	bool *absorbable; /* a page: holds records that compaction may drop */
 	bool *unstamped;  /* a page: a flush promises more of it than its slot says; behind them */

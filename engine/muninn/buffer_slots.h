@@ -83,6 +83,31 @@ static inline uint32_t stored_row(const struct buffer *buffer)
 	return row_word(buffer) & UINT16_MAX;
 }
 
+/* ---- what gathering is made of (buffer.c) ---- */
+
+/* Whether a flush promised any of a page's records. */
+bool buffer_is_promised(const struct buffer *buffer, const struct page_view *page);
+
+/*
+ * Drops from a page what later committed records of it, or (`anywhere`) of any page, supersede, and
+ * no flush has promised. Returns the bytes that became free.
+ */
+uint32_t buffer_compact(struct buffer *buffer, uint32_t page, uint64_t committed, bool anywhere);
+
+/* Drops the first bytes of a page, which are records that no flush has promised. */
+void buffer_drop_first(struct buffer *buffer, uint32_t page, uint32_t bytes);
+
+/* Empties the page of a large record that is superfluous and not promised. False: it is not. */
+bool buffer_drop_large(struct buffer *buffer, uint32_t page, uint64_t committed);
+
+void buffer_empty_page(struct buffer *buffer, uint32_t page);
+
+/* Puts a record of the buffer behind those of a page, or on an empty one. There is space for it. */
+void buffer_append(struct buffer *buffer, uint32_t page, const struct page_record *record);
+
+/* Moves a large record to a page that is empty, or has one: one store makes the copy that page. */
+void buffer_move_large(struct buffer *buffer, uint32_t from, uint32_t to);
+
 /* ---- its sum ---- */
 
 /* Words of the sum behind those of pages. */

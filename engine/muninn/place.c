@@ -6,6 +6,7 @@
 
 #include "common/log.h"
 #include "engine/muninn/aborted.h"
+#include "engine/muninn/gather.h"
 #include "engine/muninn/row.h"
 #include "engine/muninn/seal.h"
 #include "engine/records/rooms.h"
@@ -76,6 +77,18 @@ static int make_space(struct muninn_store *store, uint32_t number, enum record_r
 	return result;
 }
 
+static int put(struct muninn_store *store, struct row *row, const struct key_hash *hash,
+	       const struct new_record *record)
+{
+	bool newer = row_has_newer(row);
+	struct buffer *buffer = newer ? &row->newer : &row->buffer;
+	int result = buffer_put(buffer, hash, record, store->committed);
+
+	if (result == -ENOSPC && buffer_gather(buffer, row->index, newer, store->committed))
+		result = buffer_put(buffer, hash, record, store->committed);
+	return result;
+}
+
 int place_record(struct muninn_store *store, const struct new_record *record, enum record_room room)
 {
 	struct key_hash hash = key_hash(&record->header.key, store->geometry.segment_pages);
@@ -86,8 +99,7 @@ int place_record(struct muninn_store *store, const struct new_record *record, en
 	if (room_is_overdrawn(store->geometry.room_kept, room, store->space.count))
 		return -ENOSPC;
 	for (int attempt = 0; attempt < PLACE_ATTEMPTS; attempt++) {
-		result = buffer_put(row_has_newer(row) ? &row->newer : &row->buffer, &hash, record,
-				    store->committed);
+		result = put(store, row, &hash, record);
 		if (result != -ENOSPC)
 			break;
 		result = make_space(store, number, room);

@@ -177,6 +177,11 @@ bool index_spreads(const struct muninn_geometry *geometry)
 	return type_for(geometry)->spreads(geometry);
 }
 
+bool index_places_anywhere(const struct muninn_geometry *geometry)
+{
+	return type_for(geometry)->places_anywhere;
+}
+
 uint64_t segment_index_bytes(const struct segment_index *index)
 {
 	return index->type->segment_bytes(index);

@@ -160,6 +160,9 @@ bool index_may_place(const struct muninn_geometry *geometry, const struct key_ha
 /* Whether keys that are put again and again may be put to any page. */
 bool index_spreads(const struct muninn_geometry *geometry);
 
+/* Whether every key may be put to any page behind the last one that has it. */
+bool index_places_anywhere(const struct muninn_geometry *geometry);
+
 /* Bytes that it needs; bytes that the allocator gave, 0 for NULL. */
 uint64_t segment_index_bytes(const struct segment_index *index);
 uint64_t segment_index_memory(const struct segment_index *index);

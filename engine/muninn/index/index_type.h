@@ -18,7 +18,8 @@ struct index_group {
 };
 
 struct index_type {
-	uint32_t sparse; /* see row_index_find_sparse */
+	uint32_t sparse;      /* see row_index_find_sparse */
+	bool places_anywhere; /* see index_places_anywhere */
 
 	/* Sizes. */
 	int (*choose)(const struct muninn_options *options, struct muninn_geometry *geometry,

@@ -534,6 +534,7 @@ static int search_narrow(struct index_search *search, int (*probe)(void *context
 
 const struct index_type ribbon_index = {
 	.sparse = RIBBON_SPARSE,
+	.places_anywhere = true,
 
 	.choose = choose,
 	.put_part = put_part,

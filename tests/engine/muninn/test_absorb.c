@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Pages of data that are overwritten within an epoch: while they are buffered, the newer one takes
- * the place of the older. How much that saves, and that a crash or a reader before the commit finds
- * the older one.
+ * Pages of data, and records that share one, are overwritten within an epoch: while they are
+ * buffered, the newer one takes the place of the older. How much that saves, and that a crash or a
+ * reader before the commit finds the older one.
+ *
+ * Runs for each index.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,12 +17,17 @@
 #include <errno.h>
 
 #include "common/bytes.h"
+#include "engine/muninn/format.h"
 #include "engine/muninn/hash.h"
 #include "engine/open.h"
 #include "engine/options.h"
 #include "tests/engine/flush_now.h"
+#include "tests/engine/index_under_test.h"
 
 enum { PAGE = 4096, SEGMENT_PAGES = 64, ROWS = 4, KEYS = 4000 };
+
+/* What is put: a page of its own, or so many bytes of one. */
+static uint32_t value_bytes = PAGE, page_records = 1;
 
 struct device {
 	struct nand *nand;
@@ -55,7 +62,8 @@ static struct device *new_device(unsigned flags)
 	assert_non_null(device);
 	device->flags = flags;
 	device->options = (struct engine_options){
-		.muninn = { .rows = ROWS,
+		.muninn = { .index = index_under_test(),
+			    .rows = ROWS,
 			    .segment_pages = SEGMENT_PAGES,
 			    .bloom.hot_rows = BLOOM_HOT_ROWS_SPREAD },
 	};
@@ -98,7 +106,7 @@ static void put_page(struct device *device, uint64_t sequence, uint32_t number, 
 	fill(page, number, put);
 	assert_int_equal(
 		device->store->operations->put(device->store, &key, sequence & ~(RECORD_SLOT - 1),
-					       device->flags, page, PAGE, RECORD_ROOM_WRITE),
+					       device->flags, page, value_bytes, RECORD_ROOM_WRITE),
 		0);
 }
 
@@ -128,8 +136,8 @@ static void check(struct device *device, uint32_t number)
 	}
 	fill(wanted, number, device->puts[number]);
 	assert_int_equal(result, 0);
-	assert_int_equal(info.length, PAGE);
-	assert_memory_equal(page, wanted, PAGE);
+	assert_int_equal(info.length, value_bytes);
+	assert_memory_equal(page, wanted, value_bytes);
 }
 
 static void check_all(struct device *device)
@@ -173,7 +181,7 @@ static uint32_t some_hot_key(struct device *device)
 /* What segments would take of which no page is lost. */
 struct ideal {
 	uint64_t programs;
-	uint32_t pages[ROWS];    /* of the row's segment so far */
+	uint32_t records[ROWS];  /* of the row's segment so far */
 	uint32_t segments[ROWS]; /* of the row */
 	uint32_t in[KEYS];       /* number of the segment of its row that has the key; 0: none */
 };
@@ -186,13 +194,13 @@ static void note_ideal(struct ideal *ideal, uint32_t number)
 
 	if (ideal->in[number] == ideal->segments[row] + 1)
 		return;
-	if (ideal->pages[row] == SEGMENT_PAGES) {
+	if (ideal->records[row] == SEGMENT_PAGES * page_records) {
 		ideal->programs += SEGMENT_PAGES;
 		ideal->segments[row]++;
-		ideal->pages[row] = 0;
+		ideal->records[row] = 0;
 	}
 	ideal->in[number] = ideal->segments[row] + 1;
-	ideal->pages[row]++;
+	ideal->records[row]++;
 }
 
 enum { PUTS = 30000 };
@@ -216,7 +224,7 @@ static uint64_t programs_of_puts(unsigned flags, struct ideal *ideal)
 
 static void test_overwrites_take_few_more_programs_than_segments_without_a_lost_page(void **state)
 {
-	static struct ideal ideal, again;
+	struct ideal ideal = { 0 }, again = { 0 };
 	uint64_t kept = programs_of_puts(0, &again);
 	uint64_t absorbed = programs_of_puts(RECORD_ABSORB, &ideal);
 
@@ -224,8 +232,11 @@ static void test_overwrites_take_few_more_programs_than_segments_without_a_lost_
 	print_message("programs of %d puts: %llu all kept, %llu absorbed, %llu at least\n", PUTS,
 		      (unsigned long long)kept, (unsigned long long)absorbed,
 		      (unsigned long long)ideal.programs);
-	assert_true(kept > PUTS * 9 / 10);
-	assert_true(absorbed < ideal.programs * 6 / 5);
+	assert_true(kept > PUTS / page_records * 9 / 10);
+	/* The Bloom index drops a small record only where its page has the newer one. */
+	assert_true(absorbed < ideal.programs * 6 / 5 ||
+		    (page_records > 1 && index_under_test() == INDEX_BLOOM));
+	assert_true(absorbed < kept * 4 / 5);
 }
 
 /* ---- who sees what ---- */
@@ -280,7 +291,7 @@ static void test_another_epoch_is_not_absorbed(void **state)
 								PAGE, &info),
 				 0);
 		fill(wanted, 3, n * 10 + 10);
-		assert_memory_equal(page, wanted, PAGE);
+		assert_memory_equal(page, wanted, value_bytes);
 	}
 	free_device(device);
 }
@@ -317,5 +328,9 @@ int main(void)
 		cmocka_unit_test(test_after_flushes_all_is_found),
 	};
 
-	return cmocka_run_group_tests_name("absorbed pages", tests, NULL, NULL);
+	int failed = cmocka_run_group_tests_name("absorbed pages", tests, NULL, NULL);
+
+	page_records = 4;
+	value_bytes = PAGE / page_records - RECORD_HEADER_BYTES;
+	return failed + cmocka_run_group_tests_name("absorbed parts of pages", tests, NULL, NULL);
 }

@@ -23,6 +23,7 @@
 #include <ucontext.h>
 
 #include "common/bytes.h"
+#include "engine/muninn/format.h"
 #include "engine/open.h"
 #include "engine/options.h"
 #include "tests/engine/index_under_test.h"
@@ -33,6 +34,9 @@
 #define TRAP_FLAG 0x100
 
 enum { PAGE = 512, KEYS = 8, PUTS = 80, CUTS_MAX = 20000 };
+
+/* What is put: a page of its own, or less. */
+static uint32_t value_bytes;
 
 static const struct nand_geometry geometry = SMALL_FLASH(200);
 static struct engine_options options = {
@@ -149,7 +153,7 @@ static void put(struct record_store *store, uint64_t n)
 
 	fill(page, n);
 	store->operations->begin(store, 0);
-	assert_int_equal(store->operations->put(store, &key, 1, RECORD_ABSORB, page, PAGE,
+	assert_int_equal(store->operations->put(store, &key, 1, RECORD_ABSORB, page, value_bytes,
 						RECORD_ROOM_WRITE),
 			 0);
 	store->operations->commit(store);
@@ -192,7 +196,7 @@ static bool has(struct record_store *store, uint64_t count)
 
 		fill(wanted, n);
 		if (result != (n ? 0 : -ENOENT) ||
-		    (n && (info.length != PAGE || memcmp(page, wanted, PAGE) != 0)))
+		    (n && (info.length != value_bytes || memcmp(page, wanted, value_bytes) != 0)))
 			return false;
 	}
 	return true;
@@ -238,7 +242,7 @@ static void check_cut(struct nand *nand, const struct cut *cut)
 	munmap(cut->nvram, seen.bytes);
 }
 
-static void test_a_cut_before_any_store_finds_what_was_committed(void **state)
+static void cut_before_any_store(uint32_t bytes)
 {
 	struct sigaction segv, trap;
 	struct error_text error;
@@ -246,7 +250,9 @@ static void test_a_cut_before_any_store_finds_what_was_committed(void **state)
 	struct nand *nand;
 	uint64_t nvram_bytes;
 
-	(void)state;
+	value_bytes = bytes;
+	seen.count = 0;
+	seen.committed = 0;
 	assert_int_equal(engine_nvram_bytes(&geometry, &options, &nvram_bytes, &error), 0);
 	assert_int_equal(nand_open_memory(&geometry, nvram_bytes, &nand, &error), 0);
 	assert_int_equal(engine_format(nand, &options, &error), 0);
@@ -268,6 +274,19 @@ static void test_a_cut_before_any_store_finds_what_was_committed(void **state)
 	assert_int_equal(nand_close(nand), 0);
 }
 
+static void test_a_cut_before_any_store_finds_what_was_committed(void **state)
+{
+	(void)state;
+	cut_before_any_store(PAGE);
+}
+
+/* Two a page, in a buffer that more than twice as many are put to as it takes. */
+static void test_a_cut_finds_records_that_share_pages(void **state)
+{
+	(void)state;
+	cut_before_any_store(PAGE / 2 - RECORD_HEADER_BYTES);
+}
+
 #else
 
 static void test_a_cut_before_any_store_finds_what_was_committed(void **state)
@@ -276,12 +295,19 @@ static void test_a_cut_before_any_store_finds_what_was_committed(void **state)
 	skip(); /* it knows the trap flag of one processor */
 }
 
+static void test_a_cut_finds_records_that_share_pages(void **state)
+{
+	(void)state;
+	skip();
+}
+
 #endif
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_cut_before_any_store_finds_what_was_committed),
+		cmocka_unit_test(test_a_cut_finds_records_that_share_pages),
 	};
 
 	options.muninn.index = index_under_test();
