@@ -359,7 +359,6 @@ enum { NOT_BEGUN = INT32_MAX, IN_GROWING = INT32_MAX - 1 };
 static void search_begin(struct index_search *search, const struct row_index *row,
 			 const struct key_hash *hash, uint64_t bound)
 {
-	search->result = 0;
 	search->row = row;
 	search->next = NOT_BEGUN;
 	search->table.hash = hash;
