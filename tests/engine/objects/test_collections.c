@@ -500,6 +500,88 @@ static void test_no_failed_put_leaves_half_a_membership(void **state)
 	abort_all(f);
 }
 
+enum { MANY_COLLECTIONS = 2 * ENGINE_DIRTY_ONODES_MAX };
+
+static struct engine_address of_many(uint32_t n)
+{
+	return object(C + 0x1000 + n);
+}
+
+/*
+ * An object that goes changes its collections, more than may wait for the commit. So puts fail
+ * before that, and the call tells.
+ */
+static void test_no_failed_put_leaves_a_removed_object_in_a_collection(void **state)
+{
+	struct fixture *f = *state;
+	int result = -ENOSPC, puts = 0;
+
+	for (uint32_t n = 0; n < MANY_COLLECTIONS; n++) {
+		assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_COLLECTION,
+					       of_many(n).object, 1, NULL),
+				 0);
+		join(f, OBJECT, 1 + n, of_many(n).object);
+	}
+	commit(f);
+	for (; result == -ENOSPC && puts < 1000; puts += 7) {
+		begin(f, ENGINE_FREE);
+		memory_store_fail_put(f->memory, puts);
+		result = engine_remove(f->txn, object(OBJECT));
+		/* What failed is told there and then. */
+		if (!result)
+			memory_store_fail_put(f->memory, -1);
+		result = end(f, result);
+		begin(f, ENGINE_READ);
+		for (uint32_t n = 0; n < MANY_COLLECTIONS; n++)
+			assert_members(f, of_many(n), result ? 1 << 0 : 0);
+		abort_all(f);
+	}
+	assert_int_equal(result, 0);
+	assert_true(puts > ENGINE_DIRTY_ONODES_MAX);
+}
+
+/* More than wait in memory, so that nodes are put before they are gone, and again when changed. */
+enum { GONE = 6000, STEP = 40 };
+
+static void fill_and_change(struct fixture *f)
+{
+	insert_many(f, OBJECT + 1000, GONE);
+	for (uint32_t i = 0; i < GONE; i += STEP)
+		assert_int_equal(engine_member_remove(f->txn, object(C), OBJECT + 1000 + i), 0);
+	for (uint32_t i = 0; i < GONE; i += STEP)
+		assert_int_equal(engine_member_insert(f->txn, object(C), OBJECT + 1000 + i), 0);
+}
+
+/* Nothing of the earlier set is taken for the later one's, in the same transaction neither. */
+static void test_a_later_collection_has_nothing_of_a_set_that_was_emptied(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint32_t in_one = 0; in_one < 2; in_one++) {
+		fill_and_change(f);
+		if (!in_one) {
+			commit(f);
+			begin(f, ENGINE_WRITE);
+		}
+		for (uint32_t i = 0; i < GONE; i++)
+			assert_int_equal(engine_member_remove(f->txn, object(C), OBJECT + 1000 + i),
+					 0);
+		assert_int_equal(engine_remove(f->txn, object(C)), 0);
+		assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_COLLECTION, C, 1, NULL),
+				 0);
+		assert_members(f, object(C), 0);
+		join(f, OBJECT + 2, 1 + in_one, C);
+		assert_int_equal(engine_member_insert(f->txn, object(C), OBJECT + 3), 0);
+		assert_members(f, object(C), 1 << 2 | 1 << 3);
+		commit(f);
+		crash(f);
+		begin(f, ENGINE_WRITE);
+		assert_members(f, object(C), 1 << 2 | 1 << 3);
+		assert_int_equal(engine_members_clear(f->txn, object(C)), 0);
+	}
+	abort_all(f);
+}
+
 /*
  * The first collection of the first partition with OBJECT as its only member, byte by byte as
  * docs/objects.md has it.
@@ -542,6 +624,8 @@ int main(void)
 		WITH(test_times_of_both_sides_are_kept_and_bypassed),
 		WITH(test_many_members_are_listed_in_order_from_anywhere),
 		WITH(test_no_failed_put_leaves_half_a_membership),
+		WITH(test_no_failed_put_leaves_a_removed_object_in_a_collection),
+		WITH(test_a_later_collection_has_nothing_of_a_set_that_was_emptied),
 		WITH(test_the_stored_bytes_are_as_documented),
 	};
 

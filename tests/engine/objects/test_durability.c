@@ -8,10 +8,12 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
+#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/objects/objects.h"
 #include "engine/options.h"
 #include "nand/private.h"
 #include "tests/engine/by_address.h"
@@ -63,6 +65,47 @@ static int open_device(void **state, bool stable_commits)
 	assert_int_equal(engine_commit(txn, false), 0);
 	*state = device;
 	return 0;
+}
+
+static uint64_t last_opening(const struct nand *nand)
+{
+	return nand->opening.number;
+}
+
+/* In both files: so one that is put back without the other is refused. What failed is none. */
+static void test_each_opening_of_an_engine_is_noted_and_what_fails_is_not(void **state)
+{
+	struct device *device = *state;
+	struct error_text error = { "" };
+	uint64_t first = last_opening(device->nand), bytes;
+	struct engine_options unknown = device->options;
+
+	assert_int_not_equal(first, 0);
+	assert_int_equal(engine_close(device->engine), 0);
+	unknown.store = "no such store";
+	assert_int_equal(engine_open(device->nand, &unknown, &device->engine, &error), -EINVAL);
+	assert_int_equal(last_opening(device->nand), first);
+	assert_int_equal(engine_open(device->nand, &device->options, &device->engine, &error), 0);
+	assert_int_equal(last_opening(device->nand), first + 1);
+	assert_int_equal(engine_close(device->engine), 0);
+	memset(nand_nvram(device->nand, &bytes), 0, 4096);
+	assert_int_equal(engine_open(device->nand, &device->options, &device->engine, &error),
+			 -EINVAL);
+	assert_int_equal(last_opening(device->nand), first + 1);
+	device->options.records.recover_without_nvram = true;
+	assert_int_equal(engine_open(device->nand, &device->options, &device->engine, &error), 0);
+	assert_int_equal(last_opening(device->nand), first + 2);
+}
+
+static void test_the_time_that_opening_took_is_that_of_the_engine(void **state)
+{
+	struct device *device = *state;
+	struct engine_statistics statistics;
+
+	assert_true(device->engine->open_microseconds > 0);
+	device->engine->open_microseconds = 123456789;
+	engine_read_statistics(device->engine, &statistics);
+	assert_int_equal(statistics.open_microseconds, 123456789);
 }
 
 static int setup(void **state)
@@ -466,6 +509,11 @@ int main(void)
 						setup, teardown),
 		{ "test_the_memo_waits_for_the_host_as_commits_do (stable commits)",
 		  test_the_memo_waits_for_the_host_as_commits_do, setup_stable, teardown, NULL },
+		cmocka_unit_test_setup_teardown(
+			test_each_opening_of_an_engine_is_noted_and_what_fails_is_not, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			test_the_time_that_opening_took_is_that_of_the_engine, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_reading_transaction_never_waits,
 						setup_stable, teardown),
 		cmocka_unit_test_setup_teardown(test_flushes_that_come_together_are_one_or_two,

@@ -157,6 +157,44 @@ static void test_few_changed_onodes_and_partitions_wait_for_the_commit(void **st
 	commit(f);
 }
 
+/* Its onode, the one that it was created with too, is absorbed by what comes within the slot. */
+static void test_without_history_an_object_that_changes_keeps_one_onode(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t created[2], changed[2];
+
+	for (uint32_t keeps = 0; keeps < 2; keeps++) {
+		const struct engine_retention policy = { .kind = keeps ? ENGINE_RETAIN_ALL
+								       : ENGINE_RETAIN_NONE };
+
+		memory_store_absorb(f->memory, true);
+		begin(f, ENGINE_WRITE);
+		assert_int_equal(engine_partition_create(f->txn, PARTITION + keeps, NULL), 0);
+		assert_int_equal(engine_retention_set(f->txn, PARTITION + keeps, &policy, false),
+				 0);
+		commit(f);
+		f->now += 100 * SECOND;
+		begin(f, ENGINE_WRITE);
+		assert_int_equal(engine_create(f->txn, PARTITION + keeps, ENGINE_USER_OBJECT,
+					       OBJECT, 1, NULL),
+				 0);
+		commit(f);
+		created[keeps] = memory_store_counters(f->memory).records;
+		for (uint8_t n = 0; n < 5; n++) {
+			const struct engine_address address = { .partition = PARTITION + keeps,
+								.object = OBJECT };
+
+			begin(f, ENGINE_WRITE);
+			assert_int_equal(engine_attribute_set(f->txn, address, 0x10000, 1, &n, 1),
+					 0);
+			commit(f);
+		}
+		changed[keeps] = memory_store_counters(f->memory).records;
+	}
+	assert_int_equal(changed[0], created[0]);
+	assert_true(changed[1] >= created[1] + 5);
+}
+
 /* ---- versions ---- */
 
 static void test_a_version_shows_everything_as_it_was(void **state)
@@ -384,6 +422,7 @@ int main(void)
 		TEST(test_a_commit_without_room_is_an_abort),
 		TEST(test_a_full_store_can_be_emptied),
 		TEST(test_few_changed_onodes_and_partitions_wait_for_the_commit),
+		TEST(test_without_history_an_object_that_changes_keeps_one_onode),
 		TEST(test_a_version_shows_everything_as_it_was),
 		TEST(test_a_snapshot_comes_first_in_its_transaction),
 		TEST(test_times_follow_what_is_done),
