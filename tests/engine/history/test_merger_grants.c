@@ -76,12 +76,40 @@ static void test_each_piece_lets_others_put_its_part_and_four_of_them_add_up(voi
 	merging_end(&merging);
 }
 
+/* From the command on that leaves too little room they wait, though no piece has been done yet. */
+static void test_others_are_held_as_soon_as_merging_is_wanted(void **state)
+{
+	struct fixture *f = *state;
+	struct merger *merger = &f->engine->past->merger;
+	uint64_t merged = merging.merged;
+	uint32_t n = 0;
+
+	for (; !merge_is_wanted(f->engine); n++) {
+		assert_int_equal(merger->share, MERGER_ANY);
+		assert_true(merger_lets_on(f->engine));
+		overwrite(f, n * 7 % OBJECTS);
+		merger_look(f->engine, true);
+		assert_true(n < 100000);
+	}
+	while (merger->share == MERGER_ANY) {
+		overwrite(f, n++ * 7 % OBJECTS);
+		merger_look(f->engine, true);
+		assert_true(n < 100000);
+	}
+	assert_true(merger->wanted);
+	assert_false(merger_lets_on(f->engine));
+	assert_int_equal(merging.merged, merged);
+	merging_end(&merging);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			test_each_piece_lets_others_put_its_part_and_four_of_them_add_up, setup,
 			teardown),
+		cmocka_unit_test_setup_teardown(test_others_are_held_as_soon_as_merging_is_wanted,
+						setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,6 +33,36 @@ static void test_a_large_object_goes_back_without_its_data_being_put_again(void 
 	assert_int_equal(f->engine->past->hidden.count, 3);
 }
 
+/* Intervals of one object that go back one behind the other, beside some of its neighbours. */
+static void test_steps_of_readers_are_counted_up_to_a_limit(void **state)
+{
+	struct hidden_interval list[] = {
+		{ .partition = 7, .identifier = OBJECT - 1, .to = 5, .at = 95 },
+		{ .partition = 7, .identifier = OBJECT, .to = 10, .at = 20 },
+		{ .partition = 7, .identifier = OBJECT, .to = 30, .at = 40 },
+		{ .partition = 7, .identifier = OBJECT, .to = 50, .at = 60 },
+		{ .partition = 7, .identifier = OBJECT + 1, .to = 1, .at = 2 },
+		{ .partition = 8, .identifier = OBJECT, .to = 1, .at = 2 },
+	};
+	const struct hidden hidden = { .list = list, .count = 6 };
+
+	(void)state;
+	for (uint32_t max = 0; max <= 5; max++) {
+		uint32_t most = max < 3 ? max : 3;
+
+		assert_int_equal(hidden_steps(&hidden, 7, OBJECT, RECORD_NEWEST, max), most);
+		assert_int_equal(hidden_steps(&hidden, 7, OBJECT, 60, max), most);
+		assert_int_equal(hidden_steps(&hidden, 7, OBJECT, 59, max), max < 2 ? max : 2);
+		assert_int_equal(hidden_steps(&hidden, 7, OBJECT, 20, max), max < 1 ? max : 1);
+		assert_int_equal(hidden_steps(&hidden, 7, OBJECT, 19, max), 0);
+		assert_int_equal(hidden_steps(&hidden, 6, OBJECT, RECORD_NEWEST, max), 0);
+		assert_int_equal(hidden_steps(&hidden, 7, OBJECT + 2, RECORD_NEWEST, max), 0);
+	}
+	assert_true(hidden_next_of(&hidden, 7, OBJECT, 19) == 20);
+	assert_true(hidden_next_of(&hidden, 7, OBJECT, 20) == 40);
+	assert_true(hidden_next_of(&hidden, 7, OBJECT, 60) == RECORD_NEWEST);
+}
+
 static void test_a_small_object_is_put_again(void **state)
 {
 	struct fixture *f = *state;
@@ -248,6 +278,7 @@ static void test_an_object_of_a_clone_goes_back_to_a_line_of_history_without_a_r
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_steps_of_readers_are_counted_up_to_a_limit),
 		FLASH_TEST(test_a_large_object_goes_back_without_its_data_being_put_again),
 		FLASH_TEST(test_a_small_object_is_put_again),
 		FLASH_TEST(test_what_is_written_behind_it_counts),
