@@ -461,6 +461,32 @@ static void test_what_was_sealed_and_merged_away_since_the_root_stays_away(void 
 	free_device(device);
 }
 
+/* A thread is about to append a root. A merge that ends then lets it end first. */
+static void test_a_list_of_kills_goes_behind_a_root_that_is_under_way(void **state)
+{
+	struct device *device = new_device(BLOOM_HOT_ROWS_FINALISE, 17);
+	struct error_text error;
+	uint32_t pages = 0;
+	bool complete;
+
+	(void)state;
+	run_transactions(device, 500);
+	assert_int_equal(roots_write(inside(device)), 0);
+	assert_int_equal(roots_begin(inside(device)), 0);
+	assert_int_equal(roots_run(inside(device), &pages, &complete), 0);
+	assert_false(complete);
+	assert_true(roots_are_under_way(inside(device)));
+	for (uint16_t row = 0; row < 2; row++)
+		kill_last_segment(inside(device), row);
+	assert_false(roots_are_under_way(inside(device)));
+	assert_true(roots_last_is_whole(inside(device)));
+	note_answers(device);
+	lose_nvram(device);
+	assert_int_equal(open_device(device, true, &error), 0);
+	check_answers(device);
+	free_device(device);
+}
+
 /*
  * A merge of all it can, at whose operation number `after` the process ends. False: it got through.
  */
@@ -650,6 +676,7 @@ int main(void)
 		cmocka_unit_test(test_nothing_of_an_earlier_format_comes_back),
 		cmocka_unit_test(test_without_the_newest_root_the_one_before_it_is_found),
 		cmocka_unit_test(test_what_was_sealed_and_merged_away_since_the_root_stays_away),
+		cmocka_unit_test(test_a_list_of_kills_goes_behind_a_root_that_is_under_way),
 		cmocka_unit_test(
 			test_a_merge_cut_at_any_point_leaves_a_root_that_can_be_recovered_from),
 		cmocka_unit_test(test_without_any_root_nothing_is_made_up),
