@@ -137,6 +137,9 @@ class Trying(unittest.TestCase):
         mutants.MEMORY_BYTES = 64 << 20
         self.assertEqual(self.outcome(sys.executable, "-c", "x = bytearray(1 << 28)\nwhile True: pass"), "memory")
 
+    def test_others_may_use_the_folder_of_a_program(self):
+        self.assertEqual(self.outcome("sh", "-c", "test $(stat -c %a $TMPDIR) = 755"), "passed")
+
     def test_what_a_program_leaves_behind_goes_with_it(self):
         with tempfile.NamedTemporaryFile(mode="r") as noted:
             self.assertEqual(self.outcome("sh", "-c", f"echo $TMPDIR >{noted.name}; echo 1 >$TMPDIR/left"), "passed")
