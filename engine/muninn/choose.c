@@ -275,6 +275,10 @@ static int count_segment(struct merge_run *run)
 	return 0;
 }
 
+/*
+ * The index has a segment a little sooner: until its buffer is given back, whoever seals it would
+ * note it again behind a merge that took it out.
+ */
 static bool is_sealed(const struct muninn_store *store, uint32_t segment)
 {
 	return store->segment_rows[segment] != NO_ROW;

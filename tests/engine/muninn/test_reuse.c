@@ -33,7 +33,8 @@ enum {
 	SEEDS = 4,
 	PIECES_MAX = 200,
 	MIXTURES = 3,
-	OPERATIONS_MAX = 10000
+	OPERATIONS_MAX = 10000,
+	MERGES = 50 /* as many as take all that is sealed */
 };
 
 static const struct nand_geometry nand = SMALL_FLASH_WITH_SPARE(2400, 256);
@@ -459,10 +460,93 @@ static void test_the_next_merge_lets_go_what_an_error_has_left_held_back(void **
 	end(model);
 }
 
+/* ---- a segment that counts, while a thread still makes that stable ---- */
+
+/*
+ * Seals a buffer that a flush has promised, up to where its segment is in the index and the buffer
+ * not yet given back. Returns the row.
+ */
+static uint32_t seal_until_it_counts(struct model *model)
+{
+	const struct record_store_operations *operations = model->store->operations;
+	struct muninn_store *store = inside(model);
+	int number;
+
+	while (!store->waiting)
+		assert_true(model_transaction(model, true, false));
+	assert_int_equal(flush_now(model->store), 0);
+	number = operations->seal_take(model->store);
+	assert_in_range(number, 0, store->geometry.hashed_rows - 1);
+	while (store->rows[number].sealing.stage != SEAL_MEMBER) {
+		operations->seal_run(model->store, number);
+		assert_int_equal(operations->seal_step(model->store, number), 1);
+	}
+	return (uint32_t)number;
+}
+
+static bool is_in_index(struct model *model, uint32_t row, uint32_t segment)
+{
+	struct index_walk walk = { 0 };
+	struct sealed_segment found;
+
+	while (row_index_next(inside(model)->rows[row].index, &walk, &found))
+		if (found.segment == segment)
+			return true;
+	return false;
+}
+
+static bool reaches_nothing(void *context, const struct record_key *key,
+			    const struct record_info *info, uint64_t bound)
+{
+	(void)context;
+	(void)key;
+	(void)info;
+	(void)bound;
+	return false;
+}
+
+/* So it puts next to nothing, and no buffer is sealed for it. */
+static void merge_what_nobody_needs(struct model *model)
+{
+	const struct record_keep nothing = { .is_reachable = reaches_nothing };
+	struct record_merge merge = { .segments_wanted = 1, .live_permille_max = 1000 };
+
+	model->store->operations->merge(model->store, &nothing, &merge);
+}
+
+/*
+ * A merge that takes it out would leave the thread to note a segment that the row no longer has,
+ * and the next merge that looks for it there would end the process.
+ */
+static void test_no_merge_takes_a_segment_whose_buffer_is_not_given_back_yet(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+		struct model *model = make_with(16, 0, seed);
+		struct muninn_store *store = inside(model);
+		uint32_t row = seal_until_it_counts(model);
+		uint32_t segment = store->rows[row].sealing.segment;
+
+		for (int n = 0; n < MERGES; n++)
+			merge_what_nobody_needs(model);
+		assert_int_equal(store->rows[row].sealing.stage, SEAL_MEMBER);
+		assert_true(is_in_index(model, row, segment));
+		do
+			model->store->operations->seal_run(model->store, (int)row);
+		while (model->store->operations->seal_step(model->store, (int)row) == 1);
+		assert_int_equal(store->segment_rows[segment], row);
+		for (int n = 0; n < MERGES; n++)
+			merge_what_nobody_needs(model);
+		assert_false(is_in_index(model, row, segment));
+		end(model);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_host_fails_behind_each_piece_of_merges),
+		cmocka_unit_test(test_no_merge_takes_a_segment_whose_buffer_is_not_given_back_yet),
 		cmocka_unit_test(
 			test_the_host_fails_when_an_entry_has_been_taken_for_another_image),
 		cmocka_unit_test(
