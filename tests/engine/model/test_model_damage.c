@@ -28,10 +28,9 @@
 #include "nand/private.h"
 #include "nand/salvage.h"
 #include "tests/engine/index_under_test.h"
-#include "tests/engine/model/model_run.h"
+#include "tests/engine/model/model_findings.h"
 
 enum {
-	FINDINGS_MAX = 20000,
 	DAMAGES_EACH = 12, /* of a device whenever it is closed */
 	NVRAM_PAGE_BYTES = 4096,
 };
@@ -121,199 +120,6 @@ static void damage(struct model_run *run, struct nand *nand)
 			damage_flash(run, nand);
 }
 
-/* ---- findings ---- */
-
-struct found {
-	struct finding *list;
-	uint32_t count;
-};
-
-static void take_finding(void *context, const struct finding *finding)
-{
-	struct found *found = context;
-
-	assert_true(found->count < FINDINGS_MAX);
-	found->list[found->count++] = *finding;
-	if (getenv("MUNINN_VERBOSE"))
-		printf("  %s 0x%llx/0x%llx: %s\n", finding_words(finding->kind)->name,
-		       (unsigned long long)finding->partition, (unsigned long long)finding->object,
-		       finding->text);
-}
-
-/* Whether a finding that means a loss is about it. */
-static bool is_named(const struct found *found, uint64_t partition, uint64_t object)
-{
-	for (uint32_t n = 0; n < found->count; n++)
-		if (finding_words(found->list[n].kind)->is_loss &&
-		    found->list[n].partition == partition && found->list[n].object == object)
-			return true;
-	return false;
-}
-
-static bool is_orphan(const struct found *found, uint64_t partition, uint64_t object)
-{
-	for (uint32_t n = 0; n < found->count; n++)
-		if (found->list[n].kind == FINDING_ORPHAN &&
-		    found->list[n].partition == partition && found->list[n].object == object)
-			return true;
-	return false;
-}
-
-/* What findings say of the device. */
-#define ALL_OLDER    "anything may be older"
-#define NO_ROLLBACKS "the newest rollbacks may be lost"
-#define OLDER_LIST   "the list of partitions" /* or damaged */
-
-static bool says_of_device(const struct found *found, const char *text)
-{
-	for (uint32_t n = 0; n < found->count; n++)
-		if (!found->list[n].partition && !found->list[n].object &&
-		    strstr(found->list[n].text, text))
-			return true;
-	return false;
-}
-
-/* ---- comparing ---- */
-
-struct comparison {
-	struct model_run *run;
-	struct engine_txn *txn; /* of the copy */
-	struct found *found;
-	bool list_is_older; /* that of partitions may be */
-};
-
-#define check(condition, ...)                  \
-	do {                                   \
-		if (!(condition))              \
-			fail_msg(__VA_ARGS__); \
-	} while (0)
-
-static bool attributes_are_equal(struct comparison *comparison, struct engine_address address,
-				 const struct model_object *object)
-{
-	for (uint32_t n = 0; n < object->attribute_count; n++) {
-		const struct model_attribute *attribute = &object->attributes[n];
-		uint8_t value[ENGINE_ATTRIBUTE_BYTES_MAX];
-		uint32_t length = 0;
-
-		if (engine_attribute_get(comparison->txn, address, attribute->page,
-					 attribute->number, value, sizeof(value), &length) ||
-		    length != attribute->length)
-			return false;
-		for (uint32_t at = 0; at < length; at++)
-			if (value[at] != (uint8_t)(attribute->fill + at))
-				return false;
-	}
-	return true;
-}
-
-static bool is_equal(struct comparison *comparison, struct engine_address address,
-		     const struct model_object *object)
-{
-	struct model_run *run = comparison->run;
-	struct engine_stat stat;
-	uint64_t got;
-
-	if (engine_stat(comparison->txn, address, &stat) || stat.type != object->type)
-		return false;
-	if (object->type == ENGINE_USER_OBJECT) {
-		if (stat.length != object->length ||
-		    engine_read(comparison->txn, address, 0, run->buffer, object->length, &got) ||
-		    got != object->length)
-			return false;
-		for (uint64_t at = 0; at < got; at++)
-			if (run->buffer[at] != (object->data ? object->data[at] : 0))
-				return false;
-	}
-	return attributes_are_equal(comparison, address, object);
-}
-
-static void compare_object(struct comparison *comparison, uint64_t partition,
-			   const struct model_object *object, bool partition_named)
-{
-	struct engine_address address = { .partition = partition, .object = object->id };
-	struct engine_stat stat;
-
-	if (is_named(comparison->found, partition, object->id))
-		return;
-	if (partition_named && engine_stat(comparison->txn, address, &stat))
-		return;
-	check(is_equal(comparison, address, object),
-	      "object 0x%llx/0x%llx is not what it was, and nothing says so",
-	      (unsigned long long)partition, (unsigned long long)object->id);
-}
-
-/* What the model does not have must not be there, unless something says that it may. */
-static void compare_list(struct comparison *comparison, const struct model_partition *partition,
-			 enum engine_list what)
-{
-	struct engine_address address = { .partition = partition->id };
-	uint64_t ids[64], next = 1;
-	size_t count;
-
-	while (next) {
-		assert_int_equal(
-			engine_list(comparison->txn, address, what, next, ids, 64, &count, &next),
-			0);
-		for (size_t n = 0; n < count; n++)
-			check(object_model_find(&partition->now, ids[n]) ||
-				      is_named(comparison->found, partition->id, ids[n]) ||
-				      is_orphan(comparison->found, partition->id, ids[n]),
-			      "object 0x%llx/0x%llx was not there, and nothing says so",
-			      (unsigned long long)partition->id, (unsigned long long)ids[n]);
-	}
-}
-
-/* Is it another partition of that ID than the one that was there? */
-static bool is_another(const struct engine_stat *stat, const struct model_partition *partition)
-{
-	return stat->times_ms[ENGINE_TIME_CREATED] !=
-	       partition->now.self->times_ms[ENGINE_TIME_CREATED];
-}
-
-static void compare_partition(struct comparison *comparison,
-			      const struct model_partition *partition)
-{
-	struct engine_address address = { .partition = partition->id };
-	bool named = is_named(comparison->found, partition->id, 0);
-	struct engine_stat stat;
-	int result = engine_stat(comparison->txn, address, &stat);
-
-	if (!partition->now.self || result) {
-		check(named || comparison->list_is_older || (result != 0) == !partition->now.self,
-		      "partition 0x%llx: %d, and nothing says why",
-		      (unsigned long long)partition->id, result);
-		return;
-	}
-	if (comparison->list_is_older && is_another(&stat, partition))
-		return;
-	for (uint32_t n = 0; n < partition->now.count; n++)
-		compare_object(comparison, partition->id, partition->now.objects[n], named);
-	if (named)
-		return;
-	check(attributes_are_equal(comparison, address, partition->now.self),
-	      "attributes of partition 0x%llx are not what they were, and nothing says so",
-	      (unsigned long long)partition->id);
-	compare_list(comparison, partition, ENGINE_LIST_USER_OBJECTS);
-	compare_list(comparison, partition, ENGINE_LIST_COLLECTIONS);
-}
-
-static void compare(struct model_run *run, struct engine *copy, struct found *found)
-{
-	struct comparison comparison = {
-		.run = run,
-		.found = found,
-		.list_is_older = says_of_device(found, OLDER_LIST),
-	};
-
-	if (says_of_device(found, ALL_OLDER) || says_of_device(found, NO_ROLLBACKS))
-		return;
-	assert_int_equal(engine_begin(copy, ENGINE_READ, &comparison.txn), 0);
-	for (uint32_t n = 0; n < MODEL_PARTITIONS; n++)
-		compare_partition(&comparison, &run->model.partitions[n]);
-	engine_abort(comparison.txn);
-}
-
 /* ---- one damaged device ---- */
 
 static struct engine *make_copy(const struct nand *from, const struct engine *engine,
@@ -332,24 +138,24 @@ static struct engine *make_copy(const struct nand *from, const struct engine *en
 	return copy;
 }
 
-static enum outcome outcome_of(const struct found *found)
+static enum outcome outcome_of(const struct model_findings *found)
 {
 	enum outcome outcome = found->count ? NOTHING_LOST : NOTHING_FOUND;
 
 	for (uint32_t n = 0; n < found->count; n++)
 		if (finding_words(found->list[n].kind)->is_loss)
 			outcome = LOST_IN_PART;
-	if (says_of_device(found, ALL_OLDER))
+	if (model_findings_say(found, MODEL_ALL_OLDER))
 		return OLDER;
-	if (says_of_device(found, NO_ROLLBACKS))
+	if (model_findings_say(found, MODEL_NO_ROLLBACKS))
 		return ROLLBACKS_LOST;
-	return says_of_device(found, OLDER_LIST) ? LIST_OLDER : outcome;
+	return model_findings_say(found, MODEL_OLDER_LIST) ? LIST_OLDER : outcome;
 }
 
 static enum outcome salvage(struct model_run *run, struct nand *nand)
 {
-	struct found found = { .list = calloc(FINDINGS_MAX, sizeof(*found.list)) };
-	struct findings findings = { .take = take_finding, .context = &found };
+	struct model_findings found;
+	struct findings findings = { .take = model_findings_take, .context = &found };
 	struct engine_options options = run->options;
 	struct engine_salvage work = { .check = { .findings = &findings } };
 	struct error_text error = { "" };
@@ -357,6 +163,7 @@ static enum outcome salvage(struct model_run *run, struct nand *nand)
 	struct nand *to;
 	int result;
 
+	model_findings_create(&found);
 	options.records.salvage = &findings;
 	options.merge_manual = true;
 	nand->violation_policy = NAND_VIOLATION_FAILS;
@@ -373,7 +180,7 @@ static enum outcome salvage(struct model_run *run, struct nand *nand)
 	if (result == -EBADMSG)
 		return REFUSED;
 	assert_int_equal(result, 0);
-	compare(run, copy, &found);
+	model_findings_compare(run, copy, &found);
 	engine_abandon(engine);
 	engine_abandon(copy);
 	return outcome_of(&found);
