@@ -250,6 +250,9 @@ static int rebuild_row(struct rebuild *rebuild, uint32_t number, uint32_t *since
 						     live >> member & 1);
 	}
 	for (; *since < rebuild->since_count && rebuild->since[*since].row == number; ++*since) {
+		/* The root was written when it counted already, and its buffer was still there. */
+		if (rebuild->since[*since].serial <= row_index_last_serial(index))
+			continue;
 		/* A root is written with every complete group; here that failed. */
 		if (row_index_is_full(index))
 			regroup_leave_out(&rebuild->regroup, number);

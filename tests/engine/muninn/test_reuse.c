@@ -542,11 +542,29 @@ static void test_no_merge_takes_a_segment_whose_buffer_is_not_given_back_yet(voi
 	}
 }
 
+/* The root has the segment, and a row's buffer whose serial is that of the segment. */
+static void test_a_root_that_is_written_then_leads_to_it_once(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+		struct model *model = make_with(16, 0, seed);
+		uint32_t row = seal_until_it_counts(model);
+		uint32_t segment = inside(model)->rows[row].sealing.segment;
+
+		assert_int_equal(roots_write(inside(model)), 0);
+		lose_nvram(model);
+		assert_true(is_in_index(model, row, segment));
+		assert_int_equal(inside(model)->segment_rows[segment], row);
+		end(model);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_host_fails_behind_each_piece_of_merges),
 		cmocka_unit_test(test_no_merge_takes_a_segment_whose_buffer_is_not_given_back_yet),
+		cmocka_unit_test(test_a_root_that_is_written_then_leads_to_it_once),
 		cmocka_unit_test(
 			test_the_host_fails_when_an_entry_has_been_taken_for_another_image),
 		cmocka_unit_test(
