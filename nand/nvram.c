@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -14,13 +15,42 @@
 
 static_assert(NAND_NVRAM_FILE_AT == NAND_HEADER_BYTES, "the region follows the file's header");
 
-static int store_mapped(struct nand *nand, uint64_t from, uint64_t to)
-{
-	uint64_t host_page = (uint64_t)sysconf(_SC_PAGESIZE);
-	uint64_t begin = (NAND_HEADER_BYTES + from) & ~(host_page - 1);
-	uint64_t end = NAND_HEADER_BYTES + to;
+/* Requests that are nearer to each other are one range. */
+#define RANGE_GAP_BYTES (64 << 10)
 
-	return msync(nand->nvram.at + begin, end - begin, MS_SYNC) < 0 ? -errno : 0;
+/* Where a range begins in the file: the host has it in pages. */
+static uint64_t page_begin(const struct nand_nvram_range *range)
+{
+	return (NAND_HEADER_BYTES + range->from) & ~((uint64_t)sysconf(_SC_PAGESIZE) - 1);
+}
+
+static uint64_t page_bytes(const struct nand_nvram_range *range)
+{
+	return NAND_HEADER_BYTES + range->to - page_begin(range);
+}
+
+/*
+ * Each msync waits for the drive's own cache. So all ranges but the last are only written, and the
+ * msync of that one empties the cache for all. It also tells of errors that writing them met.
+ */
+static int store_mapped(struct nand *nand, const struct nand_nvram_range *ranges, uint32_t count)
+{
+	const struct nand_nvram_range *last = &ranges[count - 1];
+
+	for (uint32_t n = 0; n + 1 < count; n++)
+		(void)sync_file_range(nand->nvram_fd, (off_t)page_begin(&ranges[n]),
+				      (off_t)page_bytes(&ranges[n]), SYNC_FILE_RANGE_WRITE);
+	for (uint32_t n = 0; n + 1 < count; n++) {
+		unsigned int all = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+				   SYNC_FILE_RANGE_WAIT_AFTER;
+
+		if (sync_file_range(nand->nvram_fd, (off_t)page_begin(&ranges[n]),
+				    (off_t)page_bytes(&ranges[n]), all) < 0 &&
+		    msync(nand->nvram.at + page_begin(&ranges[n]), page_bytes(&ranges[n]),
+			  MS_SYNC) < 0)
+			return -errno;
+	}
+	return msync(nand->nvram.at + page_begin(last), page_bytes(last), MS_SYNC) < 0 ? -errno : 0;
 }
 
 void nand_nvram_group_init(struct nand_nvram_group *group)
@@ -48,17 +78,21 @@ void *nand_nvram(struct nand *nand, uint64_t *bytes)
  */
 static void run_group(struct nand *nand, struct nand_nvram_group *group)
 {
-	uint64_t number = group->gathering++, from = group->from, to = group->to;
+	struct nand_nvram_range ranges[NAND_NVRAM_RANGES];
+	uint64_t number = group->gathering++, bytes = 0;
+	uint32_t count = group->count;
 	int result = 0;
 
-	group->from = group->to = 0;
+	memcpy(ranges, group->ranges, sizeof(ranges));
+	for (uint32_t n = 0; n < count; n++)
+		bytes += ranges[n].to - ranges[n].from;
+	group->count = 0;
 	group->running = true;
 	if (!group->failed) {
 		pthread_mutex_unlock(&group->lock);
 		atomic_fetch_add_explicit(&nand->nvram_syncs, 1, memory_order_relaxed);
-		atomic_fetch_add_explicit(&nand->nvram_bytes_synced, to - from,
-					  memory_order_relaxed);
-		result = group->store(nand, from, to);
+		atomic_fetch_add_explicit(&nand->nvram_bytes_synced, bytes, memory_order_relaxed);
+		result = group->store(nand, ranges, count);
 		pthread_mutex_lock(&group->lock);
 	}
 	if (result < 0) {
@@ -71,6 +105,31 @@ static void run_group(struct nand *nand, struct nand_nvram_group *group)
 	pthread_cond_broadcast(&group->done);
 }
 
+/* How many bytes two ranges have between them; 0: none, or they overlap. */
+static uint64_t gap(const struct nand_nvram_range *a, const struct nand_nvram_range *b)
+{
+	uint64_t from = max_u64(a->from, b->from), to = min_u64(a->to, b->to);
+
+	return from > to ? from - to : 0;
+}
+
+/* Adds a request to the nearest range, or, if that is far and there is space, as one of its own. */
+static void add_range(struct nand_nvram_group *group, struct nand_nvram_range range)
+{
+	struct nand_nvram_range *nearest = NULL;
+
+	for (uint32_t n = 0; n < group->count; n++)
+		if (!nearest || gap(&group->ranges[n], &range) < gap(nearest, &range))
+			nearest = &group->ranges[n];
+	if (!nearest ||
+	    (gap(nearest, &range) > RANGE_GAP_BYTES && group->count < NAND_NVRAM_RANGES)) {
+		group->ranges[group->count++] = range;
+		return;
+	}
+	nearest->from = min_u64(nearest->from, range.from);
+	nearest->to = max_u64(nearest->to, range.to);
+}
+
 static int sync_in_group(struct nand *nand, uint64_t offset, uint64_t length)
 {
 	struct nand_nvram_group *group = &nand->nvram_group;
@@ -79,8 +138,7 @@ static int sync_in_group(struct nand *nand, uint64_t offset, uint64_t length)
 
 	pthread_mutex_lock(&group->lock);
 	mine = group->gathering;
-	group->from = group->from == group->to ? offset : min_u64(group->from, offset);
-	group->to = max_u64(group->to, offset + length);
+	add_range(group, (struct nand_nvram_range){ offset, offset + length });
 	group->waiting++;
 	while (group->finished < mine) {
 		if (group->running)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * Makes the NVRAM stable for several callers at a time. Who comes while the host is writing joins
- * the group that goes next; one sync of the range around all its requests serves it. Private to
- * nand/.
+ * the group that goes next; one sync serves all of it. Requests far from each other stay apart, so
+ * that the host need not write what is stored between them. Private to nand/.
  */
 #ifndef MUNINN_NAND_NVRAM_H
 #define MUNINN_NAND_NVRAM_H
@@ -13,6 +13,14 @@
 
 struct nand;
 
+/* Ranges of a group that are kept apart. */
+#define NAND_NVRAM_RANGES 8
+
+/* In bytes of the region. */
+struct nand_nvram_range {
+	uint64_t from, to;
+};
+
 struct nand_nvram_group {
 	pthread_mutex_t lock; /* all below */
 	pthread_cond_t done;
@@ -20,13 +28,13 @@ struct nand_nvram_group {
 	uint32_t waiting;   /* callers inside */
 	uint64_t gathering; /* number of the group that callers join; the first is 1 */
 	uint64_t finished;
-	uint64_t from, to; /* of the gathering group's requests, in bytes of the region; from == to:
-			      none yet */
+	struct nand_nvram_range ranges[NAND_NVRAM_RANGES]; /* of the gathering group's requests */
+	uint32_t count;
 	bool failed; /* the host may have dropped what it could not store: nothing is stable any
 			more */
 
-	/* Makes bytes of the region stable: msync. 0 or -errno. Tests put theirs in its place. */
-	int (*store)(struct nand *nand, uint64_t from, uint64_t to);
+	/* Makes ranges of the region stable: msync. 0 or -errno. Tests put theirs in its place. */
+	int (*store)(struct nand *nand, const struct nand_nvram_range *ranges, uint32_t count);
 };
 
 void nand_nvram_group_init(struct nand_nvram_group *group);

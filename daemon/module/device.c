@@ -14,8 +14,8 @@
 #include "nand/live.h"
 #include "osd/osd.h"
 
-/* One programs while the other waits for the host's storage. */
-enum { SEALING_THREADS = 2 };
+/* Two program while the others wait for the host's storage, which they share. */
+enum { SEALING_THREADS = 4 };
 
 struct device {
 	char *image;

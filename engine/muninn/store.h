@@ -18,7 +18,7 @@
 #define NO_PAGE UINT64_MAX
 
 /* Segments that are programmed at once: by threads, and by who has the turn. */
-#define SEAL_SCRATCH 4
+#define SEAL_SCRATCH 6
 
 /* What has to be done next for a row's older buffer to become a segment (seal.c). */
 enum seal_stage {

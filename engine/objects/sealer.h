@@ -12,7 +12,7 @@
 
 struct engine;
 
-#define SEALER_THREADS_MAX 2
+#define SEALER_THREADS_MAX 4
 
 struct sealer {
 	pthread_t threads[SEALER_THREADS_MAX];

@@ -18,17 +18,18 @@ static pthread_cond_t gate_moved = PTHREAD_COND_INITIALIZER;
 static bool open_gate, fails;
 static uint32_t asked;
 static struct {
-	uint64_t from, to;
+	struct nand_nvram_range ranges[NAND_NVRAM_RANGES];
+	uint32_t count;
 } asked_for[SYNCS_MAX];
 
-static int gated_store(struct nand *nand, uint64_t from, uint64_t to)
+static int gated_store(struct nand *nand, const struct nand_nvram_range *ranges, uint32_t count)
 {
 	int result;
 
 	(void)nand;
 	pthread_mutex_lock(&gate);
-	asked_for[asked].from = from;
-	asked_for[asked].to = to;
+	memcpy(asked_for[asked].ranges, ranges, count * sizeof(*ranges));
+	asked_for[asked].count = count;
 	asked++;
 	pthread_cond_broadcast(&gate_moved);
 	while (!open_gate)
@@ -99,6 +100,13 @@ static void start(struct caller *caller, struct nand *nand, uint64_t offset, uin
 	assert_int_equal(pthread_create(&caller->thread, NULL, call, caller), 0);
 }
 
+static void assert_was_asked(uint32_t sync, uint32_t range, uint64_t from, uint64_t to)
+{
+	assert_in_range(range, 0, asked_for[sync].count - 1);
+	assert_int_equal(asked_for[sync].ranges[range].from, from);
+	assert_int_equal(asked_for[sync].ranges[range].to, to);
+}
+
 static void test_callers_at_the_same_time_share_a_sync(void **state)
 {
 	struct nand *nand = gated_image(state);
@@ -118,14 +126,52 @@ static void test_callers_at_the_same_time_share_a_sync(void **state)
 		assert_int_equal(callers[i].result, 0);
 	}
 	assert_int_equal(asked, 2);
-	assert_int_equal(asked_for[0].from, 5000);
-	assert_int_equal(asked_for[0].to, 5100);
-	assert_int_equal(asked_for[1].from, 1000);
-	assert_int_equal(asked_for[1].to, 7010);
+	assert_was_asked(0, 0, 5000, 5100);
+	assert_int_equal(asked_for[1].count, 1);
+	assert_was_asked(1, 0, 1000, 7010);
 	nand_read_counters(nand, &counters);
 	assert_int_equal(counters.nvram_sync_requests, CALLERS);
 	assert_int_equal(counters.nvram_syncs, 2);
 	assert_int_equal(counters.nvram_bytes_synced, 100 + 6010);
+	nand_abandon(nand);
+}
+
+/*
+ * A region with nothing but a few bytes at each end asked for is not written as a whole. When there
+ * are more requests than ranges, the nearest one grows.
+ */
+static void test_requests_far_apart_stay_apart(void **state)
+{
+	enum { FAR = 1 << 20, REQUESTS = NAND_NVRAM_RANGES + 2 };
+	struct nand *nand;
+	struct caller callers[REQUESTS];
+	struct nand_counters counters;
+	struct test_directory *directory = *state;
+
+	assert_int_equal(nand_create(directory->image, &small_geometry, REQUESTS * FAR, NULL), 0);
+	nand = open_image_ok(directory);
+	open_gate = fails = false;
+	asked = 0;
+	nand->nvram_group.store = gated_store;
+	start(&callers[0], nand, 0, 1);
+	wait_until_asked(1);
+	for (uint32_t i = 1; i < REQUESTS; i++) {
+		start(&callers[i], nand, (uint64_t)i * FAR, 10);
+		wait_until_inside(nand, i + 1);
+	}
+	let_go(false);
+	for (uint32_t i = 0; i < REQUESTS; i++) {
+		pthread_join(callers[i].thread, NULL);
+		assert_int_equal(callers[i].result, 0);
+	}
+	assert_int_equal(asked, 2);
+	assert_int_equal(asked_for[1].count, NAND_NVRAM_RANGES);
+	for (uint32_t n = 0; n + 1 < NAND_NVRAM_RANGES; n++)
+		assert_was_asked(1, n, (n + 1) * FAR, (n + 1) * FAR + 10);
+	assert_was_asked(1, NAND_NVRAM_RANGES - 1, NAND_NVRAM_RANGES * FAR,
+			 (REQUESTS - 1) * FAR + 10);
+	nand_read_counters(nand, &counters);
+	assert_int_equal(counters.nvram_bytes_synced, 1 + (NAND_NVRAM_RANGES - 1) * 10 + FAR + 10);
 	nand_abandon(nand);
 }
 
@@ -182,14 +228,19 @@ static void *call_often(void *context)
 	return NULL;
 }
 
+/* By a real host, with ranges far apart. */
 static void test_many_callers_are_all_served(void **state)
 {
-	struct nand *nand = create_image(*state);
+	enum { FAR = 1 << 20 };
+	struct test_directory *directory = *state;
+	struct nand *nand;
 	struct caller callers[CALLERS];
 	struct nand_counters counters;
 
+	assert_int_equal(nand_create(directory->image, &small_geometry, CALLERS * FAR, NULL), 0);
+	nand = open_image_ok(directory);
 	for (uint32_t i = 0; i < CALLERS; i++) {
-		callers[i] = (struct caller){ .nand = nand, .offset = i * 1024 };
+		callers[i] = (struct caller){ .nand = nand, .offset = (uint64_t)i * FAR };
 		assert_int_equal(pthread_create(&callers[i].thread, NULL, call_often, &callers[i]),
 				 0);
 	}
@@ -291,6 +342,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		IN_DIRECTORY(test_callers_at_the_same_time_share_a_sync),
+		IN_DIRECTORY(test_requests_far_apart_stay_apart),
 		IN_DIRECTORY(test_a_caller_never_joins_a_sync_that_has_begun),
 		IN_DIRECTORY(test_a_failed_sync_fails_everyone_until_the_image_is_opened_again),
 		IN_DIRECTORY(test_many_callers_are_all_served),

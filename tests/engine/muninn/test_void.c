@@ -333,11 +333,12 @@ static void rehearse(enum nand_cut_nvram nvram, size_t ends_count)
 
 static unsigned syncs_left;
 
-static int store_while_it_works(struct nand *nand, uint64_t from, uint64_t to)
+static int store_while_it_works(struct nand *nand, const struct nand_nvram_range *ranges,
+				uint32_t count)
 {
 	(void)nand;
-	(void)from;
-	(void)to;
+	(void)ranges;
+	(void)count;
 	if (syncs_left == 0)
 		return -EIO;
 	syncs_left--;
