@@ -18,6 +18,9 @@ static_assert(NAND_NVRAM_FILE_AT == NAND_HEADER_BYTES, "the region follows the f
 /* Requests that are nearer to each other are one range. */
 #define RANGE_GAP_BYTES (64 << 10)
 
+/* A flush of all asks for more, what the index says of a segment for less. */
+#define SMALL_BYTES_MAX (512 << 10)
+
 /* Where a range begins in the file: the host has it in pages. */
 static uint64_t page_begin(const struct nand_nvram_range *range)
 {
@@ -55,7 +58,9 @@ static int store_mapped(struct nand *nand, const struct nand_nvram_range *ranges
 
 void nand_nvram_group_init(struct nand_nvram_group *group)
 {
-	*group = (struct nand_nvram_group){ .gathering = 1, .store = store_mapped };
+	*group = (struct nand_nvram_group){ .small.gathering = 1,
+					    .large.gathering = 1,
+					    .store = store_mapped };
 	pthread_mutex_init(&group->lock, NULL);
 	pthread_cond_init(&group->done, NULL);
 }
@@ -76,18 +81,19 @@ void *nand_nvram(struct nand *nand, uint64_t *bytes)
 /*
  * Syncs for the gathering group, which becomes the running one. Called and returns with the lock.
  */
-static void run_group(struct nand *nand, struct nand_nvram_group *group)
+static void run_group(struct nand *nand, struct nand_nvram_group *group,
+		      struct nand_nvram_lane *lane)
 {
 	struct nand_nvram_range ranges[NAND_NVRAM_RANGES];
-	uint64_t number = group->gathering++, bytes = 0;
-	uint32_t count = group->count;
+	uint64_t number = lane->gathering++, bytes = 0;
+	uint32_t count = lane->count;
 	int result = 0;
 
-	memcpy(ranges, group->ranges, sizeof(ranges));
+	memcpy(ranges, lane->ranges, sizeof(ranges));
 	for (uint32_t n = 0; n < count; n++)
 		bytes += ranges[n].to - ranges[n].from;
-	group->count = 0;
-	group->running = true;
+	lane->count = 0;
+	lane->running = true;
 	if (!group->failed) {
 		pthread_mutex_unlock(&group->lock);
 		atomic_fetch_add_explicit(&nand->nvram_syncs, 1, memory_order_relaxed);
@@ -100,8 +106,8 @@ static void run_group(struct nand *nand, struct nand_nvram_group *group)
 		log_line(LOG_LEVEL_ERROR, "%s.nvram: the host could not store the NVRAM: %s",
 			 nand->path, strerror(-result));
 	}
-	group->running = false;
-	group->finished = number;
+	lane->running = false;
+	lane->finished = number;
 	pthread_cond_broadcast(&group->done);
 }
 
@@ -114,16 +120,16 @@ static uint64_t gap(const struct nand_nvram_range *a, const struct nand_nvram_ra
 }
 
 /* Adds a request to the nearest range, or, if that is far and there is space, as one of its own. */
-static void add_range(struct nand_nvram_group *group, struct nand_nvram_range range)
+static void add_range(struct nand_nvram_lane *lane, struct nand_nvram_range range)
 {
 	struct nand_nvram_range *nearest = NULL;
 
-	for (uint32_t n = 0; n < group->count; n++)
-		if (!nearest || gap(&group->ranges[n], &range) < gap(nearest, &range))
-			nearest = &group->ranges[n];
+	for (uint32_t n = 0; n < lane->count; n++)
+		if (!nearest || gap(&lane->ranges[n], &range) < gap(nearest, &range))
+			nearest = &lane->ranges[n];
 	if (!nearest ||
-	    (gap(nearest, &range) > RANGE_GAP_BYTES && group->count < NAND_NVRAM_RANGES)) {
-		group->ranges[group->count++] = range;
+	    (gap(nearest, &range) > RANGE_GAP_BYTES && lane->count < NAND_NVRAM_RANGES)) {
+		lane->ranges[lane->count++] = range;
 		return;
 	}
 	nearest->from = min_u64(nearest->from, range.from);
@@ -133,18 +139,19 @@ static void add_range(struct nand_nvram_group *group, struct nand_nvram_range ra
 static int sync_in_group(struct nand *nand, uint64_t offset, uint64_t length)
 {
 	struct nand_nvram_group *group = &nand->nvram_group;
+	struct nand_nvram_lane *lane = length > SMALL_BYTES_MAX ? &group->large : &group->small;
 	uint64_t mine;
 	int result;
 
 	pthread_mutex_lock(&group->lock);
-	mine = group->gathering;
-	add_range(group, (struct nand_nvram_range){ offset, offset + length });
+	mine = lane->gathering;
+	add_range(lane, (struct nand_nvram_range){ offset, offset + length });
 	group->waiting++;
-	while (group->finished < mine) {
-		if (group->running)
+	while (lane->finished < mine) {
+		if (lane->running)
 			pthread_cond_wait(&group->done, &group->lock);
 		else
-			run_group(nand, group);
+			run_group(nand, group, lane);
 	}
 	group->waiting--;
 	result = group->failed ? -EIO : 0;

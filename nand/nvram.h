@@ -21,15 +21,22 @@ struct nand_nvram_range {
 	uint64_t from, to;
 };
 
-struct nand_nvram_group {
-	pthread_mutex_t lock; /* all below */
-	pthread_cond_t done;
+/* Groups that follow one another. */
+struct nand_nvram_lane {
 	bool running;       /* one of the callers is syncing for the group `finished` + 1 */
-	uint32_t waiting;   /* callers inside */
 	uint64_t gathering; /* number of the group that callers join; the first is 1 */
 	uint64_t finished;
 	struct nand_nvram_range ranges[NAND_NVRAM_RANGES]; /* of the gathering group's requests */
 	uint32_t count;
+};
+
+struct nand_nvram_group {
+	pthread_mutex_t lock; /* all below */
+	pthread_cond_t done;
+	/* For requests of a few pages, and for large ones: nobody waits for those beside his own.
+	 */
+	struct nand_nvram_lane small, large;
+	uint32_t waiting; /* callers inside */
 	bool failed; /* the host may have dropped what it could not store: nothing is stable any
 			more */
 

@@ -175,6 +175,39 @@ static void test_requests_far_apart_stay_apart(void **state)
 	nand_abandon(nand);
 }
 
+/* Many pages take the host long; who asks for a few does not wait for these, nor the other way. */
+static void test_small_requests_do_not_wait_for_large_ones(void **state)
+{
+	enum { LARGE = 1 << 20 };
+	struct test_directory *directory = *state;
+	struct caller large, small, another;
+	struct nand *nand;
+
+	assert_int_equal(nand_create(directory->image, &small_geometry, LARGE, NULL), 0);
+	nand = open_image_ok(directory);
+	open_gate = fails = false;
+	asked = 0;
+	nand->nvram_group.store = gated_store;
+	start(&large, nand, 0, LARGE);
+	wait_until_asked(1);
+	start(&small, nand, 0, 8);
+	wait_until_asked(2);
+	assert_was_asked(1, 0, 0, 8);
+	/* It has to wait for the next group of its kind. */
+	start(&another, nand, 0, LARGE);
+	wait_until_inside(nand, 3);
+	let_go(true);
+	pthread_join(large.thread, NULL);
+	pthread_join(small.thread, NULL);
+	pthread_join(another.thread, NULL);
+	/* If one fails none is trusted any more. */
+	assert_int_equal(large.result, -EIO);
+	assert_int_equal(small.result, -EIO);
+	assert_int_equal(another.result, -EIO);
+	assert_int_equal(asked, 2);
+	nand_abandon(nand);
+}
+
 /* What was stored after a sync began may not be in it: the caller has to wait for the next one. */
 static void test_a_caller_never_joins_a_sync_that_has_begun(void **state)
 {
@@ -343,6 +376,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		IN_DIRECTORY(test_callers_at_the_same_time_share_a_sync),
 		IN_DIRECTORY(test_requests_far_apart_stay_apart),
+		IN_DIRECTORY(test_small_requests_do_not_wait_for_large_ones),
 		IN_DIRECTORY(test_a_caller_never_joins_a_sync_that_has_begun),
 		IN_DIRECTORY(test_a_failed_sync_fails_everyone_until_the_image_is_opened_again),
 		IN_DIRECTORY(test_many_callers_are_all_served),
