@@ -428,12 +428,20 @@ int nand_sync(struct nand *nand, uint32_t first, uint32_t count);
  *
  * nand_nvram_sync: 0, -ERANGE, or -EIO, after which nothing is stable until the image is opened
  * again. Callers at the same time share syncs of the host. A device in memory has nothing to sync,
- * and answers 0.
+ * and answers 0. nand_nvram_sync_ranges: the same of 1 to NAND_NVRAM_RANGES ranges, in one wait.
  */
 #define NAND_NVRAM_FILE_AT 4096 /* where the region begins in IMAGE.nvram */
+#define NAND_NVRAM_RANGES  16
+
+/* In bytes of the region. */
+struct nand_nvram_range {
+	uint64_t from, to;
+};
 
 void *nand_nvram(struct nand *nand, uint64_t *bytes);
 int nand_nvram_sync(struct nand *nand, uint64_t offset, uint64_t length);
+int nand_nvram_sync_ranges(struct nand *nand, const struct nand_nvram_range *ranges,
+			   uint32_t count);
 
 /* A consistent-enough copy: each counter is exact, taken without stopping I/O. */
 void nand_read_counters(struct nand *nand, struct nand_counters *counters);

@@ -78,6 +78,15 @@ void *nand_nvram(struct nand *nand, uint64_t *bytes)
 	return nand->nvram.at + NAND_HEADER_BYTES;
 }
 
+static uint64_t bytes_of(const struct nand_nvram_range *ranges, uint32_t count)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t n = 0; n < count; n++)
+		bytes += ranges[n].to - ranges[n].from;
+	return bytes;
+}
+
 /*
  * Syncs for the gathering group, which becomes the running one. Called and returns with the lock.
  */
@@ -85,13 +94,12 @@ static void run_group(struct nand *nand, struct nand_nvram_group *group,
 		      struct nand_nvram_lane *lane)
 {
 	struct nand_nvram_range ranges[NAND_NVRAM_RANGES];
-	uint64_t number = lane->gathering++, bytes = 0;
+	uint64_t number = lane->gathering++, bytes;
 	uint32_t count = lane->count;
 	int result = 0;
 
 	memcpy(ranges, lane->ranges, sizeof(ranges));
-	for (uint32_t n = 0; n < count; n++)
-		bytes += ranges[n].to - ranges[n].from;
+	bytes = bytes_of(ranges, count);
 	lane->count = 0;
 	lane->running = true;
 	if (!group->failed) {
@@ -136,16 +144,18 @@ static void add_range(struct nand_nvram_lane *lane, struct nand_nvram_range rang
 	nearest->to = max_u64(nearest->to, range.to);
 }
 
-static int sync_in_group(struct nand *nand, uint64_t offset, uint64_t length)
+static int sync_in_group(struct nand *nand, const struct nand_nvram_range *ranges, uint32_t count)
 {
 	struct nand_nvram_group *group = &nand->nvram_group;
-	struct nand_nvram_lane *lane = length > SMALL_BYTES_MAX ? &group->large : &group->small;
+	struct nand_nvram_lane *lane = bytes_of(ranges, count) > SMALL_BYTES_MAX ? &group->large
+										 : &group->small;
 	uint64_t mine;
 	int result;
 
 	pthread_mutex_lock(&group->lock);
 	mine = lane->gathering;
-	add_range(lane, (struct nand_nvram_range){ offset, offset + length });
+	for (uint32_t n = 0; n < count; n++)
+		add_range(lane, ranges[n]);
 	group->waiting++;
 	while (lane->finished < mine) {
 		if (lane->running)
@@ -159,21 +169,31 @@ static int sync_in_group(struct nand *nand, uint64_t offset, uint64_t length)
 	return result;
 }
 
-int nand_nvram_sync(struct nand *nand, uint64_t offset, uint64_t length)
+int nand_nvram_sync_ranges(struct nand *nand, const struct nand_nvram_range *ranges, uint32_t count)
 {
 	int result;
 
-	if (offset > nand->nvram_bytes || length > nand->nvram_bytes - offset)
-		return -ERANGE;
-	if (length == 0 || nand->read_only)
+	for (uint32_t n = 0; n < count; n++)
+		if (ranges[n].to > nand->nvram_bytes || ranges[n].from > ranges[n].to)
+			return -ERANGE;
+	if (bytes_of(ranges, count) == 0 || nand->read_only)
 		return 0;
 	result = nand_power_sync(nand, "sync of the NVRAM");
 	if (result < 0)
 		return result;
 	atomic_fetch_add_explicit(&nand->nvram_sync_requests, 1, memory_order_relaxed);
 	if (nand->nvram_fd >= 0)
-		result = sync_in_group(nand, offset, length);
-	if (result == 0 && nand_feature_is_on(nand, NAND_FEATURE_POWER))
-		nand_power_nvram_synced(nand, offset, length);
+		result = sync_in_group(nand, ranges, count);
+	for (uint32_t n = 0; n < count && result == 0; n++)
+		if (nand_feature_is_on(nand, NAND_FEATURE_POWER))
+			nand_power_nvram_synced(nand, ranges[n].from,
+						ranges[n].to - ranges[n].from);
 	return result;
+}
+
+int nand_nvram_sync(struct nand *nand, uint64_t offset, uint64_t length)
+{
+	const struct nand_nvram_range range = { offset, offset + length };
+
+	return length > UINT64_MAX - offset ? -ERANGE : nand_nvram_sync_ranges(nand, &range, 1);
 }

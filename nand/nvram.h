@@ -11,22 +11,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct nand;
-
-/* Ranges of a group that are kept apart. */
-#define NAND_NVRAM_RANGES 8
-
-/* In bytes of the region. */
-struct nand_nvram_range {
-	uint64_t from, to;
-};
+#include "nand/nand.h"
 
 /* Groups that follow one another. */
 struct nand_nvram_lane {
 	bool running;       /* one of the callers is syncing for the group `finished` + 1 */
 	uint64_t gathering; /* number of the group that callers join; the first is 1 */
 	uint64_t finished;
-	struct nand_nvram_range ranges[NAND_NVRAM_RANGES]; /* of the gathering group's requests */
+	/* Of the gathering group's requests; those that are too many or near are one. */
+	struct nand_nvram_range ranges[NAND_NVRAM_RANGES];
 	uint32_t count;
 };
 

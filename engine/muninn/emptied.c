@@ -105,10 +105,10 @@ static void let_go(struct muninn_store *store, struct emptied *emptied)
 static int sync_index(const struct muninn_store *store)
 {
 	const struct muninn_geometry *geometry = &store->geometry;
-	int result = nand_nvram_sync(store->nand, geometry->groups_at,
-				     geometry->nvram_bytes - geometry->groups_at);
+	const struct nand_nvram_range index[] = { { 0, geometry->buffers_at },
+						  { geometry->groups_at, geometry->nvram_bytes } };
 
-	return result ? result : nand_nvram_sync(store->nand, 0, geometry->buffers_at);
+	return nand_nvram_sync_ranges(store->nand, index, 2);
 }
 
 /* Beside everything. */

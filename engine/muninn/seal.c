@@ -191,28 +191,31 @@ static int replace_segment(struct muninn_store *store, struct sealing *sealing, 
 
 /* ---- the index ---- */
 
-/* The whole of the growing group, or the page with the word that makes its last segment count. */
-static int sync_index(struct muninn_store *store, uint32_t number, bool whole)
+/* The whole of the growing group, or its page with the word that makes its last segment count. */
+static struct nand_nvram_range group_range(const struct muninn_store *store, uint32_t number,
+					   bool whole)
 {
-	uint64_t bytes;
+	uint64_t bytes, at;
 	const uint8_t *group = row_index_nvram(store->rows[number].index, &bytes);
 
-	return nand_nvram_sync(store->nand, (uint64_t)(group - store->nvram),
-			       whole ? bytes : NVRAM_PAGE);
+	at = (uint64_t)(group - store->nvram);
+	return (struct nand_nvram_range){ at, at + (whole ? bytes : NVRAM_PAGE) };
 }
 
 static int run_column(struct muninn_store *store, uint32_t number, uint32_t *budget, bool *complete)
 {
-	int result = sync_index(store, number, true);
+	const struct nand_nvram_range both[] = { { 0, NVRAM_PAGE },
+						 group_range(store, number, true) };
 
 	(void)budget;
 	*complete = true;
-	return result ? result : nand_nvram_sync(store->nand, 0, NVRAM_PAGE);
+	return nand_nvram_sync_ranges(store->nand, both, 2);
 }
 
 static int run_member(struct muninn_store *store, uint32_t number, uint32_t *budget, bool *complete)
 {
-	int result = sync_index(store, number, false);
+	const struct nand_nvram_range word = group_range(store, number, false);
+	int result = nand_nvram_sync_ranges(store->nand, &word, 1);
 
 	(void)budget;
 	*complete = true;
