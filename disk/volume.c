@@ -137,11 +137,15 @@ static int adapt(struct engine_txn *txn, struct volume *volume, const struct vol
 				 volume->partition, shape->block_bytes);
 	if (!bytes || bytes == shape->bytes)
 		return 0;
-	if (bytes < shape->bytes)
-		return error_set(error, -EINVAL,
-				 "the volume in partition 0x%" PRIx64 " has %" PRIu64
-				 " bytes; it can grow, not shrink",
-				 volume->partition, shape->bytes);
+	if (bytes < shape->bytes) {
+		/* It may have grown since somebody wrote that down: a disk comes back all the same.
+		 */
+		log_line(LOG_LEVEL_WARNING,
+			 "the volume in partition 0x%" PRIx64 " has %" PRIu64
+			 " bytes, more than volume_size says: it stays so",
+			 volume->partition, shape->bytes);
+		return 0;
+	}
 	shape->bytes = bytes;
 	return shape_write(txn, volume, shape);
 }

@@ -265,9 +265,10 @@ class DiskTest(E2ETest):
         self.assertEqual(disk.capacity(), (40960, 512))
         self.assertEqual(disk.read(32767, 2).data_in, b"last" * 128 + bytes(512))
         self.assertEqual(daemon.stop(), 0)
-        code, errors = serve("volume_size = 16M\n").run()
-        self.assertEqual(code, 1)
-        self.assertIn("it can grow, not shrink", errors)
+        daemon = serve("volume_size = 16M\n").start()
+        daemon.wait_for_line("has 20971520 bytes, more than volume_size says: it stays so")
+        self.assertEqual(self.attach(daemon, 1).capacity(), (40960, 512))
+        self.assertEqual(daemon.stop(), 0)
         code, errors = serve("block_size = 4096\n").run()
         self.assertIn("has blocks of 512 bytes, which do not change", errors)
 
