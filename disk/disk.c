@@ -14,6 +14,7 @@
 
 #include "common/bytes.h"
 #include "disk/commands.h"
+#include "disk/volumes.h"
 
 /* ---- life ---- */
 
@@ -74,6 +75,16 @@ uint64_t disk_partition(const struct disk *disk)
 bool disk_is_version(const struct disk *disk)
 {
 	return disk->volume.is_version;
+}
+
+bool disk_is_read_only(const struct disk *disk)
+{
+	return disk->volume.is_version || volumes_is_read_only(&disk->volume);
+}
+
+void disk_grown(struct disk *disk, uint64_t bytes)
+{
+	disk->volume.shape.bytes = bytes;
 }
 
 uint64_t disk_bytes(const struct disk *disk)

@@ -56,8 +56,61 @@ void disk_close(struct disk *disk);
 uint64_t disk_partition(const struct disk *disk);
 /* Is it a version, which can only be read? */
 bool disk_is_version(const struct disk *disk);
+/* Can it only be read, for that reason or because it is a clone that can't be written? */
+bool disk_is_read_only(const struct disk *disk);
 uint64_t disk_bytes(const struct disk *disk);
 uint32_t disk_block_bytes(const struct disk *disk);
+
+/* The present size of the volume, after it has grown: for what the caller tells of the disk. */
+void disk_grown(struct disk *disk, uint64_t bytes);
+
+/* ---- volumes of a device, with or without disks on them ---- */
+
+struct disk_volume {
+	uint64_t partition;
+	uint64_t bytes;
+	uint32_t block_bytes;
+	uint64_t used_bytes; /* of the present: blocks that take space */
+	uint64_t source;     /* of a clone; 0: it is none, or that is gone */
+	bool is_read_only;   /* a clone that can't be written */
+};
+
+/*
+ * The first volume whose partition is >= `from`. -ENOENT: there is none. Others of the device's
+ * partitions are passed over.
+ */
+int disk_volume_next(struct engine *engine, uint64_t from, struct disk_volume *volume);
+
+/*
+ * Makes a volume; `partition` 0: in one that the engine chooses, `bytes` and `block_bytes` 0: as in
+ * struct disk_options. *made says which. -EEXIST, -EINVAL, errors of the engine; with a sentence.
+ */
+int disk_volume_create(struct engine *engine, uint64_t partition, uint64_t bytes,
+		       uint32_t block_bytes, struct disk_volume *made, struct error_text *error);
+
+/* Removes a volume that no disk is on. -ENOENT, -ENODEV: no volume; -EPERM: its history is locked.
+ */
+int disk_volume_remove(struct engine *engine, uint64_t partition, struct error_text *error);
+
+/* Lets a volume grow. *bytes becomes what it has then: whole blocks. -EINVAL: it would shrink. */
+int disk_volume_grow(struct engine *engine, uint64_t partition, uint64_t *bytes,
+		     struct error_text *error);
+
+/*
+ * A new volume that is as another one was at a moment, and *clone, where it is. Nothing is copied.
+ */
+struct engine_moment;
+int disk_volume_clone(struct engine *engine, uint64_t partition, const struct engine_moment *moment,
+		      bool writable, uint64_t *clone, struct error_text *error);
+
+/*
+ * The number of a volume's version, by that or its name (struct disk_options). -ENOENT: there is
+ * none; with a sentence.
+ */
+int disk_volume_version(struct engine *engine, uint64_t partition, const char *text,
+			uint32_t *version, struct error_text *error);
+
+/* ---- commands ---- */
 
 /* One command. The caller owns all buffers and keeps them until disk_execute returns. */
 struct disk_command {

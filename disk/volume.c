@@ -117,7 +117,7 @@ static int make(struct engine_txn *txn, struct volume *volume, const struct volu
 				 shape->block_bytes, page_bytes);
 	shape->range_bytes = (uint64_t)VOLUME_RANGE_PAGES * page_bytes;
 	shape->bytes = wanted->bytes / shape->block_bytes * shape->block_bytes;
-	result = engine_partition_create(txn, volume->partition, NULL);
+	result = engine_partition_create(txn, volume->partition, &volume->partition);
 	if (!result)
 		result = engine_partition_unlog(txn, volume->partition);
 	return result ? result : shape_write(txn, volume, shape);
@@ -238,6 +238,38 @@ int volume_open(struct engine *engine, const struct volume_wanted *wanted, struc
 	if (result && !error->text[0])
 		error_set(error, result, "the volume in partition 0x%" PRIx64 ": %s",
 			  wanted->partition, strerror(-result));
+	return result;
+}
+
+int volume_look(struct engine_txn *txn, struct volume *volume)
+{
+	return shape_read(txn, volume, &volume->shape);
+}
+
+int volume_create(struct engine *engine, const struct volume_wanted *wanted, struct volume *volume,
+		  struct error_text *error)
+{
+	struct volume_wanted complete = *wanted;
+	struct engine_txn *txn;
+	int result;
+
+	*volume = (struct volume){ .engine = engine, .partition = wanted->partition };
+	error->text[0] = '\0';
+	if (!wanted->bytes)
+		complete.bytes = bytes_by_device(engine);
+	result = engine_begin(engine, ENGINE_WRITE, &txn);
+	if (!result) {
+		result = make(txn, volume, &complete, error);
+		if (result)
+			engine_abort(txn);
+		else
+			result = engine_commit(txn, true);
+	}
+	if (result == -EEXIST)
+		error_set(error, result, "there is a partition 0x%" PRIx64 " already",
+			  wanted->partition);
+	else if (result && !error->text[0])
+		error_set(error, result, "a new volume: %s", strerror(-result));
 	return result;
 }
 

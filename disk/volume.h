@@ -49,6 +49,19 @@ struct volume_wanted {
 int volume_open(struct engine *engine, const struct volume_wanted *wanted, struct volume *volume,
 		struct error_text *error);
 
+/*
+ * Makes a volume; its partition 0: in one that the engine chooses. volume->partition and its shape
+ * say what was made. -EEXIST: there is such a partition; otherwise as volume_open.
+ */
+int volume_create(struct engine *engine, const struct volume_wanted *wanted, struct volume *volume,
+		  struct error_text *error);
+
+/*
+ * What a partition is as a volume, in a transaction: volume->partition, and version. -ENOENT: there
+ * is no such partition; -ENODEV: it is no volume.
+ */
+int volume_look(struct engine_txn *txn, struct volume *volume);
+
 /* A transaction on a volume. */
 struct volume_work {
 	const struct volume *volume;

@@ -7,6 +7,7 @@
 #include "daemon/module/block_unit.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@
 #include "daemon/module/nexus.h"
 #include "disk/disk.h"
 #include "osd/osd.h"
+#include "wire/standard.h"
 
 /* Needs the others before it. */
 #include "target.h"
@@ -22,6 +24,8 @@
 
 #define MODE_PAGE_CACHING  0x08
 #define WRITE_CACHE_ENABLE 0x04
+/* tgtd numbers sessions from 1 on. */
+#define NOBODY 0
 
 struct block_state {
 	struct disk *disk;
@@ -201,8 +205,48 @@ static void describe(struct scsi_lu *lu, const struct disk *disk)
 	put_be32(lu->mode_block_descriptor, (uint32_t)min_u64(blocks, UINT32_MAX));
 	put_be32(lu->mode_block_descriptor + 4, block_bytes);
 	lu->attrs.thinprovisioning = 1;
-	if (disk_is_version(disk))
+	if (disk_is_read_only(disk))
 		lu->attrs.readonly = 1;
+}
+
+static void tell(struct unit *unit, FILE *to)
+{
+	const struct block_state *state = unit->state;
+
+	fprintf(to, "partition %" PRIu64 "\nbytes %" PRIu64 "\nblock_bytes %" PRIu32 "\n",
+		disk_partition(state->disk), disk_bytes(state->disk),
+		disk_block_bytes(state->disk));
+	if (unit->options.disk.version[0])
+		fprintf(to, "version %s\n", unit->options.disk.version);
+	fprintf(to, "read_only %d\n", disk_is_read_only(state->disk));
+}
+
+static int grow(struct unit *unit, uint64_t bytes, struct error_text *error)
+{
+	const struct block_state *state = unit->state;
+	int result;
+
+	if (disk_is_version(state->disk))
+		return error_set(error, -EINVAL, "it is a version, which stays as it was");
+	result = disk_volume_grow(device_engine(unit->device), disk_partition(state->disk), &bytes,
+				  error);
+	if (!result)
+		disk_grown(state->disk, bytes);
+	return result;
+}
+
+/* Initiators are told, and ask for its size anew. */
+static void grown(struct unit *unit)
+{
+	struct block_state *state = unit->state;
+	struct scsi_lu *lu = lu_of(unit);
+	uint64_t bytes = disk_bytes(state->disk);
+
+	if (lu->size == bytes)
+		return;
+	lu->size = bytes;
+	put_be32(lu->mode_block_descriptor, (uint32_t)min_u64(bytes >> lu->blk_shift, UINT32_MAX));
+	ua_sense_add_other_it_nexus(NOBODY, lu, SENSE_CAPACITY_DATA_HAS_CHANGED);
 }
 
 static void close_disk(struct unit *unit)
@@ -304,4 +348,7 @@ const struct unit_kind block_unit = {
 	.execute = execute,
 	.attempt = attempt,
 	.perform = perform,
+	.describe = tell,
+	.grow = grow,
+	.grown = grown,
 };

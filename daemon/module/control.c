@@ -1,63 +1,139 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* Answers what muninnd asks of a unit over tgtd's control socket. */
-#include "daemon/module/control.h"
-
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+/* tgt's headers, behind it, redefine what the standard library's need. */
+#include "daemon/module/control.h"
+
 #include "common/log.h"
+#include "daemon/module/questions.h"
 #include "daemon/module/unit.h"
 #include "engine/engine.h"
 
 #define PREFIX "muninn="
+#define ASK    "ask "
 
-static void *flush(void *context)
+static void *work(void *context)
 {
 	struct unit *unit = context;
 	struct control *control = &unit->control;
 
-	control->result = engine_flush_beside(device_engine(unit->device));
-	__atomic_store_n(&control->flushed, true, __ATOMIC_RELEASE);
+	if (control->question[0])
+		control->result = question_answer(unit, control->question, &control->answer,
+						  &control->reason);
+	else
+		control->result = engine_flush_beside(device_engine(unit->device));
+	__atomic_store_n(&control->done, true, __ATOMIC_RELEASE);
 	return NULL;
 }
 
 /* The thread takes no signals: tgtd's main thread reads its own through a signalfd. */
-static int start_flusher(struct unit *unit)
+static int start_worker(struct unit *unit, const char *question)
 {
+	struct control *control = &unit->control;
 	sigset_t all, before;
 	int result;
 
-	unit->control.flushed = false;
+	control->done = false;
+	control->answer = NULL;
+	control->reason.text[0] = '\0';
+	snprintf(control->question, sizeof(control->question), "%s", question);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	result = pthread_create(&unit->control.flusher, NULL, flush, unit);
+	result = pthread_create(&control->worker, NULL, work, unit);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	unit->control.flushing = result == 0;
+	control->working = result == 0;
 	return -result;
+}
+
+static void end_worker(struct control *control)
+{
+	if (!control->working)
+		return;
+	pthread_join(control->worker, NULL);
+	control->working = false;
 }
 
 void control_end(struct unit *unit)
 {
-	if (!unit->control.flushing)
-		return;
-	pthread_join(unit->control.flusher, NULL);
-	unit->control.flushing = false;
+	end_worker(&unit->control);
+	free(unit->control.answer);
+	unit->control.answer = NULL;
+}
+
+/* 1: the worker has ended with this question, or flush; 0: it is at work, or another one. -errno.
+ */
+static int worker_is_done(struct unit *unit, const char *question)
+{
+	struct control *control = &unit->control;
+
+	if (!control->working)
+		return start_worker(unit, question);
+	if (!__atomic_load_n(&control->done, __ATOMIC_ACQUIRE))
+		return 0;
+	end_worker(control);
+	if (strcmp(control->question, question) == 0)
+		return 1;
+	/* Nobody waits for that any more. */
+	free(control->answer);
+	return start_worker(unit, question);
 }
 
 static tgtadm_err answer_flush(struct unit *unit)
 {
-	struct control *control = &unit->control;
+	int done = worker_is_done(unit, "");
 
-	if (!control->flushing)
-		return start_flusher(unit) ? TGTADM_NOMEM : TGTADM_LUN_ACTIVE;
-	if (!__atomic_load_n(&control->flushed, __ATOMIC_ACQUIRE))
-		return TGTADM_LUN_ACTIVE;
-	control_end(unit);
-	if (!control->result)
+	if (done <= 0)
+		return done ? TGTADM_NOMEM : TGTADM_LUN_ACTIVE;
+	if (!unit->control.result)
 		return TGTADM_SUCCESS;
 	log_line(LOG_LEVEL_ERROR, "the host could not store what was acknowledged: %s",
-		 strerror(-control->result));
+		 strerror(-unit->control.result));
 	return TGTADM_UNKNOWN_ERR;
+}
+
+/* Leaves an answer for muninnd, which takes it away. */
+static tgtadm_err leave_answer(int result, const char *text)
+{
+	int fd = open(CONTROL_ANSWER_FILE, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+		      0600);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+
+	if (!file)
+		return TGTADM_UNKNOWN_ERR;
+	fprintf(file, "%d%c%.*s", result, result ? ' ' : '\n', (int)CONTROL_ANSWER_BYTES_MAX - 16,
+		text ? text : "");
+	return fclose(file) ? TGTADM_UNKNOWN_ERR : TGTADM_SUCCESS;
+}
+
+/* On the main thread, after what the question may have changed. */
+static tgtadm_err answer_question(struct unit *unit, const char *question)
+{
+	struct control *control = &unit->control;
+	tgtadm_err answered;
+	int done;
+
+	if (question_is_of_main(question)) {
+		char *text = question_sessions(unit);
+
+		answered = text ? leave_answer(0, text) : TGTADM_NOMEM;
+		free(text);
+		return answered;
+	}
+	done = worker_is_done(unit, question);
+	if (done <= 0)
+		return done ? TGTADM_NOMEM : TGTADM_LUN_ACTIVE;
+	if (!control->result && unit->kind->grown)
+		unit->kind->grown(unit);
+	answered = leave_answer(control->result,
+				control->result ? control->reason.text : control->answer);
+	free(control->answer);
+	control->answer = NULL;
+	return answered;
 }
 
 /* On an I/O thread: waits for the engine's turn, as every command does. */
@@ -93,6 +169,8 @@ static tgtadm_err answer(struct unit *unit, const char *word)
 		return io_threads_are_idle(unit->threads) ? TGTADM_SUCCESS : TGTADM_LUN_ACTIVE;
 	if (!strcmp(word, "probe"))
 		return answer_probe(unit);
+	if (!strncmp(word, ASK, strlen(ASK)))
+		return answer_question(unit, word + strlen(ASK));
 	return TGTADM_UNKNOWN_PARAM;
 }
 

@@ -8,6 +8,9 @@
  *   idle    no command is under way
  *   probe   the unit is alive: since the last time a thread has been free and has reached the
  *           engine, or commands have moved pages of flash
+ *   ask Q   a question that has an answer (questions.h): it stands in CONTROL_ANSWER_FILE then
+ *
+ * flush and ask take a thread, one at a time for each unit.
  */
 #ifndef MUNINN_DAEMON_MODULE_CONTROL_H
 #define MUNINN_DAEMON_MODULE_CONTROL_H
@@ -15,6 +18,9 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "common/error.h"
+#include "daemon/module/control_words.h"
 
 #include "list.h"
 #include "scsi.h"
@@ -26,11 +32,14 @@ struct unit;
 struct control {
 	/* tgtd's own, for other parameters. */
 	tgtadm_err (*stock_config)(struct scsi_lu *lu, char *params);
-	pthread_t flusher;
-	bool flushing; /* there is a flusher */
-	bool flushed;  /* atomic: it has ended, with `result` */
+	pthread_t worker;
+	bool working; /* there is a worker */
+	bool done;    /* atomic: it has ended, with `result` */
 	int result;
-	uint64_t pages_moved; /* at the last probe */
+	char question[CONTROL_QUESTION_BYTES]; /* what the worker works at; "": a flush */
+	char *answer;                          /* its text */
+	struct error_text reason;              /* why `result` is not 0 */
+	uint64_t pages_moved;                  /* at the last probe */
 };
 
 /* Puts its function in the place of tgtd's. */

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "common/error.h"
 #include "daemon/module/control.h"
@@ -77,6 +78,14 @@ struct unit_kind {
 	 * status. Gives what the kind does not answer itself to unit_perform_stock.
 	 */
 	int (*perform)(struct unit *unit, struct scsi_cmd *cmd);
+	/* Lines of what the unit is, for `status`. Any thread. NULL: there is nothing to add. */
+	void (*describe)(struct unit *unit, FILE *to);
+	/*
+	 * Lets the unit grow. Not on tgtd's main thread, which calls `grown` after it succeeded.
+	 * -errno with a sentence. Both NULL: it can't.
+	 */
+	int (*grow)(struct unit *unit, uint64_t bytes, struct error_text *error);
+	void (*grown)(struct unit *unit);
 };
 
 /* The state of one logical unit, behind tgtd's own structure. */

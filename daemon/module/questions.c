@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Answers what muninnd asks of a unit for an administrator. */
+#include "daemon/module/questions.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/version.h"
+#include "daemon/module/unit.h"
+#include "engine/history.h"
+
+/* Needs the others before it. */
+#include "target.h"
+
+#define VOLUMES_MAX 2000 /* in one answer, which has an end */
+#define WORDS_MAX   6
+
+/* ---- sessions ---- */
+
+bool question_is_of_main(const char *question)
+{
+	return strcmp(question, "sessions") == 0;
+}
+
+/* See is_first_of_session in arrival.c. */
+static bool has_seen(const struct unit *unit, const struct it_nexus *nexus)
+{
+	return nexus->ctime < 0 &&
+	       unit->sessions_seen[nexus->itn_id % SESSION_NUMBERS] == (uint32_t)-nexus->ctime;
+}
+
+char *question_sessions(struct unit *unit)
+{
+	const struct target *target = lu_of(unit)->tgt;
+	struct it_nexus *each;
+	char *text = NULL;
+	size_t bytes;
+	FILE *to = open_memstream(&text, &bytes);
+
+	if (!to)
+		return NULL;
+	list_for_each_entry(each, &target->it_nexus_list, nexus_siblings)
+	{
+		if (has_seen(unit, each))
+			fprintf(to, "session %" PRIu64 "\n", each->itn_id);
+	}
+	fclose(to);
+	return text;
+}
+
+/* ---- the others ---- */
+
+struct question {
+	struct unit *unit;
+	struct engine *engine;
+	char *words[WORDS_MAX]; /* behind the first one; "" where there are none */
+	FILE *to;
+};
+
+static uint64_t number(const struct question *question, int word)
+{
+	return strtoull(question->words[word], NULL, 0);
+}
+
+static int answer_facts(const struct question *question, struct error_text *error)
+{
+	struct unit *unit = question->unit;
+	struct engine_statistics statistics;
+
+	(void)error;
+	engine_read_statistics(question->engine, &statistics);
+	fprintf(question->to,
+		"module %s\nbackend %s\nthreads %" PRIu32 "\ncapacity_bytes %" PRIu64
+		"\nused_bytes %" PRIu64 "\npages_lost %" PRIu64 "\n",
+		MUNINN_VERSION, lun_options_backend(&unit->options), unit->options.threads,
+		statistics.capacity_bytes, statistics.used_bytes, statistics.pages_lost);
+	if (unit->kind->describe)
+		unit->kind->describe(unit, question->to);
+	return 0;
+}
+
+static int answer_volumes(const struct question *question, struct error_text *error)
+{
+	struct disk_volume volume = { 0 };
+	int result = 0;
+
+	for (int count = 0; !result && count < VOLUMES_MAX; count++) {
+		result = disk_volume_next(question->engine, volume.partition + 1, &volume);
+		if (!result)
+			fprintf(question->to,
+				"volume 0x%" PRIx64 " %" PRIu64 " %" PRIu32 " %" PRIu64
+				" 0x%" PRIx64 " %d\n",
+				volume.partition, volume.bytes, volume.block_bytes,
+				volume.used_bytes, volume.source, volume.is_read_only);
+	}
+	if (result && result != -ENOENT)
+		return error_set(error, result, "%s", strerror(-result));
+	return 0;
+}
+
+static int answer_grow(const struct question *question, struct error_text *error)
+{
+	struct unit *unit = question->unit;
+
+	if (!unit->kind->grow)
+		return error_set(error, -EINVAL, "a unit of type %s can't grow",
+				 unit->kind->type->word);
+	return unit->kind->grow(unit, number(question, 0), error);
+}
+
+static int answer_create(const struct question *question, struct error_text *error)
+{
+	struct disk_volume made = { 0 };
+	int result = disk_volume_create(question->engine, number(question, 0), number(question, 1),
+					(uint32_t)number(question, 2), &made, error);
+
+	if (!result)
+		fprintf(question->to, "made 0x%" PRIx64 " %" PRIu64 " %" PRIu32 "\n",
+			made.partition, made.bytes, made.block_bytes);
+	return result;
+}
+
+static int answer_remove(const struct question *question, struct error_text *error)
+{
+	return disk_volume_remove(question->engine, number(question, 0), error);
+}
+
+static int answer_resize(const struct question *question, struct error_text *error)
+{
+	uint64_t bytes = number(question, 1);
+
+	return disk_volume_grow(question->engine, number(question, 0), &bytes, error);
+}
+
+static int answer_clone(const struct question *question, struct error_text *error)
+{
+	static const char *const kinds[] = {
+		[ENGINE_NOW] = "now",
+		[ENGINE_AT_VERSION] = "version",
+		[ENGINE_AT_TIME] = "time",
+		[ENGINE_AT_SEQUENCE] = "sequence",
+	};
+	struct engine_moment moment = { .kind = ENGINE_NOW, .value = number(question, 2) };
+	uint64_t clone = 0;
+	int result;
+
+	for (size_t kind = 0; kind < sizeof(kinds) / sizeof(kinds[0]); kind++)
+		if (strcmp(kinds[kind], question->words[1]) == 0)
+			moment.kind = (enum engine_moment_kind)kind;
+	result = disk_volume_clone(question->engine, number(question, 0), &moment,
+				   number(question, 3) != 0, &clone, error);
+	if (!result)
+		fprintf(question->to, "made 0x%" PRIx64 " 0 0\n", clone);
+	return result;
+}
+
+static int answer_version(const struct question *question, struct error_text *error)
+{
+	uint32_t version = 0;
+	int result = disk_volume_version(question->engine, number(question, 0), question->words[1],
+					 &version, error);
+
+	if (!result)
+		fprintf(question->to, "version %" PRIu32 "\n", version);
+	return result;
+}
+
+static const struct {
+	const char *word;
+	int words; /* behind it */
+	int (*answer)(const struct question *question, struct error_text *error);
+} answers[] = {
+	{ "facts", 0, answer_facts },   { "volumes", 0, answer_volumes },
+	{ "grow", 1, answer_grow },     { "create", 3, answer_create },
+	{ "remove", 1, answer_remove }, { "resize", 2, answer_resize },
+	{ "clone", 4, answer_clone },   { "version", 2, answer_version },
+};
+
+static int answer_in_words(struct question *question, char *text, struct error_text *error)
+{
+	char *word = strsep(&text, " ");
+	int count = 0;
+
+	while (text && count < WORDS_MAX)
+		question->words[count++] = strsep(&text, " ");
+	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++)
+		if (strcmp(answers[i].word, word) == 0 && answers[i].words == count)
+			return answers[i].answer(question, error);
+	return error_set(error, -EOPNOTSUPP,
+			 "the module of the running tgtd does not know '%s': it is of another "
+			 "version",
+			 word);
+}
+
+int question_answer(struct unit *unit, const char *text, char **answer, struct error_text *error)
+{
+	struct question question = { .unit = unit, .engine = device_engine(unit->device) };
+	char copy[CONTROL_QUESTION_BYTES];
+	size_t bytes;
+	int result;
+
+	snprintf(copy, sizeof(copy), "%s", text);
+	question.to = open_memstream(answer, &bytes);
+	if (!question.to)
+		return error_set(error, -ENOMEM, "out of memory");
+	result = answer_in_words(&question, copy, error);
+	fclose(question.to);
+	return result;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Questions that muninnd asks of a unit for an administrator, and their answers: lines of a name
+ * and a value, with blanks between words.
+ *
+ *   sessions                        session NUMBER, of each that has sent the unit a command
+ *   facts                           what the unit is, and how full its device
+ *   volumes                         volume PID BYTES BLOCK_BYTES USED SOURCE READ_ONLY, of each
+ *   grow BYTES                      lets the unit's own volume grow
+ *   create PID|0 BYTES BLOCK_BYTES  makes a volume: made PID BYTES BLOCK_BYTES
+ *   remove PID                      removes one
+ *   resize PID BYTES                lets one grow that no unit is on
+ *   clone PID now|version|time|sequence VALUE WRITABLE   clones one: made PID 0 0
+ *   version PID VERSION             which one it is, by its number or name: version NUMBER
+ */
+#ifndef MUNINN_DAEMON_MODULE_QUESTIONS_H
+#define MUNINN_DAEMON_MODULE_QUESTIONS_H
+
+#include <stdbool.h>
+
+#include "common/error.h"
+
+struct unit;
+
+/* Is it `sessions`, which only tgtd's main thread can answer, and at once? */
+bool question_is_of_main(const char *question);
+/* The answer to that; to be freed. NULL: no memory. */
+char *question_sessions(struct unit *unit);
+
+/*
+ * Answers any other one, on a thread: it may have to wait for the engine. *answer is to be freed.
+ * -errno with a sentence.
+ */
+int question_answer(struct unit *unit, const char *question, char **answer,
+		    struct error_text *error);
+
+#endif
