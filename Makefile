@@ -181,7 +181,7 @@ $(BIN)/muninn-fsck: $(FSCK_OBJ) $(LIB)/libmuninn.a
 $(BIN)/muninnd: $(OBJ)/daemon/muninnd.o $(LIB)/libdaemon.a $(LIB)/libmuninn.a
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -linih -lsystemd
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -linih -lsystemd -ljansson
 
 # tgtd exports its own symbols to its modules; the version script keeps ours and its apart.
 $(LIB)/bs_muninn.so: $(MODULE_OBJ) $(LIB)/libmuninn.a daemon/module/exports.map

@@ -25,6 +25,11 @@ int log_level_parse(const char *word, enum log_level *level)
 	return -EINVAL;
 }
 
+const char *log_level_word(enum log_level level)
+{
+	return words[level];
+}
+
 /* systemd says which stream is the journal's; it may have been sent elsewhere since. */
 static bool is_journal(void)
 {

@@ -10,6 +10,7 @@ enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_D
 
 /* The words for them: error, warning, info, debug. -EINVAL: `word` is none. */
 int log_level_parse(const char *word, enum log_level *level);
+const char *log_level_word(enum log_level level);
 
 /*
  * What goes in front of a line on standard error: the level as <3>, if that is the journal of

@@ -6,6 +6,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -159,6 +160,9 @@ static int check_service(const struct config *config, struct error_text *error)
 	struct error_text reason = { "" };
 	int result = check_programs(config, &reason);
 
+	if (!result && config->admin_group[0] && !getgrnam(config->admin_group))
+		result = error_set(&reason, -ENOENT, "admin_group: this host has no group %s",
+				   config->admin_group);
 	if (!result)
 		result = check_portal(config, &reason);
 	/* What runs with this very configuration is no fault of it. A start looks again. */
@@ -187,6 +191,16 @@ static int check_files(const struct config *config, const struct lun_config *lun
 	if (!result && config_is_first_of_device(config, lun))
 		result = image_try(lun, reason);
 	return result;
+}
+
+int check_unit(const struct config *config, const struct lun_config *lun, struct error_text *error)
+{
+	struct error_text reason = { "" };
+	char what[32];
+	int result = check_files(config, lun, &reason);
+
+	snprintf(what, sizeof(what), "LUN %u: ", lun->number);
+	return result ? blame(config, lun->line, what, result, &reason, error) : 0;
 }
 
 /* Every start makes files in it. */

@@ -23,6 +23,9 @@ int check_plans(const struct config *config, struct error_text *error);
  */
 int check_host(const struct config *config, struct error_text *error);
 
+/* The same of one unit alone, beside others that are served. */
+int check_unit(const struct config *config, const struct lun_config *lun, struct error_text *error);
+
 /* Whether tgtd, the module and the allocator are there. -errno with a sentence. */
 int check_programs(const struct config *config, struct error_text *error);
 

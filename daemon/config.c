@@ -100,9 +100,14 @@ struct lun_config *config_find_device(struct config *config, const char *name)
 
 /* ---- the file ---- */
 
-/* State of one pass through a file. */
+/* Far more than sections for all units take. */
+#define FILE_BYTES_MAX (1U << 20)
+
+/* State of one pass through a file, and through sections that others have added. */
 struct reading {
 	FILE *file;
+	const char *source;        /* for messages; NULL: what is added has no lines */
+	unsigned int units_before; /* of the file, while added sections are read */
 	int line;
 	bool line_too_long;
 	struct config *config;
@@ -167,8 +172,12 @@ static struct lun_config *section_lun(struct reading *reading, const char *secti
 		return NULL;
 	}
 	for (unsigned int i = 0; i < config->lun_count; i++)
-		if (config->luns[i].number == number)
-			return &config->luns[i];
+		if (config->luns[i].number == number) {
+			if (i >= reading->units_before)
+				return &config->luns[i];
+			error_set(error, -EEXIST, "there is a logical unit %u already", number);
+			return NULL;
+		}
 	if (config->lun_count == CONFIG_LUNS_MAX) {
 		error_set(error, -EINVAL, "more than %d logical units", CONFIG_LUNS_MAX);
 		return NULL;
@@ -410,9 +419,18 @@ static int on_key(void *user, const char *section, const char *name, const char 
 	return 1;
 }
 
+/* A sentence about a line. */
+static int blame(const struct reading *reading, int line, const char *reason,
+		 struct error_text *error)
+{
+	if (!reading->source)
+		return error_set(error, -EINVAL, "%s", reason);
+	return error_set(error, -EINVAL, "%s:%d: %s", reading->source, line, reason);
+}
+
 static int read_file(struct reading *reading, struct error_text *error)
 {
-	const char *source = reading->config->source;
+	struct error_text reason = { "" };
 	int result;
 
 	/*
@@ -423,27 +441,52 @@ static int read_file(struct reading *reading, struct error_text *error)
 	ini_allow_inline_comments = false;
 	ini_max_line = CONFIG_LINE_BYTES;
 	result = ini_parse_stream(read_line, reading, on_key, reading);
-	if (reading->line_too_long)
-		return error_set(error, -EINVAL, "%s:%d: the line is longer than %d bytes", source,
-				 reading->line, CONFIG_LINE_BYTES - 2);
+	if (reading->line_too_long) {
+		error_set(&reason, 0, "the line is longer than %d bytes", CONFIG_LINE_BYTES - 2);
+		return blame(reading, reading->line, reason.text, error);
+	}
 	if (reading->error_line)
-		return error_set(error, -EINVAL, "%s:%d: %s", source, reading->error_line,
-				 reading->reason.text);
+		return blame(reading, reading->error_line, reading->reason.text, error);
 	if (result > 0)
-		return error_set(
-			error, -EINVAL,
-			"%s:%d: neither [section] nor KEY = VALUE; comments begin with # or ;",
-			source, result);
-	if (result < 0)
-		return error_set(error, -ENOMEM, "%s: out of memory", source);
-	if (ferror(reading->file))
-		return error_set(error, -EIO, "%s: %s", source, strerror(errno));
-	if (reading->config->lun_count == 0)
-		return error_set(
-			error, -EINVAL,
-			"%s: there is no logical unit; add a section [lun 1] with type = osd",
-			source);
+		return blame(reading, result,
+			     "neither [section] nor KEY = VALUE; comments begin with # or ;",
+			     error);
+	if (result < 0 || ferror(reading->file))
+		return error_set(error, -ENOMEM, "%s: out of memory", reading->config->source);
 	return 0;
+}
+
+/* Reads a text as the file, or behind it. */
+static int read_text(struct reading *reading, const char *source, const char *text, size_t bytes,
+		     struct error_text *error)
+{
+	int result;
+
+	reading->source = source;
+	reading->line = 0;
+	reading->section_line = 0;
+	/* An empty stream is no stream to every libc. */
+	reading->file = bytes ? fmemopen((void *)(uintptr_t)text, bytes, "r")
+			      : fopen("/dev/null", "re");
+	if (!reading->file)
+		return error_set(error, -errno, "%s: %s", reading->config->source, strerror(errno));
+	result = read_file(reading, error);
+	fclose(reading->file);
+	return result;
+}
+
+static int read_added(struct reading *reading, const char *added, struct error_text *error)
+{
+	struct config *config = reading->config;
+	int result;
+
+	reading->units_before = config->lun_count;
+	result = read_text(reading, NULL, added, strlen(added), error);
+	for (unsigned int i = reading->units_before; i < config->lun_count; i++) {
+		config->luns[i].added = true;
+		config->luns[i].line = 0;
+	}
+	return result;
 }
 
 /*
@@ -451,20 +494,20 @@ static int read_file(struct reading *reading, struct error_text *error)
  * alone. Where that group is, the advice leaves the file to the service also if root checks it; a
  * user with a file and a service of its own can't give a file to that group, and needs not.
  */
-static void warn_of_readers(const struct reading *reading)
+void config_warn_of_readers(const struct config_file *file, const struct config *config)
 {
-	const char *source = reading->config->source;
+	const char *source = config->source;
+	const struct stat *status = &file->status;
 	const struct group *own;
-	struct stat status;
 	uid_t user = geteuid();
 
-	if (!reading->config->chap_secret[0] || fstat(fileno(reading->file), &status))
+	if (!config->chap_secret[0] || !file->status.st_mode)
 		return;
 	own = getgrnam(SERVICE_GROUP);
-	if (!(status.st_mode & S_IROTH) &&
-	    !(status.st_mode & S_IRGRP && !(own && own->gr_gid == status.st_gid)))
+	if (!(status->st_mode & S_IROTH) &&
+	    !(status->st_mode & S_IRGRP && !(own && own->gr_gid == status->st_gid)))
 		return;
-	if (own && (user == 0 || user != status.st_uid))
+	if (own && (user == 0 || user != status->st_uid))
 		log_line(LOG_LEVEL_WARNING,
 			 "%s holds chap_secret and others than its owner can read it: "
 			 "chgrp " SERVICE_GROUP " %s; chmod 640 %s",
@@ -475,26 +518,84 @@ static void warn_of_readers(const struct reading *reading)
 			 source, source);
 }
 
-int config_read(const char *path, struct config *config, struct error_text *error)
+/* ---- the file, and what it says ---- */
+
+static int read_whole(FILE *stream, struct config_file *file, struct error_text *error)
+{
+	file->text = malloc(FILE_BYTES_MAX + 1);
+	if (!file->text)
+		return error_set(error, -ENOMEM, "%s: out of memory", file->source);
+	file->bytes = fread(file->text, 1, FILE_BYTES_MAX + 1, stream);
+	if (ferror(stream))
+		return error_set(error, -EIO, "%s: %s", file->source, strerror(errno));
+	if (file->bytes > FILE_BYTES_MAX)
+		return error_set(error, -EFBIG, "%s: the file has more than %u bytes", file->source,
+				 FILE_BYTES_MAX);
+	if (fstat(fileno(stream), &file->status))
+		return error_set(error, -errno, "%s: %s", file->source, strerror(errno));
+	return 0;
+}
+
+int config_file_load(const char *path, struct config_file *file, struct error_text *error)
+{
+	FILE *stream;
+	int result;
+
+	memset(file, 0, sizeof(*file));
+	if (strlen(path) >= sizeof(file->source))
+		return error_set(error, -ENAMETOOLONG, "%s: the name is too long", path);
+	strcpy(file->source, path);
+	stream = fopen(path, "re");
+	if (!stream)
+		return error_set(error, -errno, "%s: %s%s", path, strerror(errno),
+				 errno == ENOENT ? "; --config names another file, --defaults "
+						   "does without"
+						 : "");
+	result = read_whole(stream, file, error);
+	fclose(stream);
+	if (result)
+		config_file_free(file);
+	return result;
+}
+
+/* It may hold a secret. */
+void config_file_free(struct config_file *file)
+{
+	if (file->text)
+		explicit_bzero(file->text, file->bytes);
+	free(file->text);
+	file->text = NULL;
+}
+
+int config_parse(const struct config_file *file, const char *added, struct config *config,
+		 struct error_text *error)
 {
 	struct reading reading = { .config = config };
 	int result;
 
 	config_defaults(config);
-	if (strlen(path) >= sizeof(config->source))
-		return error_set(error, -ENAMETOOLONG, "%s: the name is too long", path);
-	strcpy(config->source, path);
-	reading.file = fopen(path, "re");
-	if (!reading.file)
-		return error_set(error, -errno, "%s: %s%s", path, strerror(errno),
-				 errno == ENOENT ? "; --config names another file, --defaults "
-						   "does without"
-						 : "");
-	result = read_file(&reading, error);
+	strcpy(config->source, file->source);
+	result = read_text(&reading, file->source, file->text, file->bytes, error);
+	if (!result && config->lun_count == 0)
+		result = error_set(
+			error, -EINVAL,
+			"%s: there is no logical unit; add a section [lun 1] with type = osd",
+			file->source);
+	if (!result && added && added[0])
+		result = read_added(&reading, added, error);
 	spread_defaults(&reading);
-	if (!result)
-		result = check_own_device(&reading, error);
-	warn_of_readers(&reading);
-	fclose(reading.file);
+	return result ? result : check_own_device(&reading, error);
+}
+
+int config_read(const char *path, struct config *config, struct error_text *error)
+{
+	struct config_file file;
+	int result = config_file_load(path, &file, error);
+
+	if (result)
+		return result;
+	result = config_parse(&file, NULL, config, error);
+	config_warn_of_readers(&file, config);
+	config_file_free(&file);
 	return result;
 }

@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "common/error.h"
 #include "common/log.h"
@@ -28,6 +29,7 @@
 #define CONFIG_PAGE_BYTES_MAX 4096 /* the engine takes no more */
 #define CONFIG_PORTAL_BYTES   96
 #define CONFIG_DEVICES_MAX    64
+#define CONFIG_GROUP_BYTES    33 /* names of groups: 32 bytes, as useradd has it, and NUL */
 #define CONFIG_DEVICE_BYTES   43 /* names of devices: 42 bytes, see config.c, and NUL */
 
 /*
@@ -39,6 +41,7 @@ struct lun_config {
 	int line;                         /* of its first key, for messages; 0 = built in */
 	char device[CONFIG_DEVICE_BYTES]; /* the name of the device; "": the unit has its own */
 	const struct unit_type *type;
+	bool added; /* at run time: not in the file */
 	char image[PATH_MAX];
 	char nvram[PATH_MAX]; /* its NVRAM file; "": IMAGE.nvram, or where that leads */
 	/* For an image to create: bytes of page data, and shape; `blocks` follows from them. */
@@ -59,6 +62,8 @@ struct config {
 	enum log_level log_level;
 	uint32_t stop_timeout; /* seconds that a stop waits for commands */
 	uint32_t watchdog;     /* seconds that tgtd may hang */
+	/* Whose members may use the administration socket; "": root and the service alone. */
+	char admin_group[CONFIG_GROUP_BYTES];
 
 	/* [target] */
 	char target_name[CONFIG_NAME_BYTES];
@@ -94,6 +99,28 @@ void config_add_default_lun(struct config *config);
  * reason` (without the line where none is to blame). At least one [lun N] is required.
  */
 int config_read(const char *path, struct config *config, struct error_text *error);
+
+/* A file as it was read. */
+struct config_file {
+	char source[PATH_MAX]; /* its name, for messages */
+	char *text;
+	size_t bytes;
+	struct stat status; /* all zero: it is no file */
+};
+
+/* -errno with a sentence. What was loaded is freed by config_file_free. */
+int config_file_load(const char *path, struct config_file *file, struct error_text *error);
+void config_file_free(struct config_file *file);
+
+/*
+ * As config_read. `added` (NULL: none): sections [lun N] that are no part of the file; -EEXIST with
+ * a sentence if that has one of their units.
+ */
+int config_parse(const struct config_file *file, const char *added, struct config *config,
+		 struct error_text *error);
+
+/* Warns if others than its owner and the service can read the secret in it. */
+void config_warn_of_readers(const struct config_file *file, const struct config *config);
 
 /*
  * Name of the i-th key that a file may have, for checks of the documentation; NULL behind the last

@@ -307,8 +307,8 @@ static int parse_device(const struct config_key *key, const char *value, char *b
 	return copy_text(value, base + key->offset, key->most, error);
 }
 
-static int parse_chap_user(const struct config_key *key, const char *value, char *base,
-			   struct error_text *error)
+static int parse_word(const struct config_key *key, const char *value, char *base,
+		      struct error_text *error)
 {
 	if (!is_name(value))
 		return error_set(error, -EINVAL, "'%s': only letters, digits and . : - _", value);
@@ -419,12 +419,13 @@ const struct config_key config_keys[] = {
 	{ "daemon", "log_level", parse_log_level, IN_CONFIG(log_level), 0, 0 },
 	{ "daemon", "stop_timeout", parse_number, IN_CONFIG(stop_timeout), 1, 3600 },
 	{ "daemon", "watchdog", parse_number, IN_CONFIG(watchdog), 1, 3600 },
+	{ "daemon", "admin_group", parse_word, IN_CONFIG(admin_group), 0, TEXT_BYTES(admin_group) },
 
 	{ "target", "name", parse_target_name, IN_CONFIG(target_name), 0, 0 },
 	{ "target", "portal", parse_portal, 0, 0, 0 },
 	{ "target", "allow_address", parse_allow_address, 0, 0, 0 },
 	{ "target", "allow_name", parse_allow_name, 0, 0, 0 },
-	{ "target", "chap_user", parse_chap_user, IN_CONFIG(chap_user), 0, TEXT_BYTES(chap_user) },
+	{ "target", "chap_user", parse_word, IN_CONFIG(chap_user), 0, TEXT_BYTES(chap_user) },
 	{ "target", "chap_secret", parse_chap_secret, IN_CONFIG(chap_secret), 0,
 	  TEXT_BYTES(chap_secret) },
 

@@ -16,7 +16,9 @@
 #include "daemon/check.h"
 #include "daemon/config.h"
 #include "daemon/image.h"
+#include "daemon/origin.h"
 #include "daemon/server.h"
+#include "daemon/troubles.h"
 
 enum { EXIT_STOPPED = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
@@ -40,93 +42,16 @@ static const char help[] =
 	"[engine] for all units, in [lun N] for one.\n"
 	"\n"
 	"muninnd runs in the foreground. It prints `LUN NUMBER TYPE URL` for each logical\n"
-	"unit when initiators can log in. SIGINT, SIGTERM and SIGHUP stop it: it ends the\n"
-	"sessions and makes everything stable.\n"
+	"unit when initiators can log in. SIGINT and SIGTERM stop it: it ends the sessions and\n"
+	"makes everything stable. SIGHUP lets a service of systemd take up FILE anew, as\n"
+	"`muninnctl reload` does, and stops others: their terminal is gone.\n"
 	"Exit codes: 0 stopped, 1 failed, also by what the host lacks, 2 wrong options or\n"
 	"configuration.\n";
-
-struct options {
-	const char *config;
-	const char *state_dir;
-	const char *port;
-	const char *size;
-	bool defaults;
-	bool check;
-};
 
 static int complain(int code, const char *reason)
 {
 	fprintf(stderr, "%smuninnd: %s\n", log_priority(LOG_LEVEL_ERROR), reason);
 	return code;
-}
-
-/* The folder of this program's file; "" when it cannot be told. */
-static void program_folder(char *folder, size_t bytes)
-{
-	char path[PATH_MAX];
-	ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
-
-	if (length < 0) {
-		folder[0] = '\0';
-		return;
-	}
-	path[length] = '\0';
-	snprintf(folder, bytes, "%s", dirname(path));
-}
-
-/* Run from a build folder, it uses the module that was built with it. */
-static void prefer_module_beside(struct config *config)
-{
-	char folder[PATH_MAX], module[PATH_MAX + 32];
-
-	program_folder(folder, sizeof(folder));
-	snprintf(module, sizeof(module), "%s/../lib/bs_muninn.so", folder);
-	if (!strcmp(config->module, CONFIG_MODULE_INSTALLED) && strlen(module) < PATH_MAX &&
-	    !access(module, R_OK))
-		strcpy(config->module, module);
-}
-
-static int override(const struct options *options, struct config *config, struct error_text *error)
-{
-	struct error_text reason = { "" };
-	uint64_t size;
-
-	if (options->state_dir) {
-		if (strlen(options->state_dir) >= sizeof(config->state_dir))
-			return error_set(error, -EINVAL, "--state-dir: the name is too long");
-		strcpy(config->state_dir, options->state_dir);
-		strcpy(config->run_dir, options->state_dir);
-	}
-	if (options->port && config_parse_port(options->port, &config->port, &reason))
-		return error_set(error, -EINVAL, "--port: %s", reason.text);
-	if (options->size) {
-		if (lun_option_size(options->size, &size, &reason))
-			return error_set(error, -EINVAL, "--size: %s", reason.text);
-		for (unsigned int i = 0; i < config->lun_count; i++)
-			config->luns[i].size_bytes = size;
-		for (unsigned int i = 0; i < config->device_count; i++)
-			config->devices[i].size_bytes = size;
-	}
-	return 0;
-}
-
-static int load(const struct options *options, struct config *config, struct error_text *error)
-{
-	int result = 0;
-
-	if (options->defaults) {
-		config_defaults(config);
-		config_add_default_lun(config);
-	} else {
-		result = config_read(options->config, config, error);
-	}
-	if (!result)
-		result = override(options, config, error);
-	if (!result)
-		result = config_complete(config, error);
-	if (!result)
-		prefer_module_beside(config);
-	return result;
 }
 
 /* How to call muninnctl from the folder that muninnd was started in. */
@@ -135,7 +60,7 @@ static void control_command(const char *started_in, char *command, size_t bytes)
 	char folder[PATH_MAX], path[PATH_MAX + 16];
 	size_t length = strlen(started_in);
 
-	program_folder(folder, sizeof(folder));
+	origin_program_folder(folder, sizeof(folder));
 	snprintf(path, sizeof(path), "%s/muninnctl", folder);
 	if (access(path, X_OK))
 		snprintf(command, bytes, "muninnctl");
@@ -215,33 +140,45 @@ static void say_ready(const struct server *server, const char *started_in)
 		   server->portal);
 }
 
-static int wanted_signals(void)
+static int listen_for(const sigset_t *wanted)
 {
-	sigset_t wanted;
-
-	sigemptyset(&wanted);
-	sigaddset(&wanted, SIGINT);
-	sigaddset(&wanted, SIGTERM);
-	sigaddset(&wanted, SIGHUP);
-	sigprocmask(SIG_BLOCK, &wanted, NULL);
-	signal(SIGPIPE, SIG_IGN);
-	return signalfd(-1, &wanted, SFD_CLOEXEC);
+	sigprocmask(SIG_BLOCK, wanted, NULL);
+	return signalfd(-1, wanted, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static int serve(const struct config *config)
+/*
+ * SIGHUP of a service is the wish that it takes up its file anew. In a terminal it says that the
+ * terminal is gone, and is a stop: *reload_fd is -1 then.
+ */
+static int listen_for_signals(int *stop_fd, int *reload_fd)
+{
+	bool is_service = getenv("NOTIFY_SOCKET") != NULL;
+	sigset_t stop, reload;
+
+	sigemptyset(&stop);
+	sigemptyset(&reload);
+	sigaddset(&stop, SIGINT);
+	sigaddset(&stop, SIGTERM);
+	sigaddset(is_service ? &reload : &stop, SIGHUP);
+	signal(SIGPIPE, SIG_IGN);
+	*stop_fd = listen_for(&stop);
+	*reload_fd = is_service ? listen_for(&reload) : -1;
+	return *stop_fd < 0 || (is_service && *reload_fd < 0) ? -errno : 0;
+}
+
+static int serve(struct config *config, struct origin *origin)
 {
 	static struct server server;
 	struct error_text error = { "" };
 	char started_in[PATH_MAX] = "";
-	int signal_fd = wanted_signals();
-	int result;
+	int stop_fd, reload_fd, result = listen_for_signals(&stop_fd, &reload_fd);
 
-	if (signal_fd < 0)
-		return complain(EXIT_FAILED, strerror(errno));
+	if (result)
+		return complain(EXIT_FAILED, strerror(-result));
 	if (!getcwd(started_in, sizeof(started_in)))
 		started_in[0] = '\0';
-	log_configure(NULL, config->log_level);
-	result = server_start(&server, config, signal_fd, &error);
+	log_configure(trouble_sink, config->log_level);
+	result = server_start(&server, config, origin, stop_fd, reload_fd, &error);
 	if (result == SERVER_STOP_WANTED)
 		return EXIT_STOPPED;
 	if (result)
@@ -272,8 +209,10 @@ int main(int argc, char **argv)
 		{ NULL, 0, NULL, 0 },
 	};
 	static struct config config;
-	struct options options = { .config = CONFIG_FILE_DEFAULT };
+	static struct origin origin;
+	struct origin_options options = { .config = CONFIG_FILE_DEFAULT };
 	struct error_text error;
+	bool check = false;
 	int option;
 
 	while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
@@ -285,7 +224,7 @@ int main(int argc, char **argv)
 			options.defaults = true;
 			break;
 		case 'k':
-			options.check = true;
+			check = true;
 			break;
 		case 's':
 			options.state_dir = optarg;
@@ -308,13 +247,13 @@ int main(int argc, char **argv)
 	}
 	if (optind < argc)
 		return complain(EXIT_USAGE, "takes options only; muninnd --help lists them");
-	if (load(&options, &config, &error))
+	if (origin_open(&origin, &options, &config, &error))
 		return complain(EXIT_USAGE, error.text);
 	if (check_plans(&config, &error))
 		return complain(EXIT_USAGE, error.text);
 	if (check_host(&config, &error))
 		return complain(EXIT_FAILED, error.text);
-	if (options.check)
+	if (check)
 		return say_configuration(&config);
-	return serve(&config);
+	return serve(&config, &origin);
 }

@@ -10,8 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "daemon/allocator.h"
 #include "daemon/check.h"
@@ -102,24 +104,34 @@ static int lock_run_dir(struct server *server, struct error_text *error)
 	return result ? error_set(error, result, "locks in %s: %s", run_dir, strerror(-result)) : 0;
 }
 
+static int open_admin(struct server *server, struct error_text *error)
+{
+	return admin_open(server, &server->admin, error);
+}
+
+int server_prepare_image(const struct lun_config *lun, struct error_text *error)
+{
+	struct error_text reason = { "" };
+	bool created;
+	int result = image_prepare(lun, &created, &reason);
+
+	if (result)
+		return error_set(error, result, "LUN %u: %s", lun->number, reason.text);
+	if (created)
+		log_line(LOG_LEVEL_INFO, "LUN %u: new device %s of %lu MiB", lun->number,
+			 lun->image, (unsigned long)(lun->size_bytes >> 20));
+	server_alive();
+	return 0;
+}
+
 static int prepare_images(struct server *server, struct error_text *error)
 {
-	for (unsigned int i = 0; i < server->config->lun_count; i++) {
-		const struct lun_config *lun = &server->config->luns[i];
-		struct error_text reason = { "" };
-		bool created;
-		int result;
+	int result = 0;
 
-		if (!config_is_first_of_device(server->config, lun))
-			continue;
-		result = image_prepare(lun, &created, &reason);
-		if (result)
-			return error_set(error, result, "LUN %u: %s", lun->number, reason.text);
-		if (created)
-			log_line(LOG_LEVEL_INFO, "LUN %u: new device %s of %lu MiB", lun->number,
-				 lun->image, (unsigned long)(lun->size_bytes >> 20));
-	}
-	return 0;
+	for (unsigned int i = 0; !result && i < server->config->lun_count; i++)
+		if (config_is_first_of_device(server->config, &server->config->luns[i]))
+			result = server_prepare_image(&server->config->luns[i], error);
+	return result;
 }
 
 /* If the portal is taken, tgtd would quietly listen on all addresses, port 3260. */
@@ -192,27 +204,30 @@ static int offer_large_transfers(struct server *server, struct error_text *error
 	return result;
 }
 
-static int create_lun(struct server *server, const struct lun_config *lun, struct error_text *error)
+int server_create_lun(struct server *server, const struct lun_config *lun, struct error_text *error)
 {
 	char options[LUN_OPTIONS_TEXT_BYTES];
+	int answer_ms = server->tgtd.answer_ms, result;
 
 	lun_options_write(&lun->options, options);
-	return tgt_lun_create(&server->tgtd, lun->number, lun->type, lun->image, options, error);
+	server->tgtd.answer_ms = OPEN_MS;
+	result = tgt_lun_create(&server->tgtd, lun->number, lun->type, lun->image, options, error);
+	server->tgtd.answer_ms = answer_ms;
+	server_alive();
+	return result;
 }
 
 /* By type: an OSD tells the engine of its attributes before disks on its device use that. */
 static int create_luns(struct server *server, struct error_text *error)
 {
 	const struct config *config = server->config;
-	int answer_ms = server->tgtd.answer_ms, result = 0;
+	int result = 0;
 
-	server->tgtd.answer_ms = OPEN_MS;
 	server->units_open = true;
 	for (int type = 0; type < UNIT_TYPES; type++)
 		for (unsigned int i = 0; !result && i < config->lun_count; i++)
 			if (config->luns[i].type == &unit_types[type])
-				result = create_lun(server, &config->luns[i], error);
-	server->tgtd.answer_ms = answer_ms;
+				result = server_create_lun(server, &config->luns[i], error);
 	return result;
 }
 
@@ -246,6 +261,7 @@ struct step {
 static const struct step own_steps[] = {
 	{ "make folders", make_folders },
 	{ "lock the run directory", lock_run_dir },
+	{ "open the administration socket", open_admin },
 };
 
 /* Also when it is started again. */
@@ -289,6 +305,7 @@ static int run_steps(struct server *server, const struct step *steps, size_t cou
 	for (size_t i = 0; !result && i < count; i++) {
 		log_line(LOG_LEVEL_DEBUG, "%s", steps[i].name);
 		result = steps[i].run(server, error);
+		server_alive();
 		if (result == -ESRCH)
 			tgtd_reap(&server->tgtd, error);
 		else if (result > 0)
@@ -306,14 +323,29 @@ int server_start_tgtd(struct server *server, struct error_text *error)
 	return run_steps(server, tgtd_steps, sizeof(tgtd_steps) / sizeof(tgtd_steps[0]), error);
 }
 
-int server_start(struct server *server, const struct config *config, int signal_fd,
-		 struct error_text *error)
+void server_alive(void)
+{
+	if (sd_watchdog_enabled(0, NULL) > 0)
+		sd_notify(0, "WATCHDOG=1");
+}
+
+void server_tell_status(const struct server *server)
+{
+	sd_notifyf(0, "STATUS=serving %u logical units at %s", server->config->lun_count,
+		   server->portal);
+}
+
+int server_start(struct server *server, struct config *config, struct origin *origin, int signal_fd,
+		 int reload_fd, struct error_text *error)
 {
 	int result;
 
 	memset(server, 0, sizeof(*server));
 	server->config = config;
+	server->origin = origin;
 	server->signal_fd = signal_fd;
+	server->reload_fd = reload_fd;
+	server->started_ms = clock_ms();
 	server->lock_fd = -1;
 	server->tgtd_lock_fd = -1;
 	server->tgtd.pid_fd = -1;

@@ -7,19 +7,26 @@
 #define MUNINN_DAEMON_SERVER_H
 
 #include "common/error.h"
+#include "daemon/admin.h"
 #include "daemon/config.h"
+#include "daemon/origin.h"
 #include "daemon/tgtd.h"
 
 struct server {
-	const struct config *config;
-	int signal_fd;    /* readable: somebody wants us to stop */
-	int lock_fd;      /* of the run directory */
-	int tgtd_lock_fd; /* of the run directory, which tgtd inherits */
+	struct config *config; /* as it is served; changes while it is (reload.h) */
+	struct origin *origin; /* what it was made of */
+	int signal_fd;         /* readable: somebody wants us to stop */
+	int reload_fd;         /* readable: somebody wants the file taken up anew; -1: nobody can */
+	int lock_fd;           /* of the run directory */
+	int tgtd_lock_fd;      /* of the run directory, which tgtd inherits */
 	bool target_exists;
 	bool units_open; /* by tgtd, which has not closed them in good order */
 	struct tgtd tgtd;
+	struct admin *admin;
+	int64_t started_ms;               /* of clock.h */
 	int64_t up_since_ms;              /* of clock.h: when tgtd was ready last */
 	unsigned int restarts;            /* of tgtd, without a steady time between them */
+	unsigned int restarts_total;      /* since the start */
 	char portal[CONFIG_PORTAL_BYTES]; /* ADDRESS:PORT as tgtd and URLs have it */
 };
 
@@ -28,10 +35,10 @@ enum { SERVER_STOP_WANTED = 1 };
 /*
  * Starts everything; when it returns 0, initiators can log in. SERVER_STOP_WANTED: `signal_fd`
  * became readable meanwhile. -errno with a sentence. After either of these nothing is left running
- * or lying around. `config` stays the caller's.
+ * or lying around. `config` and `origin` stay the caller's.
  */
-int server_start(struct server *server, const struct config *config, int signal_fd,
-		 struct error_text *error);
+int server_start(struct server *server, struct config *config, struct origin *origin, int signal_fd,
+		 int reload_fd, struct error_text *error);
 
 /*
  * The part of the start that follows when tgtd has ended. What it leaves after a failure is
@@ -54,5 +61,23 @@ int server_stop(struct server *server, struct error_text *error);
 
 /* iscsi://[USER%SECRET@]ADDRESS:PORT/TARGET/LUN, where SECRET stands for itself. */
 void server_url(const struct server *server, unsigned int lun, char *url, size_t bytes);
+
+/*
+ * Makes the image of a unit, unless that is there, and checks it. For the first unit of a device.
+ */
+int server_prepare_image(const struct lun_config *lun, struct error_text *error);
+
+/* Hands a unit to tgtd. As the requests of tgt_control.h. */
+int server_create_lun(struct server *server, const struct lun_config *lun,
+		      struct error_text *error);
+
+/*
+ * Tells systemd that something has got on: if it hears nothing for long (WatchdogSec=), this
+ * process hangs.
+ */
+void server_alive(void);
+
+/* Tells systemd what it serves, for `systemctl status`. */
+void server_tell_status(const struct server *server);
 
 #endif

@@ -52,6 +52,7 @@ static int flush_units(struct server *server, int64_t deadline_ms)
 
 	for (unsigned int i = 0; !result && i < config->lun_count; i++)
 		result = flush_unit(server, &config->luns[i], deadline_ms);
+	server_alive();
 	return result;
 }
 
@@ -90,6 +91,7 @@ static int delete_target(struct server *server, int64_t deadline_ms, struct erro
 			tell_at = INT64_MAX;
 		}
 		result = wait_to_retry(server, deadline_ms);
+		server_alive();
 	} while (!result);
 	if (result == -ETIMEDOUT)
 		error_set(error, result,
@@ -145,6 +147,7 @@ static void settle_units(struct server *server)
 
 		if (!config_is_first_of_device(config, lun))
 			continue;
+		server_alive();
 		if (image_make_stable(lun, &error))
 			log_line(LOG_LEVEL_ERROR,
 				 "LUN %u: what was acknowledged can't be made stable: %s; a power "
@@ -161,7 +164,11 @@ static void settle_units(struct server *server)
 
 int server_stop(struct server *server, struct error_text *error)
 {
-	int result = server->tgtd.pid > 0 ? stop_tgtd(server, error) : 0;
+	int result;
+
+	admin_close(server->admin);
+	server->admin = NULL;
+	result = server->tgtd.pid > 0 ? stop_tgtd(server, error) : 0;
 
 	tgtd_kill(&server->tgtd);
 	if (server->units_open)

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "daemon/module/control_words.h"
 
 #include "scsi.h"
 #include "tgtadm.h"
@@ -266,7 +267,7 @@ static int ask_lun(struct tgtd *tgtd, unsigned int number, const char *word,
 		.tid = TGT_TARGET_ID,
 		.lun = number,
 	};
-	char parameters[64], what[64];
+	char parameters[CONTROL_QUESTION_BYTES + 16], what[64];
 
 	snprintf(parameters, sizeof(parameters), "muninn=%s", word);
 	snprintf(what, sizeof(what), "LUN %u, %s", number, word);
@@ -288,23 +289,100 @@ int tgt_lun_probe(struct tgtd *tgtd, unsigned int number, struct error_text *err
 	return ask_lun(tgtd, number, "probe", error);
 }
 
-static int allow(struct tgtd *tgtd, const char *kind, const char *who, struct error_text *error)
+int tgt_lun_delete(struct tgtd *tgtd, unsigned int number, struct error_text *error)
 {
-	struct tgtadm_req request = { .mode = MODE_TARGET, .op = OP_BIND, .tid = TGT_TARGET_ID };
+	struct tgtadm_req request = {
+		.mode = MODE_DEVICE,
+		.op = OP_DELETE,
+		.tid = TGT_TARGET_ID,
+		.lun = number,
+	};
+	char what[64];
+
+	snprintf(what, sizeof(what), "removing LUN %u", number);
+	return request_done(tgtd, &request, "", what, error);
+}
+
+/* Takes what the module has left: "-ERRNO SENTENCE" of a refusal, else "0" and lines. */
+static int take_answer(char **answer, int *refusal, struct error_text *error)
+{
+	FILE *file = fopen(CONTROL_ANSWER_FILE, "re");
+	char *text = calloc(1, CONTROL_ANSWER_BYTES_MAX + 1), *rest;
+	size_t got = text && file ? fread(text, 1, CONTROL_ANSWER_BYTES_MAX, file) : 0;
+
+	if (file)
+		fclose(file);
+	unlink(CONTROL_ANSWER_FILE);
+	if (!got) {
+		free(text);
+		return error_set(error, -EPROTO, "the module's answer is missing");
+	}
+	*refusal = (int)strtol(text, &rest, 10);
+	rest += *rest == ' ' || *rest == '\n';
+	if (*refusal) {
+		error_set(error, 0, "%s", rest);
+		free(text);
+		return TGT_REFUSED;
+	}
+	memmove(text, rest, strlen(rest) + 1);
+	*answer = text;
+	return 0;
+}
+
+int tgt_lun_ask(struct tgtd *tgtd, unsigned int number, const char *question, char **answer,
+		int *refusal, struct error_text *error)
+{
+	int64_t deadline_ms = clock_ms() + tgtd->answer_ms;
+	char words[CONTROL_QUESTION_BYTES];
+	int result;
+
+	*answer = NULL;
+	*refusal = 0;
+	if (snprintf(words, sizeof(words), "ask %s", question) >= (int)sizeof(words))
+		return error_set(error, -E2BIG, "the request is too long");
+	while ((result = ask_lun(tgtd, number, words, error)) == TGT_BUSY) {
+		if (clock_ms() >= deadline_ms)
+			return error_set(error, -EBUSY, "LUN %u is still at it after %d s", number,
+					 tgtd->answer_ms / 1000);
+		if (tgtd_wait(tgtd, -1, RETRY_MS) == TGTD_ENDED)
+			return error_set(error, -ESRCH, "tgtd has ended");
+	}
+	return result ? result : take_answer(answer, refusal, error);
+}
+
+static int allow(struct tgtd *tgtd, bool yes, const char *kind, const char *who,
+		 struct error_text *error)
+{
+	struct tgtadm_req request = {
+		.mode = MODE_TARGET,
+		.op = yes ? OP_BIND : OP_UNBIND,
+		.tid = TGT_TARGET_ID,
+	};
 	char parameters[512];
 
 	snprintf(parameters, sizeof(parameters), "%s=%s", kind, who);
-	return request_done(tgtd, &request, parameters, "allowing initiators", error);
+	return request_done(tgtd, &request, parameters,
+			    yes ? "allowing initiators" : "refusing initiators", error);
 }
 
 int tgt_allow_address(struct tgtd *tgtd, const char *address, struct error_text *error)
 {
-	return allow(tgtd, "initiator-address", address, error);
+	return allow(tgtd, true, "initiator-address", address, error);
 }
 
 int tgt_allow_name(struct tgtd *tgtd, const char *name, struct error_text *error)
 {
-	return allow(tgtd, "initiator-name", name, error);
+	return allow(tgtd, true, "initiator-name", name, error);
+}
+
+int tgt_disallow_address(struct tgtd *tgtd, const char *address, struct error_text *error)
+{
+	return allow(tgtd, false, "initiator-address", address, error);
+}
+
+int tgt_disallow_name(struct tgtd *tgtd, const char *name, struct error_text *error)
+{
+	return allow(tgtd, false, "initiator-name", name, error);
 }
 
 int tgt_require_account(struct tgtd *tgtd, const char *user, const char *secret,
@@ -328,38 +406,93 @@ int tgt_require_account(struct tgtd *tgtd, const char *user, const char *secret,
 	return request_done(tgtd, &bind, parameters, "requiring the CHAP account", error);
 }
 
-/* ---- the end ---- */
+int tgt_forget_account(struct tgtd *tgtd, const char *user, struct error_text *error)
+{
+	struct tgtadm_req request = { .mode = MODE_ACCOUNT, .op = OP_DELETE, .tid = -1 };
+	char parameters[512];
 
-int tgt_connections_close(struct tgtd *tgtd, struct error_text *error)
+	snprintf(parameters, sizeof(parameters), "user=%s", user);
+	return request_done(tgtd, &request, parameters, "removing the CHAP account", error);
+}
+
+/* ---- sessions ---- */
+
+void tgt_make_plain(char *text)
+{
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~')
+			*text = '?';
+}
+
+/*
+ * Of each connection tgtd prints four lines: its session, itself, its initiator and its address.
+ */
+static size_t parse_sessions(char *text, struct tgt_session *sessions, size_t capacity)
+{
+	struct tgt_session session = { 0 };
+	size_t count = 0;
+	char *line;
+
+	while ((line = strsep(&text, "\n"))) {
+		if (sscanf(line, "Session: %" SCNu64, &session.number) == 1 ||
+		    sscanf(line, " Connection: %" SCNu32, &session.connection) == 1)
+			continue;
+		if (sscanf(line, " Initiator: %223s", session.initiator) == 1 && count++ < capacity)
+			sessions[count - 1] = session;
+		/* It is missing when the other end has just gone. */
+		if (count && count <= capacity)
+			sscanf(line, " IP Address: %63s", sessions[count - 1].address);
+	}
+	return count;
+}
+
+int tgt_sessions(struct tgtd *tgtd, struct tgt_session *sessions, size_t capacity, size_t *count,
+		 struct error_text *error)
 {
 	struct tgtadm_req show = { .mode = MODE_CONNECTION, .op = OP_SHOW, .tid = TGT_TARGET_ID };
-	char *answer = NULL, *rest, *line;
-	uint64_t session = 0;
-	unsigned int closed = 0;
+	char *answer = NULL;
 	int result = request_answer(tgtd, &show, "", "connections", &answer, error);
 
 	if (result)
 		return result;
-	rest = answer;
-	while (!result && closed < CONNECTIONS_MAX && (line = strsep(&rest, "\n"))) {
-		struct tgtadm_req close_one = {
-			.mode = MODE_CONNECTION,
-			.op = OP_DELETE,
-			.tid = TGT_TARGET_ID,
-			.sid = session,
-		};
-
-		if (sscanf(line, "Session: %" SCNu64, &session) == 1)
-			continue;
-		if (sscanf(line, " Connection: %" SCNu32, &close_one.cid) != 1)
-			continue;
-		/* It is as good if it has gone meanwhile. */
-		result = request_done(tgtd, &close_one, "", "closing a connection", error);
-		if (result == TGT_REFUSED)
-			result = 0;
-		closed++;
+	*count = parse_sessions(answer, sessions, capacity);
+	for (size_t i = 0; i < *count && i < capacity; i++) {
+		tgt_make_plain(sessions[i].initiator);
+		tgt_make_plain(sessions[i].address);
 	}
 	free(answer);
+	return 0;
+}
+
+int tgt_session_close(struct tgtd *tgtd, const struct tgt_session *session,
+		      struct error_text *error)
+{
+	struct tgtadm_req close_one = {
+		.mode = MODE_CONNECTION,
+		.op = OP_DELETE,
+		.tid = TGT_TARGET_ID,
+		.sid = session->number,
+		.cid = session->connection,
+	};
+	int result = request_done(tgtd, &close_one, "", "closing a connection", error);
+
+	return result == TGT_REFUSED ? 0 : result;
+}
+
+/* ---- the end ---- */
+
+int tgt_connections_close(struct tgtd *tgtd, struct error_text *error)
+{
+	struct tgt_session *sessions = calloc(CONNECTIONS_MAX, sizeof(*sessions));
+	size_t count = 0;
+	int result;
+
+	if (!sessions)
+		return error_set(error, -ENOMEM, "out of memory");
+	result = tgt_sessions(tgtd, sessions, CONNECTIONS_MAX, &count, error);
+	for (size_t i = 0; !result && i < count && i < CONNECTIONS_MAX; i++)
+		result = tgt_session_close(tgtd, &sessions[i], error);
+	free(sessions);
 	return result;
 }
 

@@ -16,6 +16,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "daemon/troubles.h"
 
 #define MODULE_LINK    "bs_muninn.so"
 #define ALLOCATOR_LINK "allocator.so"
@@ -63,6 +64,7 @@ static void say(struct tgtd *tgtd, char *line)
 	if (!line[0] || is_noise(line))
 		return;
 	fprintf(stderr, "%s%s\n", log_priority(level), line);
+	trouble_note(level, line);
 	snprintf(tgtd->last_words, sizeof(tgtd->last_words), "%s", line);
 }
 

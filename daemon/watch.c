@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
+#include <systemd/sd-daemon.h>
 
 #include "common/bytes.h"
 #include "common/clock.h"
@@ -19,10 +20,15 @@
 #define RESTARTS_MAX    10
 #define STEADY_MS       60000 /* a tgtd that has been up for so long begins anew with that */
 
-/* When each unit was last known to be alive, of clock.h. */
+/* When each unit was last known to be alive, of clock.h, by its number. 0: it is new. */
 struct signs {
-	int64_t at_ms[CONFIG_LUNS_MAX];
+	int64_t at_ms[CONFIG_LUN_NUMBER_MAX + 1];
 };
+
+static int64_t min_i64(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
 
 static int64_t limit_ms(const struct server *server)
 {
@@ -33,14 +39,15 @@ static int probe_unit(struct server *server, unsigned int i, struct signs *signs
 		      struct error_text *error)
 {
 	unsigned int number = server->config->luns[i].number;
+	int64_t *at_ms = &signs->at_ms[number];
 	int result = tgt_lun_probe(&server->tgtd, number, error);
 
 	if (result < 0)
 		return result;
 	/* A refusal is a sign of life, too: an administrator has taken the unit away. */
-	if (result != TGT_BUSY)
-		signs->at_ms[i] = clock_ms();
-	if (clock_ms() - signs->at_ms[i] < limit_ms(server))
+	if (result != TGT_BUSY || !*at_ms)
+		*at_ms = clock_ms();
+	if (clock_ms() - *at_ms < limit_ms(server))
 		return 0;
 	return error_set(error, -ETIMEDOUT,
 			 "LUN %u hangs: its commands have done nothing for %u s (watchdog)", number,
@@ -58,24 +65,45 @@ static int probe_units(struct server *server, struct signs *signs, struct error_
 	return result;
 }
 
+/*
+ * What has come besides time: a signal, or administrators. SERVER_STOP_WANTED: somebody wants a
+ * stop.
+ */
+static int attend(struct server *server)
+{
+	struct pollfd signals = { .fd = server->signal_fd, .events = POLLIN };
+
+	if (poll(&signals, 1, 0) > 0)
+		return SERVER_STOP_WANTED;
+	admin_serve(server->admin);
+	return 0;
+}
+
 /* Until somebody wants a stop, or something is wrong with tgtd. */
 static int watch(struct server *server, struct error_text *error)
 {
-	int period_ms = (int)(limit_ms(server) / PROBES_IN_LIMIT);
 	struct signs signs = { 0 };
+	int64_t probe_ms = 0;
 	int result = 0;
 
-	for (unsigned int i = 0; i < server->config->lun_count; i++)
-		signs.at_ms[i] = clock_ms();
 	while (!result) {
-		switch (tgtd_wait(&server->tgtd, server->signal_fd, period_ms)) {
-		case TGTD_FD_READY:
-			return SERVER_STOP_WANTED;
+		int64_t left_ms = probe_ms - clock_ms();
+
+		if (left_ms <= 0) {
+			result = probe_units(server, &signs, error);
+			if (!result)
+				server_alive();
+			probe_ms = clock_ms() + limit_ms(server) / PROBES_IN_LIMIT;
+			continue;
+		}
+		left_ms = min_i64(left_ms, admin_wait_ms(server->admin));
+		switch (tgtd_wait(&server->tgtd, admin_fd(server->admin), (int)left_ms)) {
 		case TGTD_ENDED:
 			tgtd_reap(&server->tgtd, error);
 			return -ECHILD;
+		case TGTD_FD_READY:
 		case TGTD_TIMEOUT:
-			result = probe_units(server, &signs, error);
+			result = attend(server);
 			break;
 		}
 	}
@@ -85,11 +113,19 @@ static int watch(struct server *server, struct error_text *error)
 /* Whether somebody wants a stop meanwhile. */
 static bool wait_before_restart(struct server *server)
 {
-	struct pollfd signals = { .fd = server->signal_fd, .events = POLLIN };
 	int wait_ms = (int)min_u64((uint64_t)WAIT_FIRST_MS << server->restarts, WAIT_MOST_MS);
+	int64_t deadline_ms = clock_ms() + wait_ms, left_ms;
 
 	log_line(LOG_LEVEL_WARNING, "tgtd is started again in %d s", wait_ms / 1000);
-	return poll(&signals, 1, wait_ms) > 0;
+	while ((left_ms = deadline_ms - clock_ms()) > 0) {
+		struct pollfd events = { .fd = admin_fd(server->admin), .events = POLLIN };
+
+		left_ms = min_i64(left_ms, admin_wait_ms(server->admin));
+		poll(&events, 1, (int)left_ms);
+		if (attend(server))
+			return true;
+	}
+	return false;
 }
 
 /* Kills what is left of tgtd, and starts it until it is ready. */
@@ -101,6 +137,7 @@ static int restart(struct server *server, struct error_text *error)
 		server->restarts = 0;
 	while (result < 0) {
 		log_line(LOG_LEVEL_ERROR, "%s", error->text);
+		sd_notifyf(0, "STATUS=tgtd is started again: %s", error->text);
 		tgtd_kill(&server->tgtd);
 		server->target_exists = false;
 		if (server->restarts == RESTARTS_MAX)
@@ -109,10 +146,13 @@ static int restart(struct server *server, struct error_text *error)
 		if (wait_before_restart(server))
 			return SERVER_STOP_WANTED;
 		server->restarts++;
+		server->restarts_total++;
 		result = server_start_tgtd(server, error);
 	}
-	if (!result)
+	if (!result) {
 		log_line(LOG_LEVEL_WARNING, "tgtd runs again: initiators can log in");
+		server_tell_status(server);
+	}
 	return result;
 }
 

@@ -67,6 +67,10 @@ struct ctl_options {
 	uint64_t key_of;          /* partition whose keys replace missing ones; 0: none */
 	bool collection;          /* the credential is for a collection */
 	uint64_t expires_seconds; /* 0: the default */
+	/* Of the service on this host. */
+	const char *socket, *device;
+	uint64_t lun, block_bytes; /* 0: not said */
+	bool writable;
 };
 
 #define CTL_TIME_TEXT 32
@@ -103,6 +107,8 @@ int ctl_fail_command(const struct ctl *ctl, const struct osd_client_error *error
 int ctl_fail_connect(const struct ctl *ctl, int result, const struct error_text *sentence);
 void ctl_warn(const char *sentence);
 
+/* The exit code of that name, as {"error": ...} has it; CTL_FAILED: there is none. */
+enum ctl_exit ctl_exit_by_name(const char *name);
 /* The exit code for an error of a command or of the connection. */
 enum ctl_exit ctl_exit_of(const struct osd_client_error *error);
 enum ctl_exit ctl_exit_of_connect(int result);
@@ -301,6 +307,9 @@ ctl_run verb_search, verb_checksum, verb_statistics;
 ctl_run verb_clone, verb_refresh, verb_detach;
 ctl_run verb_unlock;
 ctl_run verb_time_epoch;
+ctl_run verb_status, verb_reload, verb_session_ls, verb_session_kick;
+ctl_run verb_lun_add, verb_lun_rm, verb_lun_resize;
+ctl_run verb_volume_ls, verb_volume_create, verb_volume_rm, verb_volume_resize, verb_volume_expose;
 ctl_run verb_nand_create, verb_nand_info, verb_nand_map, verb_nand_wear, verb_nand_dump,
 	verb_nand_cut, verb_nand_timing, verb_nand_faults;
 

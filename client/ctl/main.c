@@ -15,6 +15,7 @@
 enum option_code {
 	OPTION_ANY = 256,
 	OPTION_AT,
+	OPTION_BLOCK_SIZE,
 	OPTION_CHECKSUM,
 	OPTION_CHUNK,
 	OPTION_CLEAN,
@@ -22,6 +23,7 @@ enum option_code {
 	OPTION_CONTENTS,
 	OPTION_COUNT,
 	OPTION_CREDENTIAL,
+	OPTION_DEVICE,
 	OPTION_EXPIRES,
 	OPTION_FILE,
 	OPTION_FORCE,
@@ -36,6 +38,7 @@ enum option_code {
 	OPTION_LAYOUT,
 	OPTION_LENGTH,
 	OPTION_LOG,
+	OPTION_LUN,
 	OPTION_NAME,
 	OPTION_NO_IMMEDIATE_DATA,
 	OPTION_NUMBER,
@@ -50,16 +53,19 @@ enum option_code {
 	OPTION_REMOVE,
 	OPTION_REPLACE,
 	OPTION_SECURITY,
+	OPTION_SOCKET,
 	OPTION_SVG,
 	OPTION_TEXT,
 	OPTION_TIMEOUT,
 	OPTION_UPDATE,
 	OPTION_VERSION,
+	OPTION_WRITABLE,
 };
 
 static const struct option long_options[] = {
 	{ "any", no_argument, NULL, OPTION_ANY },
 	{ "at", required_argument, NULL, OPTION_AT },
+	{ "block-size", required_argument, NULL, OPTION_BLOCK_SIZE },
 	{ "checksum", no_argument, NULL, OPTION_CHECKSUM },
 	{ "chunk", required_argument, NULL, OPTION_CHUNK },
 	{ "clean", no_argument, NULL, OPTION_CLEAN },
@@ -67,6 +73,7 @@ static const struct option long_options[] = {
 	{ "contents", no_argument, NULL, OPTION_CONTENTS },
 	{ "count", required_argument, NULL, OPTION_COUNT },
 	{ "credential", required_argument, NULL, OPTION_CREDENTIAL },
+	{ "device", required_argument, NULL, OPTION_DEVICE },
 	{ "expires", required_argument, NULL, OPTION_EXPIRES },
 	{ "file", required_argument, NULL, OPTION_FILE },
 	{ "force", no_argument, NULL, OPTION_FORCE },
@@ -82,6 +89,7 @@ static const struct option long_options[] = {
 	{ "length", required_argument, NULL, OPTION_LENGTH },
 	{ "log", required_argument, NULL, OPTION_LOG },
 	{ "long", no_argument, NULL, 'l' },
+	{ "lun", required_argument, NULL, OPTION_LUN },
 	{ "name", required_argument, NULL, OPTION_NAME },
 	{ "no-immediate-data", no_argument, NULL, OPTION_NO_IMMEDIATE_DATA },
 	{ "no-initial-r2t", no_argument, NULL, OPTION_INITIAL_R2T_NO },
@@ -98,11 +106,13 @@ static const struct option long_options[] = {
 	{ "remove", no_argument, NULL, OPTION_REMOVE },
 	{ "replace", no_argument, NULL, OPTION_REPLACE },
 	{ "security", required_argument, NULL, OPTION_SECURITY },
+	{ "socket", required_argument, NULL, OPTION_SOCKET },
 	{ "text", no_argument, NULL, OPTION_TEXT },
 	{ "svg", required_argument, NULL, OPTION_SVG },
 	{ "timeout", required_argument, NULL, OPTION_TIMEOUT },
 	{ "update", no_argument, NULL, OPTION_UPDATE },
 	{ "version", no_argument, NULL, OPTION_VERSION },
+	{ "writable", no_argument, NULL, OPTION_WRITABLE },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -159,13 +169,34 @@ static bool take_security(const struct ctl *ctl, int code, struct ctl_options *o
 	}
 }
 
+/* Options of verbs that ask the service on this host, with a value. False: it is none of them. */
+static bool take_service(const struct ctl *ctl, int code, struct ctl_options *options, int *result)
+{
+	switch (code) {
+	case OPTION_BLOCK_SIZE:
+		*result = take_limited(ctl, "block-size", 512, 4096, &options->block_bytes);
+		return true;
+	case OPTION_DEVICE:
+		options->device = optarg;
+		return true;
+	case OPTION_LUN:
+		*result = take_limited(ctl, "lun", 1, 255, &options->lun);
+		return true;
+	case OPTION_SOCKET:
+		options->socket = optarg;
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* Options with a value. */
 static int take_value(const struct ctl *ctl, int code, struct ctl_options *options)
 {
 	uint64_t value = 0;
 	int result = CTL_OK;
 
-	if (take_security(ctl, code, options, &result))
+	if (take_security(ctl, code, options, &result) || take_service(ctl, code, options, &result))
 		return result;
 	switch (code) {
 	case OPTION_CHUNK:
@@ -292,6 +323,9 @@ static int take_option(const struct ctl *ctl, int code, struct ctl_options *opti
 		return CTL_OK;
 	case OPTION_UPDATE:
 		options->update = true;
+		return CTL_OK;
+	case OPTION_WRITABLE:
+		options->writable = true;
 		return CTL_OK;
 	default:
 		return take_value(ctl, code, options);
@@ -425,6 +459,12 @@ static bool has_address(const struct ctl_verb *verb)
 	       strstr(verb->synopsis, "COLLECTION");
 }
 
+/* Does it ask the service on this host, and needs no URL? Its synopsis says so. */
+static bool asks_service(const struct ctl_verb *verb)
+{
+	return strstr(verb->synopsis, "[--socket FILE]") != NULL;
+}
+
 /*
  * The first word behind the verb, or $MUNINN_URL if that is no URL and the verb wants one. `used`:
  * words before the arguments. CTL_USAGE: there is neither.
@@ -436,6 +476,8 @@ static int find_url(struct ctl *ctl, const struct ctl_verb *verb, int count, cha
 	const char *usual = wants_url ? getenv("MUNINN_URL") : NULL;
 	bool is_there = count > *used && (!usual || strstr(words[*used], "://"));
 
+	if (asks_service(verb))
+		return CTL_OK;
 	if (!is_there && !usual)
 		return ctl_fail(
 			ctl, CTL_USAGE, "%s: the %.*s is missing%s; the form is: muninnctl %s %s",

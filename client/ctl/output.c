@@ -75,25 +75,28 @@ enum ctl_exit ctl_exit_of(const struct osd_client_error *error)
 	}
 }
 
-static const char *exit_name(enum ctl_exit code)
-{
-	static const char *const names[] = {
-		[CTL_OK] = "ok",
-		[CTL_FAILED] = "failed",
-		[CTL_USAGE] = "usage",
-		[CTL_NOT_FOUND] = "not found",
-		[CTL_EXISTS] = "exists",
-		[CTL_NO_SPACE] = "no space",
-		[CTL_CONNECTION] = "connection",
-		[CTL_DENIED] = "denied",
-		[CTL_TARGET] = "target",
-		[CTL_LOCAL] = "local",
-		[CTL_NOT_EMPTY] = "not empty",
-		[CTL_BAD_DATA] = "bad data",
-		[CTL_INTERRUPTED] = "interrupted",
-	};
+static const char *const exit_names[] = {
+	[CTL_OK] = "ok",
+	[CTL_FAILED] = "failed",
+	[CTL_USAGE] = "usage",
+	[CTL_NOT_FOUND] = "not found",
+	[CTL_EXISTS] = "exists",
+	[CTL_NO_SPACE] = "no space",
+	[CTL_CONNECTION] = "connection",
+	[CTL_DENIED] = "denied",
+	[CTL_TARGET] = "target",
+	[CTL_LOCAL] = "local",
+	[CTL_NOT_EMPTY] = "not empty",
+	[CTL_BAD_DATA] = "bad data",
+	[CTL_INTERRUPTED] = "interrupted",
+};
 
-	return names[code];
+enum ctl_exit ctl_exit_by_name(const char *name)
+{
+	for (enum ctl_exit code = CTL_OK; code <= CTL_BAD_DATA; code++)
+		if (strcmp(exit_names[code], name) == 0)
+			return code;
+	return CTL_FAILED;
 }
 
 int ctl_fail(const struct ctl *ctl, enum ctl_exit code, const char *format, ...)
@@ -110,7 +113,7 @@ int ctl_fail(const struct ctl *ctl, enum ctl_exit code, const char *format, ...)
 	if (ctl->options->json)
 		ctl_print_json(stderr,
 			       json_pack("{s:{s:i,s:s,s:o}}", "error", "code", (int)code, "name",
-					 exit_name(code), "message", ctl_json_text(sentence)));
+					 exit_names[code], "message", ctl_json_text(sentence)));
 	else
 		fprintf(stderr, "muninnctl: %s\n", sentence);
 	free(sentence);

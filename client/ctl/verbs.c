@@ -406,6 +406,100 @@ static const struct ctl_verb verbs[] = {
 	  "Example:\n"
 	  "  muninnctl statistics $URL\n",
 	  0, 0, verb_statistics },
+	{ "status", "[--socket FILE]", "the service on this host: units, space, troubles",
+	  "Asks the service over its administration socket, without iSCSI and its secrets;\n"
+	  "root may, the service's own user, and members of admin_group.\n"
+	  "\n"
+	  "Example:\n"
+	  "  muninnctl status\n",
+	  0, 0, verb_status },
+	{ "reload", "[--socket FILE]", "let the service take up its configuration anew",
+	  "Checks the file first; a wrong one changes nothing. Units come and go, disks\n"
+	  "grow, access lists and the CHAP account change. Who may not log in any more is\n"
+	  "logged out. Says what needs a restart. The exit code is 8 if something could not\n"
+	  "be done, as a unit that a session uses stays. systemctl reload does the same.\n"
+	  "\n"
+	  "Example:\n"
+	  "  muninnctl reload\n",
+	  0, 0, verb_reload },
+	{ "session ls", "[--socket FILE]", "who is logged in",
+	  "Prints NUMBER INITIATOR ADDRESS, and the units that the session has used.\n"
+	  "\n"
+	  "Example:\n"
+	  "  muninnctl session ls\n",
+	  0, 0, verb_session_ls },
+	{ "session kick", "[--socket FILE] NUMBER|INITIATOR",
+	  "end a session, or all of an initiator",
+	  "The initiator may log in again; access lists and `reload` keep it out.\n"
+	  "\n"
+	  "Example:\n"
+	  "  muninnctl session kick iqn.2026-11.example:host\n",
+	  1, 1, verb_session_kick },
+	{ "lun add", "[--socket FILE] NUMBER KEY=VALUE...", "serve one more unit",
+	  "The keys are those of [lun N] in the configuration (muninn.conf(5)), and are\n"
+	  "checked as there. A device that is missing is made. The unit is gone after a\n"
+	  "restart; the command prints what keeps it. Initiators see it when they look for\n"
+	  "units again (iscsiadm -m node --rescan).\n"
+	  "\n"
+	  "Example:\n"
+	  "  muninnctl lun add 5 type=disk device=pool partition=0x10005 volume_size=10G\n",
+	  2, 64, verb_lun_add },
+	{ "lun rm", "[--socket FILE] NUMBER [--force]", "serve a unit no more",
+	  "Its device and its volume stay. Refused while a session uses it: from its first\n"
+	  "command to the unit until it logs out.\n"
+	  "--force  although sessions use it\n"
+	  "\n"
+	  "Example:\n"
+	  "  muninnctl lun rm 5\n",
+	  1, 1, verb_lun_rm },
+	{ "lun resize", "[--socket FILE] NUMBER SIZE", "let a disk grow",
+	  "Its volume gets SIZE bytes; it can't shrink. Initiators are told by a unit\n"
+	  "attention (2A/09). Linux wants to be asked to look:\n"
+	  "echo 1 > /sys/block/sdX/device/rescan\n"
+	  "\n"
+	  "Example:\n"
+	  "  muninnctl lun resize 5 20G\n",
+	  2, 2, verb_lun_resize },
+	{ "volume ls", "[--socket FILE] [--device NAME]", "volumes of the service's devices",
+	  "Prints PID DEVICE SIZE, and which units are on it. A volume is a partition that\n"
+	  "is a disk, or can be one.\n"
+	  "--device NAME  of one device alone: [device NAME], or lunN of unit N's own\n"
+	  "\n"
+	  "Example:\n"
+	  "  muninnctl volume ls\n",
+	  0, 0, verb_volume_ls },
+	{ "volume create", "[--socket FILE] SIZE [PID] [--block-size 512|4096] [--device NAME]",
+	  "make a volume",
+	  "Prints its ID. `lun add N type=disk device=NAME partition=PID` makes it a disk.\n"
+	  "\n"
+	  "Example:\n"
+	  "  muninnctl volume create 10G\n",
+	  1, 2, verb_volume_create },
+	{ "volume rm", "[--socket FILE] PID [--device NAME]", "remove a volume that no unit is on",
+	  "Its history stays in that of the device, as after rmpart.\n"
+	  "\n"
+	  "Example:\n"
+	  "  muninnctl volume rm 0x10005\n",
+	  1, 1, verb_volume_rm },
+	{ "volume resize", "[--socket FILE] PID SIZE [--device NAME]", "let a volume grow",
+	  "As `lun resize`, by the volume; also of one that no unit is on.\n"
+	  "\n"
+	  "Example:\n"
+	  "  muninnctl volume resize 0x10005 20G\n",
+	  2, 2, verb_volume_resize },
+	{ "volume expose",
+	  "[--socket FILE] PID[@MOMENT] [--writable] [--lun NUMBER] [--device NAME]",
+	  "a volume's past as a disk beside it",
+	  "A version is a disk that can only be read. Any other moment becomes a clone,\n"
+	  "which keeps it; that is a volume of its own, which stays until you remove it.\n"
+	  "The unit is gone after a restart; the command prints what keeps it.\n"
+	  "--writable    a clone that can be written; the volume itself stays as it is\n"
+	  "--lun NUMBER  of the new unit; without, the first that is free\n"
+	  "\n"
+	  "Examples:\n"
+	  "  muninnctl volume expose 0x10000@before-the-update\n"
+	  "  muninnctl volume expose 0x10000@-2h --writable\n",
+	  1, 1, verb_volume_expose },
 	{ "unlock", "IMAGE PID|0", "end the lock of a partition's history",
 	  "Works on the target's host only; initiators can't do it. Waits until the daemon\n"
 	  "that has IMAGE open has done it. If none has, the lock ends when one opens it.\n"
@@ -561,6 +655,8 @@ static const char general_help[] =
 	"                     how to speak the protocol; for tests\n"
 	"  --key KEYRING      sign each command with a credential made from this keyring\n"
 	"                     (`key init`), if it has the key\n"
+	"  --socket FILE      the administration socket of the service, of verbs that ask it\n"
+	"                     (the environment's MUNINN_SOCKET, or /run/muninn/admin)\n"
 	"  --credential FILE  sign commands on the credential's object (`key mint`)\n"
 	"  --security METHOD  how to sign: capkey, cmdrsp or alldata (the default)\n"
 	"  --key-version N    which working key signs\n"
@@ -628,7 +724,7 @@ void ctl_print_help(void)
 {
 	printf("muninnctl VERB URL [ADDRESS] [ARGUMENTS]: objects of a T10 OSD over iSCSI\n\n");
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
-		printf("  %-11s %s\n", verbs[i].name, verbs[i].summary);
+		printf("  %-14s %s\n", verbs[i].name, verbs[i].summary);
 	printf("\n`muninnctl help VERB` tells more.\n\n%s", general_help);
 }
 

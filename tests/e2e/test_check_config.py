@@ -25,6 +25,7 @@ VALUES = {
         "log_level": ["error", "debug", "loud"],
         "stop_timeout": ["1", "3600", "0", "3601"],
         "watchdog": ["1", "60", "3600", "0", "never"],
+        "admin_group": ["root", "no-such-group", "a b"],
     },
     "target": {
         "name": ["iqn.2014-06.x:osd", "iqn.2014-06.x:" + "y" * 209, "iqn.2014-06.x:" + "y" * 210, "osd", "eui.1"],

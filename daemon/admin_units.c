@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Requests of administrators: logical units and volumes, while they are served. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/admin_verbs.h"
+#include "daemon/check.h"
+#include "daemon/units.h"
+
+/* What the file and those that are added make, with one more. One request at a time. */
+static struct config whole;
+
+/* ---- units ---- */
+
+static int take_lun(struct admin_request *request, unsigned int *number)
+{
+	uint64_t value;
+	int result = admin_number(request, "lun", &value);
+
+	if (!result && (value < 1 || value > CONFIG_LUN_NUMBER_MAX))
+		result = error_set(&request->error, -EINVAL, "units have numbers from 1 to %d",
+				   CONFIG_LUN_NUMBER_MAX);
+	*number = (unsigned int)value;
+	return result;
+}
+
+static int read_section(struct admin_request *request, unsigned int number, const char *section,
+			const struct lun_config **lun)
+{
+	const struct server *server = request->server;
+	int result = origin_read(server->origin, &server->origin->file, section, &whole,
+				 &request->error);
+
+	if (!result)
+		result = check_plans(&whole, &request->error);
+	for (unsigned int i = 0; !result && i < whole.lun_count; i++)
+		if (whole.luns[i].number == number)
+			*lun = &whole.luns[i];
+	if (!result)
+		result = check_unit(&whole, *lun, &request->error);
+	return result;
+}
+
+/* Serves what a section says of a unit, and answers with the section. */
+static int add_section(struct admin_request *request, unsigned int number, const char *section)
+{
+	struct server *server = request->server;
+	const struct lun_config *lun = NULL;
+	char url[512];
+	int result = 0;
+
+	if (units_find(server, number))
+		result = error_set(&request->error, -EEXIST, "there is a LUN %u already", number);
+	if (!result)
+		result = read_section(request, number, section, &lun);
+	if (!result)
+		result = units_add(server, lun, &request->error);
+	if (result)
+		return result;
+	origin_add(server->origin, number, section);
+	server_url(server, number, url, sizeof(url));
+	admin_log(request, "LUN %u is added", number);
+	json_object_update_new(request->ok,
+			       json_pack("{s:i,s:s,s:s,s:s,s:s}", "lun", (int)number, "type",
+					 lun->type->word, "url", url, "section", section, "file",
+					 server->origin->path));
+	return 0;
+}
+
+/* A key, as a line of a section. */
+static int add_line(struct admin_request *request, const char *key, char *section)
+{
+	size_t used = strlen(section);
+	const char *sign = key ? strchr(key, '=') : NULL;
+
+	if (!sign || sign == key || key[0] == '[' || strpbrk(key, "\r\n"))
+		return error_set(&request->error, -EINVAL,
+				 "'%.60s' is not KEY=VALUE, as in type=disk", key ? key : "");
+	if (snprintf(section + used, ORIGIN_SECTION_MAX - used, "%.*s = %s\n", (int)(sign - key),
+		     key, sign + 1) >= (int)(ORIGIN_SECTION_MAX - used))
+		return error_set(&request->error, -E2BIG, "the keys are too long together");
+	return 0;
+}
+
+int admin_lun_add(struct admin_request *request)
+{
+	const json_t *keys = json_object_get(request->fields, "keys");
+	char section[ORIGIN_SECTION_MAX];
+	unsigned int number;
+	int result = take_lun(request, &number);
+
+	if (result)
+		return result;
+	snprintf(section, sizeof(section), "[lun %u]\n", number);
+	for (size_t i = 0; i < json_array_size(keys); i++) {
+		result = add_line(request, json_string_value(json_array_get(keys, i)), section);
+		if (result)
+			return result;
+	}
+	return add_section(request, number, section);
+}
+
+int admin_lun_rm(struct admin_request *request)
+{
+	struct server *server = request->server;
+	const struct lun_config *lun;
+	unsigned int number;
+	bool added;
+	int result = take_lun(request, &number);
+
+	if (result)
+		return result;
+	lun = units_find(server, number);
+	if (!lun)
+		return error_set(&request->error, -ENOENT, "there is no LUN %u", number);
+	added = lun->added;
+	if (!admin_flag(request, "force"))
+		result = admin_check_unused(server, number, &request->error);
+	if (!result)
+		result = units_remove(server, number, &request->error);
+	if (result)
+		return result;
+	origin_remove(server->origin, number);
+	admin_log(request, "LUN %u is removed", number);
+	json_object_update_new(request->ok,
+			       json_pack("{s:i,s:b,s:s}", "lun", (int)number, "in_file", !added,
+					 "file", server->origin->path));
+	return 0;
+}
+
+/* Growing is of the volume; what the file says of the unit stays. */
+static int grow(struct admin_request *request, unsigned int number, uint64_t bytes)
+{
+	struct server *server = request->server;
+	int result = units_grow(server, number, bytes, &request->error);
+
+	if (result)
+		return result;
+	admin_log(request, "LUN %u grows to %" PRIu64 " bytes", number, bytes);
+	json_object_update_new(request->ok, json_pack("{s:i,s:I,s:b,s:s}", "lun", (int)number,
+						      "bytes", (json_int_t)bytes, "in_file",
+						      !units_find(server, number)->added, "file",
+						      server->origin->path));
+	return 0;
+}
+
+int admin_lun_resize(struct admin_request *request)
+{
+	unsigned int number;
+	uint64_t bytes;
+	int result = take_lun(request, &number);
+
+	if (!result)
+		result = admin_number(request, "bytes", &bytes);
+	return result ? result : grow(request, number, bytes);
+}
+
+/* ---- devices ---- */
+
+/* How requests name a unit's device. */
+static void name_device(const struct lun_config *lun, char name[CONFIG_DEVICE_BYTES])
+{
+	if (lun->device[0])
+		snprintf(name, CONFIG_DEVICE_BYTES, "%s", lun->device);
+	else
+		snprintf(name, CONFIG_DEVICE_BYTES, "lun%u", lun->number);
+}
+
+/* The first of the units that are on its device. */
+static bool is_first(const struct config *config, const struct lun_config *lun)
+{
+	for (const struct lun_config *other = config->luns; other < lun; other++)
+		if (units_share_device(other, lun))
+			return false;
+	return true;
+}
+
+/* A unit on the device that the request names; it need not if there is one device alone. */
+static int find_device(struct admin_request *request, const struct lun_config **lun)
+{
+	const struct config *config = request->server->config;
+	const char *wanted = admin_text(request, "device");
+	char name[CONFIG_DEVICE_BYTES], names[400] = "";
+	unsigned int found = 0;
+
+	for (unsigned int i = 0; i < config->lun_count; i++) {
+		size_t length = strlen(names);
+
+		if (!is_first(config, &config->luns[i]))
+			continue;
+		name_device(&config->luns[i], name);
+		if (wanted && strcmp(wanted, name))
+			continue;
+		snprintf(names + length, sizeof(names) - length, "%s%s", found++ ? ", " : "", name);
+		*lun = &config->luns[i];
+	}
+	if (found == 1)
+		return 0;
+	if (!found)
+		return error_set(&request->error, -ENOENT, "no unit is on a device %s",
+				 wanted ? wanted : "of this service");
+	return error_set(&request->error, -EINVAL, "say which device with --device: %s", names);
+}
+
+static uint64_t partition_of(const struct lun_config *lun)
+{
+	return lun->options.disk.partition ? lun->options.disk.partition : ENGINE_FIRST_ID;
+}
+
+/* A disk on the device that is this volume, or a version of it if `versions`; NULL: there is none.
+ */
+static const struct lun_config *find_disk(const struct config *config,
+					  const struct lun_config *device, uint64_t partition,
+					  bool versions)
+{
+	for (unsigned int i = 0; i < config->lun_count; i++) {
+		const struct lun_config *lun = &config->luns[i];
+
+		if (lun->type == &unit_types[UNIT_TYPE_DISK] && units_share_device(lun, device) &&
+		    partition_of(lun) == partition && (versions || !lun->options.disk.version[0]))
+			return lun;
+	}
+	return NULL;
+}
+
+/* ---- volumes ---- */
+
+/* A volume of an answer, with the units that it is. */
+static void add_volume(struct admin_request *request, const struct lun_config *device,
+		       const char *line)
+{
+	const struct config *config = request->server->config;
+	uint64_t partition, bytes, block_bytes, used, source;
+	char name[CONFIG_DEVICE_BYTES];
+	json_t *volume, *units;
+	int read_only;
+
+	if (sscanf(line,
+		   "volume 0x%" SCNx64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " 0x%" SCNx64 " %d",
+		   &partition, &bytes, &block_bytes, &used, &source, &read_only) != 6)
+		return;
+	name_device(device, name);
+	volume = json_pack("{s:o,s:s,s:I,s:I,s:I,s:b,s:[]}", "partition",
+			   json_sprintf("0x%" PRIx64, partition), "device", name, "bytes",
+			   (json_int_t)bytes, "block_bytes", (json_int_t)block_bytes, "used_bytes",
+			   (json_int_t)used, "read_only", read_only != 0, "units");
+	if (source)
+		json_object_set_new(volume, "clone_of", json_sprintf("0x%" PRIx64, source));
+	units = json_object_get(volume, "units");
+	for (unsigned int i = 0; i < config->lun_count; i++) {
+		const struct lun_config *lun = &config->luns[i];
+
+		if (lun->type == &unit_types[UNIT_TYPE_DISK] && units_share_device(lun, device) &&
+		    partition_of(lun) == partition)
+			json_array_append_new(units, json_integer(lun->number));
+	}
+	json_array_append_new(json_object_get(request->ok, "volumes"), volume);
+}
+
+static int list_volumes(struct admin_request *request, const struct lun_config *device)
+{
+	char *answer, *rest, *line;
+	int result = admin_ask(request, device->number, "volumes", &answer);
+
+	if (result)
+		return result;
+	rest = answer;
+	while ((line = strsep(&rest, "\n")))
+		add_volume(request, device, line);
+	free(answer);
+	return 0;
+}
+
+int admin_volume_ls(struct admin_request *request)
+{
+	const struct config *config = request->server->config;
+	const struct lun_config *device;
+	int result = 0;
+
+	json_object_set_new(request->ok, "volumes", json_array());
+	if (admin_text(request, "device")) {
+		result = find_device(request, &device);
+		return result ? result : list_volumes(request, device);
+	}
+	for (unsigned int i = 0; !result && i < config->lun_count; i++)
+		if (is_first(config, &config->luns[i]))
+			result = list_volumes(request, &config->luns[i]);
+	return result;
+}
+
+/* A question that makes a volume, and which one. */
+static int make(struct admin_request *request, const struct lun_config *device,
+		const char *question, uint64_t *partition)
+{
+	uint64_t bytes = 0, block_bytes = 0;
+	char *answer;
+	int result = admin_ask(request, device->number, question, &answer);
+
+	if (result)
+		return result;
+	if (sscanf(answer, "made 0x%" SCNx64 " %" SCNu64 " %" SCNu64, partition, &bytes,
+		   &block_bytes) != 3)
+		result = error_set(&request->error, -EPROTO, "the module's answer is no volume");
+	free(answer);
+	json_object_set_new(request->ok, "partition", json_sprintf("0x%" PRIx64, *partition));
+	if (bytes)
+		json_object_set_new(request->ok, "bytes", json_integer((json_int_t)bytes));
+	if (block_bytes)
+		json_object_set_new(request->ok, "block_bytes",
+				    json_integer((json_int_t)block_bytes));
+	return result;
+}
+
+int admin_volume_create(struct admin_request *request)
+{
+	const struct lun_config *device;
+	uint64_t partition, bytes, block_bytes;
+	char question[128];
+	int result = find_device(request, &device);
+
+	if (!result)
+		result = admin_number(request, "partition", &partition);
+	if (!result)
+		result = admin_number(request, "bytes", &bytes);
+	if (!result)
+		result = admin_number(request, "block_bytes", &block_bytes);
+	if (!result && (bytes < LUN_SIZE_MIN || bytes > LUN_SIZE_MAX))
+		result = error_set(&request->error, -EINVAL, "a volume has 1 MiB to 1024 TiB");
+	if (!result && block_bytes && block_bytes != 512 && block_bytes != 4096)
+		result = error_set(&request->error, -EINVAL, "blocks have 512 or 4096 bytes");
+	if (result)
+		return result;
+	snprintf(question, sizeof(question), "create %" PRIu64 " %" PRIu64 " %" PRIu64, partition,
+		 bytes, block_bytes);
+	result = make(request, device, question, &partition);
+	if (!result)
+		admin_log(request, "volume 0x%" PRIx64 " is made", partition);
+	return result;
+}
+
+int admin_volume_rm(struct admin_request *request)
+{
+	const struct config *config = request->server->config;
+	const struct lun_config *device, *disk;
+	uint64_t partition;
+	char question[64], *answer;
+	int result = find_device(request, &device);
+
+	if (!result)
+		result = admin_number(request, "partition", &partition);
+	if (result)
+		return result;
+	disk = find_disk(config, device, partition, true);
+	if (disk)
+		return error_set(&request->error, -EBUSY,
+				 "LUN %u is on volume 0x%" PRIx64 ": muninnctl lun rm %u first",
+				 disk->number, partition, disk->number);
+	snprintf(question, sizeof(question), "remove %" PRIu64, partition);
+	result = admin_ask(request, device->number, question, &answer);
+	free(answer);
+	if (!result)
+		admin_log(request, "volume 0x%" PRIx64 " is removed", partition);
+	return result;
+}
+
+int admin_volume_resize(struct admin_request *request)
+{
+	const struct config *config = request->server->config;
+	const struct lun_config *device, *disk;
+	uint64_t partition, bytes;
+	char question[96], *answer;
+	int result = find_device(request, &device);
+
+	if (!result)
+		result = admin_number(request, "partition", &partition);
+	if (!result)
+		result = admin_number(request, "bytes", &bytes);
+	if (result)
+		return result;
+	disk = find_disk(config, device, partition, false);
+	if (disk)
+		return grow(request, disk->number, bytes);
+	if (bytes > LUN_SIZE_MAX)
+		return error_set(&request->error, -EINVAL, "a volume has 1 MiB to 1024 TiB");
+	snprintf(question, sizeof(question), "resize %" PRIu64 " %" PRIu64, partition, bytes);
+	result = admin_ask(request, device->number, question, &answer);
+	free(answer);
+	if (!result)
+		admin_log(request, "volume 0x%" PRIx64 " grows to %" PRIu64 " bytes", partition,
+			  bytes);
+	return result;
+}
+
+/* ---- the past, as a unit ---- */
+
+/* The number of a version that the request names; a moment of another kind is its value. */
+static int find_version(struct admin_request *request, const struct lun_config *device,
+			uint64_t partition, const char *version, uint64_t *number)
+{
+	char question[128], *answer;
+	int result;
+
+	snprintf(question, sizeof(question), "version %" PRIu64 " %s", partition, version);
+	result = admin_ask(request, device->number, question, &answer);
+	if (!result && sscanf(answer, "version %" SCNu64, number) != 1)
+		result = error_set(&request->error, -EPROTO, "the module's answer is no version");
+	free(answer);
+	return result;
+}
+
+/* A clone of the moment, which keeps it. */
+static int clone_moment(struct admin_request *request, const struct lun_config *device,
+			uint64_t *partition, const char *kind, uint64_t value)
+{
+	char question[128];
+	int result;
+
+	snprintf(question, sizeof(question), "clone %" PRIu64 " %s %" PRIu64 " %d", *partition,
+		 kind, value, admin_flag(request, "writable"));
+	result = make(request, device, question, partition);
+	if (!result)
+		admin_log(request, "volume 0x%" PRIx64 " is made, a clone", *partition);
+	return result;
+}
+
+static unsigned int free_number(const struct server *server)
+{
+	unsigned int number = 1;
+
+	while (number <= CONFIG_LUN_NUMBER_MAX && units_find(server, number))
+		number++;
+	return number;
+}
+
+/* A version is a unit by itself; any other moment, and what is to be written, needs a clone. */
+static int expose(struct admin_request *request, const struct lun_config *device,
+		  uint64_t partition, unsigned int number)
+{
+	const char *version = admin_text(request, "version");
+	const char *kind = admin_text(request, "kind");
+	char section[ORIGIN_SECTION_MAX];
+	uint64_t value = 0;
+	int result = 0;
+
+	if (version)
+		result = find_version(request, device, partition, version, &value);
+	else if (kind && strcmp(kind, "now"))
+		result = admin_number(request, "value", &value);
+	if (!result && (!version || admin_flag(request, "writable"))) {
+		result = clone_moment(request, device, &partition,
+				      version ? "version"
+				      : kind  ? kind
+					      : "now",
+				      value);
+		version = NULL;
+	}
+	if (result)
+		return result;
+	snprintf(section, sizeof(section),
+		 "[lun %u]\ntype = disk\ndevice = %s\npartition = 0x%" PRIx64 "\n%s%s%s", number,
+		 device->device, partition, version ? "version = " : "", version ? version : "",
+		 version ? "\n" : "");
+	result = add_section(request, number, section);
+	if (result && !version) {
+		char question[64], *answer;
+		struct error_text reason = request->error;
+
+		snprintf(question, sizeof(question), "remove %" PRIu64, partition);
+		admin_ask(request, device->number, question, &answer);
+		free(answer);
+		request->error = reason;
+	}
+	return result;
+}
+
+int admin_volume_expose(struct admin_request *request)
+{
+	const struct lun_config *device;
+	const char *version = admin_text(request, "version");
+	unsigned int number = free_number(request->server);
+	uint64_t partition;
+	int result = find_device(request, &device);
+
+	if (!result)
+		result = admin_number(request, "partition", &partition);
+	if (!result && json_object_get(request->fields, "lun"))
+		result = take_lun(request, &number);
+	if (result)
+		return result;
+	if (version && (!version[0] || strpbrk(version, " ,;\r\n\t")))
+		return error_set(&request->error, -EINVAL,
+				 "a unit can't have a version whose name has blanks, commas or "
+				 "semicolons: give its number");
+	if (!device->device[0])
+		return error_set(&request->error, -EINVAL,
+				 "LUN %u has a device of its own, which no other unit can be on: "
+				 "give it a section [device NAME]",
+				 device->number);
+	if (units_find(request->server, number))
+		return error_set(&request->error, -EEXIST, "there is a LUN %u already", number);
+	return expose(request, device, partition, number);
+}

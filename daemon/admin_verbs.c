@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Requests of administrators: which verb it is, how the service is, sessions. */
+#include "daemon/admin_verbs.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/version.h"
+#include "daemon/reload.h"
+#include "daemon/tgt_control.h"
+#include "daemon/troubles.h"
+
+#define SESSIONS_MAX 4096 /* as [limits] has it */
+#define STATUS_MS    2000 /* a unit that is busy for longer does not hold up `status` */
+#define NAMED_MAX    3    /* sessions that a sentence names */
+
+/* One request at a time. */
+static struct tgt_session sessions[SESSIONS_MAX];
+
+/* ---- what verbs share ---- */
+
+int admin_number(struct admin_request *request, const char *name, uint64_t *number)
+{
+	const json_t *value = json_object_get(request->fields, name);
+
+	if (!json_is_integer(value) || json_integer_value(value) < 0)
+		return error_set(&request->error, -EINVAL, "the request lacks the number %s", name);
+	*number = (uint64_t)json_integer_value(value);
+	return 0;
+}
+
+const char *admin_text(const struct admin_request *request, const char *name)
+{
+	return json_string_value(json_object_get(request->fields, name));
+}
+
+bool admin_flag(const struct admin_request *request, const char *name)
+{
+	return json_is_true(json_object_get(request->fields, name));
+}
+
+void admin_log(const struct admin_request *request, const char *format, ...)
+{
+	char what[512];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(what, sizeof(what), format, arguments);
+	va_end(arguments);
+	log_line(LOG_LEVEL_INFO, "administration: %s, by %s", what, request->who);
+}
+
+int admin_result(int result, int refusal)
+{
+	if (result == TGT_BUSY)
+		return -EBUSY;
+	if (result == TGT_REFUSED)
+		return refusal ? refusal : -EIO;
+	return result;
+}
+
+int admin_ask(struct admin_request *request, unsigned int lun, const char *question, char **answer)
+{
+	int refusal = 0;
+	int result = tgt_lun_ask(&request->server->tgtd, lun, question, answer, &refusal,
+				 &request->error);
+
+	return admin_result(result, refusal);
+}
+
+static bool tgtd_runs(const struct server *server)
+{
+	return server->tgtd.pid > 0 && server->target_exists;
+}
+
+/* The sessions that are logged in, in `sessions`. */
+static int list_sessions(struct server *server, size_t *count, struct error_text *error)
+{
+	int result;
+
+	*count = 0;
+	if (!tgtd_runs(server))
+		return error_set(error, -ESRCH, "tgtd does not run just now: it is started again");
+	result = tgt_sessions(&server->tgtd, sessions, SESSIONS_MAX, count, error);
+	if (*count > SESSIONS_MAX)
+		*count = SESSIONS_MAX;
+	return admin_result(result, 0);
+}
+
+/* Calls `found` with the numbers of the sessions that have used a unit. */
+typedef void found_session(void *context, uint64_t number);
+
+static int find_users(struct server *server, unsigned int lun, found_session *found, void *context,
+		      struct error_text *error)
+{
+	char *answer, *rest, *line;
+	uint64_t number;
+	int refusal;
+	int result = tgt_lun_ask(&server->tgtd, lun, "sessions", &answer, &refusal, error);
+
+	if (result)
+		return admin_result(result, refusal);
+	rest = answer;
+	while ((line = strsep(&rest, "\n")))
+		if (sscanf(line, "session %" SCNu64, &number) == 1)
+			found(context, number);
+	free(answer);
+	return 0;
+}
+
+static void add_number(void *context, uint64_t number)
+{
+	json_array_append_new(context, json_integer((json_int_t)number));
+}
+
+static const struct tgt_session *find_session(size_t count, uint64_t number)
+{
+	for (size_t i = 0; i < count; i++)
+		if (sessions[i].number == number)
+			return &sessions[i];
+	return NULL;
+}
+
+int admin_check_unused(struct server *server, unsigned int lun, struct error_text *error)
+{
+	json_t *users = json_array();
+	size_t count, used, named = 0;
+	char names[512] = "";
+	int result = list_sessions(server, &count, error);
+
+	if (!result)
+		result = find_users(server, lun, add_number, users, error);
+	used = json_array_size(users);
+	for (size_t i = 0; i < used && named < NAMED_MAX; i++) {
+		json_int_t number = json_integer_value(json_array_get(users, i));
+		const struct tgt_session *session = find_session(count, (uint64_t)number);
+		size_t length = strlen(names);
+
+		if (session)
+			snprintf(names + length, sizeof(names) - length, "%s%.100s at %s",
+				 named++ ? ", " : "", session->initiator, session->address);
+	}
+	json_decref(users);
+	if (result || !used)
+		return result;
+	return error_set(error, -EBUSY,
+			 "LUN %u: %zu session%s use%s it (%s%s): log out there, or say --force",
+			 lun, used, used == 1 ? "" : "s", used == 1 ? "s" : "", names,
+			 used > named ? ", ..." : "");
+}
+
+/* ---- status ---- */
+
+/* "2026-01-31T12:00:00Z" */
+static json_t *time_text(int64_t ms)
+{
+	time_t seconds = (time_t)(ms / 1000);
+	struct tm parts;
+	char text[32];
+
+	gmtime_r(&seconds, &parts);
+	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts);
+	return json_string(text);
+}
+
+/* When something began, of which clock.h says when it was. */
+static json_t *since_text(int64_t then_ms)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return time_text((int64_t)now.tv_sec * 1000 - (clock_ms() - then_ms));
+}
+
+static json_t *fact_value(const char *text)
+{
+	char *end;
+	long long number = strtoll(text, &end, 10);
+
+	return isdigit((unsigned char)text[0]) && !*end ? json_integer(number) : json_string(text);
+}
+
+/* Lines of a name and a value, as members. */
+static void add_facts(json_t *to, char *lines)
+{
+	char *line;
+
+	while ((line = strsep(&lines, "\n"))) {
+		char *value = line;
+		const char *name = strsep(&value, " ");
+
+		if (!value)
+			continue;
+		if (!strcmp(name, "read_only"))
+			json_object_set_new(to, name, json_boolean(value[0] == '1'));
+		else if (!strcmp(name, "partition"))
+			json_object_set_new(to, name,
+					    json_sprintf("0x%llx", strtoull(value, NULL, 10)));
+		else
+			json_object_set_new(to, name, fact_value(value));
+	}
+}
+
+static json_t *describe_unit(struct server *server, const struct lun_config *lun)
+{
+	json_t *unit = json_pack("{s:i,s:s,s:s,s:b,s:[]}", "lun", (int)lun->number, "type",
+				 lun->type->word, "image", lun->image, "added", lun->added,
+				 "sessions");
+	struct error_text error = { "" };
+	char *facts = NULL;
+	int refusal, result = -ESRCH;
+
+	if (lun->device[0])
+		json_object_set_new(unit, "device", json_string(lun->device));
+	if (tgtd_runs(server))
+		result = tgt_lun_ask(&server->tgtd, lun->number, "facts", &facts, &refusal, &error);
+	if (!result)
+		result = find_users(server, lun->number, add_number,
+				    json_object_get(unit, "sessions"), &error);
+	if (!result)
+		add_facts(unit, facts);
+	else
+		json_object_set_new(unit, "trouble",
+				    json_string(error.text[0] ? error.text : "it is not served"));
+	free(facts);
+	return unit;
+}
+
+static json_t *list_troubles(void)
+{
+	json_t *list = json_array();
+	const struct trouble *trouble;
+
+	for (unsigned int i = 0; (trouble = trouble_get(i)); i++) {
+		struct trouble shown = *trouble;
+
+		tgt_make_plain(shown.line);
+		json_array_append_new(
+			list, json_pack("{s:o,s:s,s:s}", "time", time_text(shown.time_ms), "level",
+					log_level_word(shown.level), "line", shown.line));
+	}
+	return list;
+}
+
+static int verb_status(struct admin_request *request)
+{
+	struct server *server = request->server;
+	const struct config *config = server->config;
+	int answer_ms = server->tgtd.answer_ms;
+	json_t *units = json_array();
+	size_t count = 0;
+
+	if (answer_ms > STATUS_MS)
+		server->tgtd.answer_ms = STATUS_MS;
+	list_sessions(server, &count, &request->error);
+	for (unsigned int i = 0; i < config->lun_count; i++)
+		json_array_append_new(units, describe_unit(server, &config->luns[i]));
+	server->tgtd.answer_ms = answer_ms;
+	json_object_update_new(request->ok,
+			       json_pack("{s:s,s:i,s:o,s:s,s:s,s:s,s:i,s:o,s:o}", "version",
+					 MUNINN_VERSION, "process", (int)getpid(), "since",
+					 since_text(server->started_ms), "configuration",
+					 config->source, "target", config->target_name, "portal",
+					 server->portal, "sessions", (int)count, "units", units,
+					 "troubles", list_troubles()));
+	json_object_set_new(request->ok, "tgtd",
+			    tgtd_runs(server)
+				    ? json_pack("{s:i,s:o,s:i}", "process", (int)server->tgtd.pid,
+						"since", since_text(server->up_since_ms),
+						"restarts", (int)server->restarts_total)
+				    : json_null());
+	return 0;
+}
+
+/* ---- sessions ---- */
+
+struct unit_users {
+	json_t *list; /* of all sessions */
+	unsigned int lun;
+};
+
+static void add_unit(void *context, uint64_t number)
+{
+	const struct unit_users *users = context;
+
+	for (size_t i = 0; i < json_array_size(users->list); i++) {
+		const json_t *session = json_array_get(users->list, i);
+
+		if (json_integer_value(json_object_get(session, "session")) == (json_int_t)number)
+			json_array_append_new(json_object_get(session, "units"),
+					      json_integer(users->lun));
+	}
+}
+
+static int verb_session_ls(struct admin_request *request)
+{
+	const struct config *config = request->server->config;
+	json_t *list = json_array();
+	size_t count;
+	int result = list_sessions(request->server, &count, &request->error);
+
+	for (size_t i = 0; !result && i < count; i++)
+		json_array_append_new(list, json_pack("{s:I,s:s,s:s,s:[]}", "session",
+						      (json_int_t)sessions[i].number, "initiator",
+						      sessions[i].initiator, "address",
+						      sessions[i].address, "units"));
+	for (unsigned int i = 0; !result && i < config->lun_count; i++) {
+		struct unit_users users = { list, config->luns[i].number };
+
+		result = find_users(request->server, users.lun, add_unit, &users, &request->error);
+	}
+	json_object_set_new(request->ok, "sessions", list);
+	return result;
+}
+
+static int verb_session_kick(struct admin_request *request)
+{
+	const char *initiator = admin_text(request, "initiator");
+	json_t *kicked = json_array();
+	uint64_t number = 0;
+	size_t count;
+	int result = initiator ? 0 : admin_number(request, "session", &number);
+
+	if (!result)
+		result = list_sessions(request->server, &count, &request->error);
+	for (size_t i = 0; !result && i < count; i++) {
+		const struct tgt_session *session = &sessions[i];
+
+		if (initiator ? strcmp(session->initiator, initiator) : session->number != number)
+			continue;
+		result = admin_result(
+			tgt_session_close(&request->server->tgtd, session, &request->error), 0);
+		admin_log(request, "session %" PRIu64 " of %s at %s is ended", session->number,
+			  session->initiator, session->address);
+		json_array_append_new(kicked, json_integer((json_int_t)session->number));
+	}
+	if (!result && !json_array_size(kicked))
+		result = initiator ? error_set(&request->error, -ENOENT,
+					       "no session of %s is logged in", initiator)
+				   : error_set(&request->error, -ENOENT,
+					       "there is no session %" PRIu64, number);
+	json_object_set_new(request->ok, "kicked", kicked);
+	return result;
+}
+
+/* ---- reload ---- */
+
+static int verb_reload(struct admin_request *request)
+{
+	struct reload_report report = { json_array(), json_array(), json_array() };
+	int result = reload(request->server, &report, &request->error);
+
+	json_object_set_new(request->ok, "done", report.done);
+	json_object_set_new(request->ok, "left", report.left);
+	json_object_set_new(request->ok, "restart", report.restart);
+	admin_log(request, result ? "a reload was refused" : "the configuration is taken up anew");
+	return result;
+}
+
+/* ---- which verb it is ---- */
+
+static const struct {
+	const char *name;
+	admin_verb *run;
+} verbs[] = {
+	{ "status", verb_status },
+	{ "session ls", verb_session_ls },
+	{ "session kick", verb_session_kick },
+	{ "reload", verb_reload },
+	{ "lun add", admin_lun_add },
+	{ "lun rm", admin_lun_rm },
+	{ "lun resize", admin_lun_resize },
+	{ "volume ls", admin_volume_ls },
+	{ "volume create", admin_volume_create },
+	{ "volume rm", admin_volume_rm },
+	{ "volume resize", admin_volume_resize },
+	{ "volume expose", admin_volume_expose },
+};
+
+/* By the names that muninnctl gives its exit codes. */
+static const char *kind_of(int result)
+{
+	switch (result) {
+	case -EINVAL:
+	case -E2BIG:
+	case -ENODEV:
+		return "usage";
+	case -ENOENT:
+		return "not found";
+	case -EEXIST:
+		return "exists";
+	case -ENOSPC:
+	case -EFBIG:
+		return "no space";
+	case -EPERM:
+	case -EACCES:
+		return "denied";
+	default:
+		return "target";
+	}
+}
+
+static int run(struct admin_request *request)
+{
+	const char *name = admin_text(request, "do");
+
+	if (!name)
+		return error_set(&request->error, -EINVAL,
+				 "a request is a JSON object on one line, with a verb as \"do\"");
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
+		if (!strcmp(verbs[i].name, name))
+			return verbs[i].run(request);
+	return error_set(&request->error, -EINVAL,
+			 "this service, " MUNINN_VERSION ", knows no '%s'; after an upgrade "
+			 "restart it",
+			 name);
+}
+
+json_t *admin_carry_out(struct server *server, const json_t *fields, const char *who)
+{
+	struct admin_request request = {
+		.server = server,
+		.fields = fields,
+		.who = who,
+		.ok = json_object(),
+	};
+	int result = run(&request);
+
+	if (!result)
+		return json_pack("{s:o}", "ok", request.ok);
+	json_decref(request.ok);
+	tgt_make_plain(request.error.text);
+	return json_pack("{s:{s:s,s:s}}", "error", "kind", kind_of(result), "message",
+			 request.error.text);
+}

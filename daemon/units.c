@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Adds logical units to a tgtd that serves, and takes them away. */
+#include "daemon/units.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "daemon/admin_verbs.h"
+#include "daemon/tgt_control.h"
+
+#define CLOSE_MS 300000 /* closing a unit makes it stable, as in stop.c */
+#define BUSY_MS  10000  /* how long its commands may go on */
+#define RETRY_MS 20
+
+struct lun_config *units_find(const struct server *server, unsigned int number)
+{
+	struct config *config = server->config;
+
+	for (unsigned int i = 0; i < config->lun_count; i++)
+		if (config->luns[i].number == number)
+			return &config->luns[i];
+	return NULL;
+}
+
+bool units_share_device(const struct lun_config *lun, const struct lun_config *other)
+{
+	return !strcmp(lun->image, other->image);
+}
+
+/* A unit that is served and on the same device; NULL: there is none. */
+static const struct lun_config *find_neighbour(const struct server *server,
+					       const struct lun_config *lun)
+{
+	const struct config *config = server->config;
+
+	for (unsigned int i = 0; i < config->lun_count; i++)
+		if (units_share_device(&config->luns[i], lun))
+			return &config->luns[i];
+	return NULL;
+}
+
+/* What a running device can't take. */
+static int check_neighbours(const struct server *server, const struct lun_config *lun,
+			    struct error_text *error)
+{
+	const struct config *config = server->config;
+
+	for (unsigned int i = 0; i < config->lun_count; i++)
+		if (lun->device[0] && !strcmp(config->luns[i].device, lun->device) &&
+		    !units_share_device(&config->luns[i], lun))
+			return error_set(error, -EBUSY,
+					 "device %s is another one in %s than the one that is "
+					 "served: restart the service first",
+					 lun->device, config->source);
+	if (lun->type == &unit_types[UNIT_TYPE_OSD] && find_neighbour(server, lun))
+		return error_set(error, -EBUSY,
+				 "an OSD joins a device that others use at a start only: write "
+				 "LUN %u into %s and restart the service",
+				 lun->number, config->source);
+	return 0;
+}
+
+/* The module says why, in a line that tgtd has logged before it answered. */
+static int create(struct server *server, const struct lun_config *lun, struct error_text *error)
+{
+	int result;
+
+	server->tgtd.last_words[0] = '\0';
+	result = server_create_lun(server, lun, error);
+	if (result > 0 && server->tgtd.last_words[0])
+		error_set(error, 0, "%s", server->tgtd.last_words);
+	return result > 0 ? -EINVAL : result;
+}
+
+int units_add(struct server *server, const struct lun_config *lun, struct error_text *error)
+{
+	struct config *config = server->config;
+	int result;
+
+	if (units_find(server, lun->number))
+		return error_set(error, -EEXIST, "there is a LUN %u already", lun->number);
+	if (config->lun_count == CONFIG_LUNS_MAX)
+		return error_set(error, -ENOSPC, "there are %d units already, which is the most",
+				 CONFIG_LUNS_MAX);
+	result = check_neighbours(server, lun, error);
+	if (!result && !find_neighbour(server, lun))
+		result = server_prepare_image(lun, error);
+	if (!result)
+		result = create(server, lun, error);
+	if (!result)
+		config->luns[config->lun_count++] = *lun;
+	server_tell_status(server);
+	return result;
+}
+
+static int delete_lun(struct server *server, unsigned int number, struct error_text *error)
+{
+	int64_t deadline_ms = clock_ms() + BUSY_MS;
+	int answer_ms = server->tgtd.answer_ms, result;
+
+	server->tgtd.answer_ms = CLOSE_MS;
+	while ((result = tgt_lun_delete(&server->tgtd, number, error)) == TGT_BUSY &&
+	       clock_ms() < deadline_ms)
+		if (tgtd_wait(&server->tgtd, -1, RETRY_MS) == TGTD_ENDED)
+			break;
+	server->tgtd.answer_ms = answer_ms;
+	if (result == TGT_BUSY)
+		error_set(error, -EBUSY,
+			  "LUN %u: its commands have gone on for %d s: try again, or end its "
+			  "sessions first (muninnctl session kick)",
+			  number, BUSY_MS / 1000);
+	return admin_result(result, 0);
+}
+
+int units_remove(struct server *server, unsigned int number, struct error_text *error)
+{
+	struct config *config = server->config;
+	struct lun_config *lun = units_find(server, number);
+	int result;
+
+	if (!lun)
+		return error_set(error, -ENOENT, "there is no LUN %u", number);
+	result = delete_lun(server, number, error);
+	if (result)
+		return result;
+	memmove(lun, lun + 1, (size_t)(config->luns + --config->lun_count - lun) * sizeof(*lun));
+	server_tell_status(server);
+	return 0;
+}
+
+int units_grow(struct server *server, unsigned int number, uint64_t bytes, struct error_text *error)
+{
+	struct lun_config *lun = units_find(server, number);
+	char question[64], *answer;
+	int refusal, result;
+
+	if (!lun)
+		return error_set(error, -ENOENT, "there is no LUN %u", number);
+	if (bytes < LUN_SIZE_MIN || bytes > LUN_SIZE_MAX)
+		return error_set(error, -EINVAL, "a disk has 1 MiB to 1024 TiB");
+	snprintf(question, sizeof(question), "grow %" PRIu64, bytes);
+	result = tgt_lun_ask(&server->tgtd, number, question, &answer, &refusal, error);
+	free(answer);
+	/* For a tgtd that is started again. */
+	if (!result)
+		lun->options.disk.bytes = bytes;
+	return admin_result(result, refusal);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Logical units that come and go while a tgtd serves: for administrators and for a reload. */
+#ifndef MUNINN_DAEMON_UNITS_H
+#define MUNINN_DAEMON_UNITS_H
+
+#include "daemon/server.h"
+
+/* The unit of that number that is served; NULL: there is none. */
+struct lun_config *units_find(const struct server *server, unsigned int number);
+
+/* Whether two units are on one device. */
+bool units_share_device(const struct lun_config *lun, const struct lun_config *other);
+
+/*
+ * Serves one more unit: makes its device if that is missing. -errno with a sentence; then nothing
+ * has changed.
+ */
+int units_add(struct server *server, const struct lun_config *lun, struct error_text *error);
+
+/*
+ * Serves a unit no more. Waits a while for its commands; -EBUSY with a sentence if they go on.
+ * Sessions that use it: see admin_check_unused.
+ */
+int units_remove(struct server *server, unsigned int number, struct error_text *error);
+
+/*
+ * Lets the unit's disk grow; initiators are told. -EINVAL with a sentence: it would shrink, or is
+ * no disk of the present.
+ */
+int units_grow(struct server *server, unsigned int number, uint64_t bytes,
+	       struct error_text *error);
+
+#endif

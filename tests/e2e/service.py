@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
+"""A service that is administered on its own host, over its socket."""
+
+import json
+import os
+import socket
+
+from harness import E2ETest
+from test_disk import Disk
+
+POOL = """[device pool]
+size = 512M
+[lun 1]
+type = osd
+device = pool
+[lun 2]
+type = disk
+device = pool
+partition = 0x10002
+volume_size = 64M
+"""
+HOST, OTHER = "iqn.2026-11.host:a", "iqn.2026-11.host:b"
+
+
+class ServiceTest(E2ETest):
+    def serve(self, config=POOL, **options):
+        return self.daemon(config=config, **options).start()
+
+    @staticmethod
+    def socket_of(daemon):
+        return os.path.join(daemon.state_dir, "admin")
+
+    def admin(self, daemon, *arguments):
+        """What a verb answers."""
+        return json.loads(self.ctl("--json", *arguments, "--socket", self.socket_of(daemon)) or "null")
+
+    def lines(self, daemon, *arguments):
+        """What a verb prints for people."""
+        return self.ctl(*arguments, "--socket", self.socket_of(daemon))
+
+    def refused(self, daemon, code, *arguments):
+        """Why a verb is refused, with this exit code."""
+        done = self.try_ctl(*arguments, "--socket", self.socket_of(daemon))
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done.stderr.decode()
+
+    def ask(self, daemon, request):
+        """What the socket answers to bytes, without muninnctl between."""
+        with socket.socket(socket.AF_UNIX) as asking:
+            asking.settimeout(120)
+            asking.connect(self.socket_of(daemon))
+            try:
+                asking.sendall(request)
+                answer = b""
+                while got := asking.recv(65536):
+                    answer += got
+            except (BrokenPipeError, ConnectionResetError):
+                return b""
+            return answer
+
+    def units(self, daemon):
+        return {unit["lun"]: unit for unit in self.admin(daemon, "status")["units"]}
+
+    def attach(self, daemon, lun, **options):
+        session = daemon.session(lun, **options)
+        self.addCleanup(session.close)
+        return Disk(session)
+
+    @staticmethod
+    def settle(disk):
+        """Hears that there are other units now (3F/0E)."""
+        while disk.session.run(bytes(6)).status:
+            pass
+
+    def good(self, task):
+        self.assertEqual((task.status, task.sense.hex()), (0, ""))
+        return task
+
+    def sense(self, task, key, code):
+        self.assertEqual(task.status, 2)
+        self.assertEqual((task.sense[2], task.sense[12] << 8 | task.sense[13]), (key, code))
+
+    def rewrite(self, daemon, config):
+        with open(daemon.config_path, "w", encoding="utf-8") as file:
+            file.write(config)

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
+"""The configuration is taken up anew while sessions go on: what changes at once, what is left, what needs a restart;
+a wrong file changes nothing. And what systemd is told."""
+
+import os
+import signal
+import socket
+import subprocess
+import threading
+import unittest
+
+from harness import IQN, LIMIT_SECONDS, noise
+from service import HOST, OTHER, POOL, ServiceTest
+
+SANITIZED = True
+THIRD = "[lun 3]\ntype = disk\ndevice = pool\npartition = 0x10003\nvolume_size = 16M\n"
+ACCOUNT = "[target]\nchap_user = erik\nchap_secret = twelve-or-more\n"
+
+
+class Manager:
+    """Plays systemd: the messages of a service to it."""
+
+    def __init__(self, folder):
+        self.path = os.path.join(folder, "notify")
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(self.path)
+        self.said = []
+        self.changed = threading.Condition()
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self):
+        while message := self.socket.recv(4096).decode():
+            with self.changed:
+                self.said.append(message)
+                self.changed.notify_all()
+
+    def mark(self, text):
+        """A message of the test's own, behind all that have come."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as own:
+            own.sendto(text.encode(), self.path)
+
+    def close(self):
+        """An empty message ends the listener."""
+        self.mark("")
+
+    def between(self, first, last):
+        """The messages between two."""
+        with self.changed:
+            begin = next(i for i, message in enumerate(self.said) if first in message)
+            end = next(i for i, message in enumerate(self.said) if i > begin and last in message)
+            return self.said[begin + 1 : end]
+
+    def wait_for(self, text, count=1):
+        """Until a message with this text has come so often."""
+
+        def has_come():
+            return sum(text in message for message in self.said) >= count
+
+        with self.changed:
+            if not self.changed.wait_for(has_come, LIMIT_SECONDS):
+                raise AssertionError(f"systemd was never told {text}: {self.said}")
+
+    def count(self, text):
+        with self.changed:
+            return sum(text in message for message in self.said)
+
+
+class Reload(ServiceTest):
+    def reload(self, daemon, config, code=0):
+        """(done, left, restart)"""
+        self.rewrite(daemon, config)
+        done = self.try_ctl("reload", "--socket", self.socket_of(daemon))
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        lines = done.stdout.decode().splitlines()
+        left = [line for line in lines if line.startswith("not done: ")]
+        restart = [line for line in lines if line.startswith("restart: ")]
+        return [line for line in lines if line not in left + restart], left, restart
+
+    def login(self, daemon, account="", name=HOST):
+        command = ["iscsi-inq", "-i", name, daemon.url(account=account)]
+        return subprocess.run(command, capture_output=True, timeout=LIMIT_SECONDS, check=False).returncode == 0
+
+    def test_units_come_and_go_while_others_are_used(self):
+        daemon = self.serve()
+        disk, data = self.attach(daemon, 2, name=HOST), noise(65536, 1)
+        self.good(disk.write(0, data))
+        self.assertEqual(self.reload(daemon, POOL + THIRD), (["LUN 3 is added"], [], []))
+        self.settle(disk)
+        self.assertEqual(disk.read(0, 128).data_in, data)
+        third = self.attach(daemon, 3, name=OTHER)
+        self.good(third.write(0, data))
+        # It is used: it stays, and goes when it is not.
+        done, left, restart = self.reload(daemon, POOL, code=8)
+        self.assertEqual((done, restart, len(left)), ([], [], 1))
+        self.assertIn(f"LUN 3: 1 session uses it ({OTHER} at 127.0.0.1)", left[0])
+        self.assertIn("`muninnctl lun rm 3 --force` removes it", left[0])
+        self.assertEqual(third.read(0, 128).data_in, data)
+        third.session.logout()
+        self.assertEqual(self.reload(daemon, POOL), (["LUN 3 is removed"], [], []))
+        self.assertEqual(sorted(self.units(daemon)), [1, 2])
+        self.assertEqual(self.reload(daemon, POOL), (["nothing has changed"], [], []))
+        self.settle(disk)
+        # Its volume is still there.
+        self.reload(daemon, POOL + THIRD)
+        self.assertEqual(self.attach(daemon, 3).read(0, 128).data_in, data)
+        self.settle(disk)
+        self.assertEqual(disk.read(0, 128).data_in, data)
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_a_wrong_file_changes_nothing(self):
+        daemon = self.serve()
+        disk = self.attach(daemon, 2)
+        for code, message, config in (
+            (2, f"{daemon.config_path}:9: [lun 2] has no key partiton", POOL.replace("partition =", "partiton =") + THIRD),
+            (2, "there is no logical unit", "[daemon]\n"),
+            (2, "both partition 0x10002", POOL + THIRD.replace("0x10003", "0x10002")),
+            (8, "/nowhere/key", POOL + THIRD + "[lun 4]\ntype = osd\nsize = 16M\nkey_file = /nowhere/key\n"),
+            (8, "this host has no group", "[daemon]\nadmin_group = no-such-group\n" + POOL + THIRD),
+        ):
+            self.rewrite(daemon, config)
+            said = self.refused(daemon, code, "reload")
+            self.assertIn(message, said)
+            self.assertEqual(sorted(self.units(daemon)), [1, 2])
+        os.unlink(daemon.config_path)
+        self.assertIn("No such file", self.refused(daemon, 8, "reload"))
+        daemon.wait_for_line("reload: nothing has changed", "No such file")
+        self.good(disk.read(0, 1))
+        self.assertEqual(self.reload(daemon, POOL), (["nothing has changed"], [], []))
+
+    def test_who_may_log_in_changes_at_once(self):
+        daemon = self.serve(f"[target]\nallow_name = {HOST}, {OTHER}\n" + POOL)
+        disk, other = self.attach(daemon, 2, name=HOST), self.attach(daemon, 2, name=OTHER)
+        done, left, _ = self.reload(daemon, f"[target]\nallow_name = {HOST}\n" + POOL)
+        self.assertEqual(done, ["who may log in has changed", f"the session of {OTHER} at 127.0.0.1 is ended"])
+        self.assertEqual(left, [])
+        with self.assertRaises(ConnectionError):
+            other.read(0, 1)
+        self.assertFalse(self.login(daemon, name=OTHER))
+        self.good(disk.read(0, 1))
+        # By address: everybody on this host again, then nobody.
+        self.reload(daemon, "[target]\nallow_address = 127.0.0.0/8\n" + POOL)
+        self.assertTrue(self.login(daemon, name=OTHER))
+        self.good(disk.read(0, 1))
+        self.reload(daemon, "[target]\nallow_address = 10.0.0.0/8, ::1\n" + POOL)
+        self.assertFalse(self.login(daemon))
+        with self.assertRaises(ConnectionError):
+            disk.read(0, 1)
+        self.reload(daemon, POOL)
+        self.assertTrue(self.login(daemon))
+
+    def test_the_account_changes_at_once_and_sessions_go_on(self):
+        daemon = self.serve()
+        disk = self.attach(daemon, 2)
+        done, _, _ = self.reload(daemon, ACCOUNT + POOL)
+        self.assertIn("the CHAP account has changed; sessions that are logged in go on", done[0])
+        self.assertFalse(self.login(daemon))
+        self.assertTrue(self.login(daemon, "erik%twelve-or-more@"))
+        # Another secret of the same name; another name; none.
+        self.reload(daemon, ACCOUNT.replace("twelve", "thirteen") + POOL)
+        self.assertFalse(self.login(daemon, "erik%twelve-or-more@"))
+        self.assertTrue(self.login(daemon, "erik%thirteen-or-more@"))
+        self.reload(daemon, ACCOUNT.replace("erik", "anna") + POOL)
+        self.assertFalse(self.login(daemon, "erik%thirteen-or-more@"))
+        self.assertTrue(self.login(daemon, "anna%twelve-or-more@"))
+        self.reload(daemon, POOL)
+        self.assertTrue(self.login(daemon))
+        self.good(disk.read(0, 1))
+        self.assertNotIn("or-more", "\n".join(daemon.errors))
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_what_needs_a_restart_is_named_and_counts_then(self):
+        daemon = self.serve()
+        config = (
+            f"[target]\nname = {IQN}2\n[limits]\nconnections = 7\n[daemon]\nlog_level = debug\nwatchdog = 50\n"
+            + POOL.replace("volume_size = 64M", "volume_size = 80M\nthreads = 3")
+        )
+        done, left, restart = self.reload(daemon, config)
+        self.assertEqual((done, left), (["LUN 2 has its new volume_size", "watchdog has changed"], []))
+        self.assertEqual(len(restart), 4, restart)
+        for text in ("name of [target]", "[limits]", "log_level", "LUN 2 has changed"):
+            self.assertTrue(any(text in line for line in restart), (text, restart))
+        self.assertEqual(self.units(daemon)[2]["threads"], 2)
+        self.assertEqual(self.attach(daemon, 2).capacity(), (80 << 11, 512))
+        daemon.restart()
+        self.assertEqual(self.units(daemon)[2]["threads"], 3)
+        self.assertEqual(self.admin(daemon, "status")["target"], IQN + "2")
+
+    def test_units_that_were_added_stay_until_the_file_has_them(self):
+        daemon = self.serve()
+        keys = [line.replace(" ", "") for line in THIRD.splitlines()[1:]]
+        self.admin(daemon, "lun", "add", 3, *keys)
+        self.assertEqual(self.reload(daemon, POOL), (["nothing has changed"], [], []))
+        self.assertTrue(self.units(daemon)[3]["added"])
+        self.assertEqual(self.reload(daemon, POOL + THIRD), (["LUN 3 is in the file now"], [], []))
+        self.assertFalse(self.units(daemon)[3]["added"])
+        self.assertEqual(self.reload(daemon, POOL), (["LUN 3 is removed"], [], []))
+        # The file has another unit of that number.
+        self.admin(daemon, "lun", "add", 3, *keys)
+        other = "[lun 3]\ntype = osd\nsize = 16M\n"
+        _, _, restart = self.reload(daemon, POOL + other)
+        self.assertEqual(restart, ["restart: LUN 3 has changed: it counts from the next start on"])
+        daemon.restart()
+        self.assertEqual(self.units(daemon)[3]["type"], "osd")
+
+    def test_it_works_without_tgtd_having_to_be_started_again_after_a_crash(self):
+        daemon = self.serve()
+        self.reload(daemon, ACCOUNT + POOL + THIRD)
+        os.kill(daemon.tgtd_pid, signal.SIGKILL)
+        daemon.wait_for_line("initiators can log in")
+        self.assertFalse(self.login(daemon))
+        self.assertTrue(self.login(daemon, "erik%twelve-or-more@"))
+        self.assertEqual(sorted(self.units(daemon)), [1, 2, 3])
+
+
+class UnderSystemd(ServiceTest):
+    def managed(self, config, **environment):
+        folder = self.folder()
+        manager = Manager(folder)
+        self.addCleanup(manager.close)
+        daemon = self.daemon(config=config, environment={"NOTIFY_SOCKET": manager.path, **environment})
+        return daemon.start(), manager
+
+    def test_sighup_is_a_reload(self):
+        daemon, _ = self.managed(POOL)
+        self.rewrite(daemon, POOL + THIRD)
+        os.kill(daemon.process.pid, signal.SIGHUP)
+        daemon.wait_for_line("reload: LUN 3 is added")
+        self.assertEqual(sorted(self.units(daemon)), [1, 2, 3])
+        self.rewrite(daemon, "wrong")
+        os.kill(daemon.process.pid, signal.SIGHUP)
+        daemon.wait_for_line("reload: nothing has changed")
+        self.assertEqual(sorted(self.units(daemon)), [1, 2, 3])
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_without_it_sighup_is_a_stop(self):
+        self.assertEqual(self.serve().stop(signal.SIGHUP), 0)
+
+    def test_it_is_told_of_life_while_the_units_answer(self):
+        config = "[daemon]\nwatchdog = 2\n" + POOL
+        daemon, manager = self.managed(config, WATCHDOG_USEC="360000000")
+        manager.wait_for("READY=1")
+        manager.wait_for("WATCHDOG=1", manager.count("WATCHDOG=1") + 3)
+        # Nothing answers while tgtd stands still. A last answer may be on its way.
+        os.kill(daemon.process.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, daemon.process.pid, os.WSTOPPED)
+        os.kill(daemon.tgtd_pid, signal.SIGSTOP)
+        manager.mark("tgtd stands still")
+        os.kill(daemon.process.pid, signal.SIGCONT)
+        manager.wait_for("STATUS=tgtd is started again: ")
+        between = manager.between("tgtd stands still", "STATUS=tgtd is started again: ")
+        self.assertLessEqual(between.count("WATCHDOG=1"), 1, between)
+        manager.wait_for("STATUS=serving 2 logical units", 2)
+        manager.wait_for("WATCHDOG=1", manager.count("WATCHDOG=1") + 3)
+        self.assertEqual(daemon.stop(), 0)
+        manager.wait_for("STOPPING=1")
+
+
+if __name__ == "__main__":
+    unittest.main()
