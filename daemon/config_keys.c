@@ -484,6 +484,7 @@ const struct config_key config_keys[] = {
 	{ "lun", "volume_size", parse_option, 0, 0, 0 },
 	{ "lun", "block_size", parse_option, 0, 0, 0 },
 	{ "lun", "version", parse_option, 0, 0, 0 },
+	{ "lun", "snapshot_schedule", parse_option, 0, 0, 0 },
 
 	{ "device", "image", parse_path, IN_LUN(image), 0, 0 },
 	{ "device", "nvram", parse_absolute_path, IN_LUN(nvram), 0, 0 },

@@ -86,6 +86,64 @@ static int check_shared(const struct lun_config *lun, const struct lun_config *o
 	return 0;
 }
 
+/* What a unit's schedule is about where it names no partition. */
+static uint64_t scheduled_partition(const struct lun_config *lun, const struct schedule_rule *rule)
+{
+	bool is_disk = lun->type == &unit_types[UNIT_TYPE_DISK];
+
+	return rule->partition ? rule->partition : is_disk ? partition_of(lun) : 0;
+}
+
+/* The words of a schedule are right: the key has been parsed. */
+static struct schedule_rules rules_of(const struct lun_config *lun)
+{
+	struct schedule_rules rules = { .count = 0 };
+	struct error_text ignored;
+
+	if (lun->options.schedule[0])
+		schedule_parse(lun->options.schedule, &rules, &ignored);
+	return rules;
+}
+
+static int check_schedule(const struct lun_config *lun, struct error_text *reason)
+{
+	struct schedule_rules rules = rules_of(lun);
+
+	if (lun->type != &unit_types[UNIT_TYPE_DISK])
+		return 0;
+	if (rules.count && lun->options.disk.version[0])
+		return error_set(reason, -EINVAL,
+				 "a disk with version never changes: snapshot_schedule is not "
+				 "possible");
+	for (unsigned int i = 0; i < rules.count; i++)
+		if (rules.rule[i].partition)
+			return error_set(reason, -EINVAL,
+					 "snapshot_schedule of a disk is about its own partition: "
+					 "partition IDs are for units with type = osd");
+	return 0;
+}
+
+/* Two schedules of one partition would drop each other's versions. */
+static int check_schedules(const struct lun_config *lun, const struct lun_config *other,
+			   struct error_text *reason)
+{
+	struct schedule_rules rules = rules_of(lun), others = rules_of(other);
+
+	if (lun == other || !is_shared(lun, other))
+		return 0;
+	for (unsigned int i = 0; i < rules.count * others.count; i++) {
+		uint64_t partition = scheduled_partition(lun, &rules.rule[i / others.count]);
+
+		if (partition == scheduled_partition(other, &others.rule[i % others.count]))
+			return error_set(reason, -EINVAL,
+					 "logical units %u and %u both have a snapshot_schedule "
+					 "for partition 0x%llx of device %s",
+					 other->number, lun->number, (unsigned long long)partition,
+					 lun->device);
+	}
+	return 0;
+}
+
 /* Keys of the other type of unit. */
 static int check_type(const struct lun_config *lun, struct error_text *reason)
 {
@@ -102,7 +160,7 @@ static int check_type(const struct lun_config *lun, struct error_text *reason)
 				 "block_size are not possible");
 	if (is_disk && lun->options.key_file[0])
 		return error_set(reason, -EINVAL, "key_file is of units with type = osd");
-	return 0;
+	return check_schedule(lun, reason);
 }
 
 /* Gives a unit what its device has. */
@@ -137,6 +195,8 @@ static int check_with_others(struct config *config, unsigned int number, struct 
 			result = check_files(&config->luns[j], lun, reason);
 		if (!result)
 			result = check_shared(lun, &config->luns[j], reason);
+		if (!result)
+			result = check_schedules(lun, &config->luns[j], reason);
 	}
 	return result;
 }

@@ -214,12 +214,41 @@ static size_t character_bytes(const uint8_t *text, size_t length)
 	return character < 0xa0 ? 0 : bytes;
 }
 
+const char *const osd_schedule_words[OSD_SCHEDULE_KINDS] = { "minutely", "hourly", "daily",
+							     "weekly", "monthly" };
+
+/* A time to the minute: each digit is a 0 here. */
+static bool is_time(const uint8_t *text, size_t length)
+{
+	static const uint8_t form[] = "0000-00-00T00:00Z";
+
+	if (length != sizeof(form) - 1)
+		return false;
+	for (size_t i = 0; i < length; i++)
+		if (form[i] == '0' ? text[i] < '0' || text[i] > '9' : text[i] != form[i])
+			return false;
+	return true;
+}
+
+bool osd_version_name_is_scheduled(const uint8_t *name, size_t length)
+{
+	for (size_t kind = 0; kind < OSD_SCHEDULE_KINDS; kind++) {
+		size_t word = strlen(osd_schedule_words[kind]);
+
+		if (length > word && memcmp(name, osd_schedule_words[kind], word) == 0 &&
+		    name[word] == '-' && is_time(name + word + 1, length - word - 1))
+			return true;
+	}
+	return false;
+}
+
 bool osd_version_name_is_valid(const uint8_t *name, size_t length)
 {
 	size_t bytes;
 
 	if (length == 0 || length > OSD_VERSION_NAME_MAX ||
-	    (length == 3 && memcmp(name, "now", 3) == 0))
+	    (length == 3 && memcmp(name, "now", 3) == 0) ||
+	    osd_version_name_is_scheduled(name, length))
 		return false;
 	if (!(name[0] >= 'a' && name[0] <= 'z') && !(name[0] >= 'A' && name[0] <= 'Z'))
 		return false;

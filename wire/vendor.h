@@ -174,9 +174,17 @@ bool osd_item_add_text(struct osd_item_writer *writer, uint16_t tag, const char 
 /*
  * May a version have this name? Behind the @ of an address it must mean nothing else: 1 to
  * OSD_VERSION_NAME_MAX bytes of UTF-8 without control characters, the first an ASCII letter, and
- * not "now".
+ * not "now". Nor may it be one that the target gives to versions that it makes by time.
  */
 bool osd_version_name_is_valid(const uint8_t *name, size_t length);
+
+/* How often versions are made by time, and the words for it. */
+enum { OSD_SCHEDULE_KINDS = 5 };
+extern const char *const osd_schedule_words[OSD_SCHEDULE_KINDS];
+
+/* Is it such a name: as hourly-2026-11-27T03:00Z? The target drops these by time. */
+bool osd_version_name_is_scheduled(const uint8_t *name, size_t length);
+
 /*
  * Items that are added between the two are contained in one item. Not nested. If one of them does
  * not fit, _end removes the containing item and returns false; then the writer takes no more.

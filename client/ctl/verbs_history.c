@@ -29,7 +29,8 @@ int verb_snapshot(struct ctl *ctl)
 			ctl, CTL_USAGE,
 			"--name '%.80s': a name is 1 to %d bytes of UTF-8, begins with an "
 			"ASCII letter, has no control characters, and is not \"now\", "
-			"\"today\" or \"yesterday\"; other names could not be written as @NAME",
+			"\"today\" or \"yesterday\"; other names could not be written as @NAME. "
+			"Names as hourly-2026-11-27T03:00Z are those of a snapshot_schedule",
 			ctl->options->name, OSD_VERSION_NAME_MAX);
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);

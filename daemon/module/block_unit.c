@@ -288,6 +288,13 @@ static int open_disk(struct unit *unit, uint64_t *bytes, struct error_text *erro
 	return 0;
 }
 
+static uint64_t partition(const struct unit *unit)
+{
+	const struct block_state *state = unit->state;
+
+	return disk_partition(state->disk);
+}
+
 static const uint8_t operations[] = {
 	TEST_UNIT_READY,
 	REQUEST_SENSE,
@@ -344,6 +351,7 @@ const struct unit_kind block_unit = {
 	.hand_over = hand_over,
 	.open = open_disk,
 	.close = close_disk,
+	.partition = partition,
 	.arrives = arrives,
 	.execute = execute,
 	.attempt = attempt,

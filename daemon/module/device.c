@@ -3,6 +3,7 @@
 #include "daemon/module/device.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,12 +27,23 @@ struct device {
 	struct nand_settings settings; /* as last taken up, by the attendant once that is there */
 	struct engine *engine;
 	struct scrubber scrubber; /* the attendant's */
+	pthread_mutex_t schedules_lock;
+	struct schedule *schedules; /* the attendant's, and of those that begin and end them */
 	struct attendant *attendant;
 };
 
+static void look_at_schedules(struct device *device)
+{
+	pthread_mutex_lock(&device->schedules_lock);
+	for (struct schedule *schedule = device->schedules; schedule; schedule = schedule->next)
+		schedule_look(schedule, device->engine);
+	pthread_mutex_unlock(&device->schedules_lock);
+}
+
 /*
- * On the attendant's thread: looks for new settings of the emulated flash, ends of locks, and new
- * time epochs. The device keeps account of the time meanwhile, whether or not anybody uses it.
+ * On the attendant's thread: looks for new settings of the emulated flash, ends of locks, new
+ * time epochs, and versions that are due. The device keeps account of the time meanwhile, whether
+ * or not anybody uses it.
  */
 static void look_beside_image(void *context)
 {
@@ -42,6 +54,7 @@ static void look_beside_image(void *context)
 	time_epoch_take(device->engine, device->image);
 	if (engine_capabilities(device->engine) & ENGINE_HAS_RETENTION)
 		engine_keep_time(device->engine, ENGINE_KEEP_TIME_MS);
+	look_at_schedules(device);
 	scrubber_look(&device->scrubber, clock_microseconds());
 }
 
@@ -112,6 +125,7 @@ int device_open(const char *image, const struct nand_options *nand,
 	if (!new)
 		return error_set(error, -ENOMEM, "out of memory");
 	new->users = 1;
+	pthread_mutex_init(&new->schedules_lock, NULL);
 	new->image = strdup(image);
 	result = open_layers(new, nand, engine, scrub, error);
 	if (result) {
@@ -139,9 +153,31 @@ int device_close(struct device *device)
 	if (device->nand)
 		closed = nand_close(device->nand);
 	osd_units_destroy(device->units);
+	pthread_mutex_destroy(&device->schedules_lock);
 	free(device->image);
 	free(device);
 	return result ? result : closed;
+}
+
+void device_begin_schedule(struct device *device, struct schedule *schedule,
+			   const struct schedule_rules *rules, uint64_t about)
+{
+	schedule_begin(schedule, rules, about, device->image);
+	pthread_mutex_lock(&device->schedules_lock);
+	schedule->next = device->schedules;
+	device->schedules = schedule;
+	pthread_mutex_unlock(&device->schedules_lock);
+}
+
+void device_end_schedule(struct device *device, struct schedule *schedule)
+{
+	pthread_mutex_lock(&device->schedules_lock);
+	for (struct schedule **link = &device->schedules; *link; link = &(*link)->next)
+		if (*link == schedule) {
+			*link = schedule->next;
+			break;
+		}
+	pthread_mutex_unlock(&device->schedules_lock);
 }
 
 struct engine *device_engine(const struct device *device)

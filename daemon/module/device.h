@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "daemon/module/schedule.h"
 #include "daemon/module/scrubber.h"
 #include "engine/options.h"
 #include "nand/nand.h"
@@ -30,6 +31,14 @@ int device_open(const char *image, const struct nand_options *nand,
  * engine any more. Returns the first error; the device is gone for it in any case. NULL is allowed.
  */
 int device_close(struct device *device);
+
+/*
+ * Makes and drops versions by a schedule, until it is ended. What it is `about`: schedule_begin.
+ * The caller keeps `schedule`. Main thread, as device_end_schedule, which may wait for the turn.
+ */
+void device_begin_schedule(struct device *device, struct schedule *schedule,
+			   const struct schedule_rules *rules, uint64_t about);
+void device_end_schedule(struct device *device, struct schedule *schedule);
 
 /* The device's engine, as long as the device is open. */
 struct engine *device_engine(const struct device *device);

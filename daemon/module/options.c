@@ -328,13 +328,10 @@ static int parse_size(const struct option *option, const char *text, void *field
 	return lun_option_size(text, field, error);
 }
 
-static int parse_partition(const struct option *option, const char *text, void *field,
-			   struct error_text *error)
+int lun_option_partition(const char *text, uint64_t *partition, struct error_text *error)
 {
-	uint64_t *partition = field;
 	char *end;
 
-	(void)option;
 	errno = 0;
 	*partition = strtoull(text, &end, 0);
 	if (!isdigit((unsigned char)text[0]) || *end || errno || *partition < ENGINE_FIRST_ID ||
@@ -343,6 +340,25 @@ static int parse_partition(const struct option *option, const char *text, void *
 				 "'%s' is no partition ID, which are 0x10000 to 0xFFFFFFFFFFFF",
 				 text);
 	return 0;
+}
+
+static int parse_partition(const struct option *option, const char *text, void *field,
+			   struct error_text *error)
+{
+	(void)option;
+	return lun_option_partition(text, field, error);
+}
+
+static int parse_schedule(const struct option *option, const char *text, void *field,
+			  struct error_text *error)
+{
+	struct schedule_rules rules;
+	int result = schedule_parse(text, &rules, error);
+
+	(void)option;
+	if (!result)
+		strcpy(field, text);
+	return result;
 }
 
 static int parse_block_size(const struct option *option, const char *text, void *field,
@@ -436,6 +452,7 @@ static const struct option known[] = {
 	  CHOICE("512", "4096") },
 	{ "version", parse_version, write_text, AT(disk.version),
 	  NUMBER(1, ENGINE_DEVICE_VERSION_LAST) },
+	{ "snapshot_schedule", parse_schedule, write_text, AT(schedule), NUMBER(0, 0) },
 	{ "system_id", parse_system_id, write_system_id, AT(osd.system_id), NUMBER(0, 0) },
 };
 

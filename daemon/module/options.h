@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "daemon/module/schedule.h"
 #include "daemon/module/scrubber.h"
 #include "disk/disk.h"
 #include "engine/options.h"
@@ -29,7 +30,7 @@
 #define LUN_HISTORY_INTERVAL_MAX 86400000U
 #define LUN_INLINE_BYTES_MAX     4096U
 /* What lun_options_write needs at most. */
-#define LUN_OPTIONS_TEXT_BYTES (640 + LUN_PATH_BYTES)
+#define LUN_OPTIONS_TEXT_BYTES (672 + LUN_PATH_BYTES + SCHEDULE_TEXT_BYTES)
 
 struct lun_options {
 	uint32_t threads;         /* I/O threads, 1..LUN_THREADS_MAX */
@@ -40,9 +41,10 @@ struct lun_options {
 	 */
 	struct engine_options engine;
 	struct scrub_options scrub;
-	char key_file[LUN_PATH_BYTES]; /* of the device key; empty: none */
-	struct osd_options osd;        /* its device key is not parsed: see wire/keys_file.h */
-	struct disk_options disk;      /* its serial number is that of `osd` */
+	char key_file[LUN_PATH_BYTES];      /* of the device key; empty: none */
+	struct osd_options osd;             /* its device key is not parsed: see wire/keys_file.h */
+	struct disk_options disk;           /* its serial number is that of `osd` */
+	char schedule[SCHEDULE_TEXT_BYTES]; /* as schedule_parse takes it; empty: none */
 };
 
 /* The options of a unit whose text names none. */
@@ -59,6 +61,7 @@ void lun_options_default(struct lun_options *options);
  *   layout=flat|packed  key_file=path without , and ;
  *   partition=0x10000..0xFFFFFFFFFFFF  volume_size=bytes, K, M, G or T  block_size=512|4096
  *   version=1..61439, or a name
+ *   snapshot_schedule=words of schedule.h
  *   system_id=40 hexadecimal digits  serial=1..36 printable characters without space , ; and =
  * -EINVAL with a sentence that does not name the option, unless it is not known.
  */
@@ -79,6 +82,9 @@ const char *lun_options_backend(const struct lun_options *options);
 
 /* Bytes with an optional suffix K, M, G or T (powers of 1024). -EINVAL with a sentence. */
 int lun_option_size(const char *text, uint64_t *bytes, struct error_text *error);
+
+/* The ID of a partition of users. -EINVAL with a sentence. */
+int lun_option_partition(const char *text, uint64_t *partition, struct error_text *error);
 
 /* A whole number within limits. -EINVAL with a sentence. */
 int lun_option_number(const char *text, uint32_t least, uint32_t most, uint32_t *value,

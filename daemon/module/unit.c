@@ -81,6 +81,17 @@ static int open_kind(struct unit *unit, uint64_t *bytes, struct error_text *erro
 	return result;
 }
 
+static void begin_schedule(struct unit *unit)
+{
+	uint64_t about = unit->kind->partition ? unit->kind->partition(unit) : 0;
+	struct schedule_rules rules = { .count = 0 };
+	struct error_text ignored;
+
+	if (unit->options.schedule[0])
+		schedule_parse(unit->options.schedule, &rules, &ignored);
+	device_begin_schedule(unit->device, &unit->schedule, &rules, about);
+}
+
 int unit_open(struct unit *unit, const char *image, uint64_t *bytes, struct error_text *error)
 {
 	int result = device_open(image, &unit->options.nand, &unit->options.engine,
@@ -92,8 +103,10 @@ int unit_open(struct unit *unit, const char *image, uint64_t *bytes, struct erro
 	if (result) {
 		device_close(unit->device);
 		unit->device = NULL;
+		return result;
 	}
-	return result;
+	begin_schedule(unit);
+	return 0;
 }
 
 int unit_close(struct unit *unit)
@@ -103,6 +116,7 @@ int unit_close(struct unit *unit)
 	if (!device)
 		return 0;
 	control_end(unit);
+	device_end_schedule(device, &unit->schedule);
 	io_threads_stop(unit->threads);
 	unit->threads = NULL;
 	nand_stages_close(unit->stages);

@@ -58,6 +58,8 @@ struct unit_kind {
 	int (*open)(struct unit *unit, uint64_t *bytes, struct error_text *error);
 	/* Ends it, when no command is under way. */
 	void (*close)(struct unit *unit);
+	/* The partition that an open unit is all of. NULL: it is the whole device. */
+	uint64_t (*partition)(const struct unit *unit);
 	/*
 	 * On tgtd's main thread, before anything else happens to a command. `is_first`: of its
 	 * session. NULL: the kind need not know.
@@ -96,6 +98,7 @@ struct unit {
 	struct io_threads *threads; /* NULL: as above */
 	struct nand_stages *stages; /* of the threads; NULL: the device needs none */
 	void *state;                /* the kind's */
+	struct schedule schedule;   /* the device's, while it is open */
 	struct control control;
 	/* tgtd's own functions that ours replace: of the unit, and by operation code. */
 	int (*stock_perform)(int tid, struct scsi_cmd *cmd);

@@ -262,8 +262,8 @@ static void test_a_key_of_all_units_is_set_once(void **state)
 	assert_refused(
 		"[lun 1]\ncolour = blue\n",
 		":2: [lun 1] has no key colour; it has type, device, threads, layout, serial, "
-		"key_file, system_id, partition, volume_size, block_size, version, image, nvram, "
-		"size, "
+		"key_file, system_id, partition, volume_size, block_size, version, "
+		"snapshot_schedule, image, nvram, size, "
 		"recover_without_nvram, and all of [nand] and [engine]");
 }
 

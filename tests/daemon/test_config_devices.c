@@ -164,6 +164,28 @@ static void test_keys_of_disks_are_checked(void **state)
 	assert_refused("[lun 1]\ntype = disk\nblock_size = 1024\n", "neither 512 nor 4096");
 }
 
+static void test_schedules_are_checked(void **state)
+{
+	(void)state;
+	assert_refused("[lun 1]\ntype = disk\nsnapshot_schedule = 0x10000 daily:1\n",
+		       "partition IDs are for units with type = osd");
+	assert_refused(POOL "[lun 1]\ntype = disk\ndevice = pool\nversion = v\n"
+			    "snapshot_schedule = daily:1\n",
+		       "a disk with version never changes");
+	assert_refused(POOL "[lun 1]\ntype = osd\ndevice = pool\nsnapshot_schedule = "
+			    "daily:1 0x10002 daily:1\n"
+			    "[lun 2]\ntype = disk\ndevice = pool\npartition = 0x10002\n"
+			    "snapshot_schedule = hourly:1\n",
+		       "logical units 1 and 2 both have a snapshot_schedule for partition 0x10002 "
+		       "of device pool");
+	assert_int_equal(
+		read_text(POOL "[lun 1]\ntype = osd\ndevice = pool\nsnapshot_schedule = daily:1\n"
+			       "[lun 2]\ntype = disk\ndevice = pool\npartition = 0x10002\n"
+			       "snapshot_schedule = hourly:1\n"
+			       "[lun 3]\ntype = disk\nsnapshot_schedule = hourly:1\n"),
+		0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -173,6 +195,7 @@ int main(void)
 		cmocka_unit_test(test_names_of_devices_are_never_cut),
 		cmocka_unit_test(test_units_of_a_device_do_not_collide),
 		cmocka_unit_test(test_keys_of_disks_are_checked),
+		cmocka_unit_test(test_schedules_are_checked),
 	};
 
 	return cmocka_run_group_tests_name("devices in the configuration", tests, NULL, NULL);

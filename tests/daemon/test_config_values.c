@@ -145,6 +145,11 @@ static const struct row {
 	  { "1", "61439", "before-2.0" },
 	  { "0", "61440", "2x", SIXTY_FOUR },
 	  "a name, 1..61439" },
+	{ "lun",
+	  "snapshot_schedule",
+	  { "minutely:1 hourly:24 daily:30 weekly:8 monthly:1000", "0x10000 daily:1" },
+	  { "yearly:1", "daily:0", "daily:1001", "0xFFFF daily:1" },
+	  "1 to 1000" },
 };
 
 #define ROWS (sizeof(rows) / sizeof(rows[0]))

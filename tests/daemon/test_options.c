@@ -64,7 +64,8 @@ static void test_every_option_gets_to_its_place(void **state)
 			"durability=host;merge=manual;recover_without_nvram=yes;layout="
 			"packed;history_interval=250;inline_bytes=512;scrub_days=7;scrub_rate=50;"
 			"partition=0x20001;volume_size=3G;block_size=4096;"
-			"version=before;system_id=000102030405060708090a0b0c0d0e0f1011FDfe",
+			"version=before;snapshot_schedule=daily:3 0x20002 hourly:24;"
+			"system_id=000102030405060708090a0b0c0d0e0f1011FDfe",
 			&options, &error),
 		0);
 	assert_int_equal(options.threads, 7);
@@ -86,6 +87,7 @@ static void test_every_option_gets_to_its_place(void **state)
 	assert_int_equal(options.disk.partition, 0x20001);
 	assert_true(options.disk.bytes == UINT64_C(3) << 30);
 	assert_int_equal(options.disk.block_bytes, 4096);
+	assert_string_equal(options.schedule, "daily:3 0x20002 hourly:24");
 	for (uint8_t i = 0; i < 18; i++)
 		assert_int_equal(options.osd.system_id[i], i);
 	assert_int_equal(options.osd.system_id[18], 0xfd);
@@ -129,10 +131,15 @@ static void test_options_are_written_as_they_are_read_and_defaults_not_at_all(vo
 			  "scrub_rate=1000000;layout=packed;"
 			  "serial=123456789012345678901234567890123456;key_file=");
 	memset(longest + length, 'k', LUN_PATH_BYTES - 1);
-	strcpy(longest + length + LUN_PATH_BYTES - 1,
-	       ";partition=281474976710655;volume_size=1125899906842624;block_size=4096"
-	       ";version=v23456789012345678901234567890123456789012345678901234567890123"
-	       ";system_id=000102030405060708090a0b0c0d0e0f1011fdfe");
+	length += LUN_PATH_BYTES - 1;
+	length +=
+		snprintf(longest + length, sizeof(longest) - (size_t)length,
+			 ";partition=281474976710655;volume_size=1125899906842624;block_size=4096"
+			 ";version=v23456789012345678901234567890123456789012345678901234567890123"
+			 ";snapshot_schedule=");
+	memset(longest + length, ' ', SCHEDULE_TEXT_BYTES - 9);
+	strcpy(longest + length + SCHEDULE_TEXT_BYTES - 9,
+	       "hourly:1;system_id=000102030405060708090a0b0c0d0e0f1011fdfe");
 	assert_written(longest);
 	assert_int_equal(
 		lun_options_parse("threads=2;merge=auto;backend=mmap;tables=ram", &options, &error),
@@ -180,7 +187,8 @@ static void test_unknown_options_and_missing_values_are_named(void **state)
 		"unknown option 'colour'; known are threads, backend, engine, onode_cache, "
 		"directory_cache, version_cache, durability, merge, recover_without_nvram, "
 		"tables, history_interval, inline_bytes, scrub_days, scrub_rate, layout, "
-		"serial, key_file, partition, volume_size, block_size, version and system_id");
+		"serial, key_file, partition, volume_size, block_size, version, snapshot_schedule "
+		"and system_id");
 	assert_refused("threads", "option 'threads' has no value");
 	assert_refused("threads=2;serial", "option 'serial' has no value");
 }

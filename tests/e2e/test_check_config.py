@@ -79,6 +79,7 @@ VALUES = {
         "partition": ["0x10000", "0xFFFFFFFFFFFF", "0xFFFF", "ten"],
         "volume_size": ["1M", "1024T", "1025T", "1000"],
         "block_size": ["512", "4096", "1024"],
+        "snapshot_schedule": ["hourly:24 daily:30", "0x10000 weekly:8", "yearly:1", "daily"],
         "image": [
             "lun1.img", "{folder}/other.img", "sub/lun1.img", "a,b.img", "/proc/lun1.img", "i" * 240, "i" * 255, "dir"
         ],

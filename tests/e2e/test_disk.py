@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
 """Disks: what an initiator's commands do, libiscsi's test suite, devices that units share, crashes."""
 
+import json
 import re
 import shutil
 import struct
@@ -219,6 +220,51 @@ class DiskTest(E2ETest):
             pass
         self.refused(read, 2, 0x0403)
         self.assertEqual(self.attach(daemon, 2).read(0, 128).data_in, old)
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_a_schedule_keeps_versions_of_a_disk_and_of_the_device(self):
+        def scheduled(osd, disk):
+            keyed = POOL.replace("[lun 2]", f"snapshot_schedule = {osd}\n[lun 2]")
+            return keyed.replace("[lun 3]", f"snapshot_schedule = {disk}\n[lun 3]") + "[daemon]\nlog_level = debug\n"
+
+        def named(url, partition):
+            """Without those of the device."""
+            versions = json.loads(self.ctl("--json", "versions", url, partition))
+            return [version["name"] for version in versions if partition == "0" or version["version"] < 32768]
+
+        def kinds(url, partition):
+            return sorted(name.split("-")[0] for name in named(url, partition))
+
+        folder = self.folder()
+        daemon = self.daemon(folder, config=scheduled("monthly:2 0x10003 weekly:1", "monthly:1000\tweekly:4")).start()
+        for partition, kind in (("0x0", "monthly"), ("0x10002", "weekly"), ("0x10003", "weekly")):
+            daemon.wait_for_line(f"of partition {partition}, '{kind}-")
+        url = daemon.url(1)
+        (monthly,) = named(url, "0")
+        self.assertRegex(monthly, r"^monthly-20\d\d-\d\d-01T00:00Z$")
+        self.assertEqual((kinds(url, "0x10002"), kinds(url, "0x10003")), (["monthly", "weekly"], ["weekly"]))
+        # Nobody else gives such a name.
+        self.assertEqual(self.try_ctl("snapshot", url, "0x10003", "--name", monthly).returncode, 2)
+        self.assertEqual(daemon.stop(), 0)
+        # A version that is there is not made again, and one that is in no schedule any more stays.
+        daemon = self.daemon(folder, config=scheduled("daily:2", "monthly:2")).start()
+        daemon.wait_for_line("of partition 0x0, 'daily-")
+        url = daemon.url(1)
+        self.assertEqual((named(url, "0")[0], kinds(url, "0x10002")), (monthly, ["monthly", "weekly"]))
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_disks_have_one_version_of_one_instant(self):
+        daemon = self.daemon(config=POOL).start()
+        first, second = self.attach(daemon, 2), self.attach(daemon, 3, 4096)
+        for disk in (first, second):
+            self.good(disk.write(0, noise(1 << 16, 1)))
+        self.ctl("snapshot", daemon.url(1), "0", "--name", "both")
+        for disk in (first, second):
+            self.good(disk.write(0, noise(1 << 16, 2)))
+            disk.session.close()
+        self.ctl("rollback", daemon.url(1), "0x10002", "both")
+        self.assertEqual(self.attach(daemon, 2).read(0, 128).data_in, noise(1 << 16, 1))
+        self.assertEqual(self.attach(daemon, 3, 4096).read(0, 16).data_in, noise(1 << 16, 2))
         self.assertEqual(daemon.stop(), 0)
 
     def test_a_disk_whose_volume_is_gone_is_not_ready(self):

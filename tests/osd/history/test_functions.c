@@ -103,6 +103,23 @@ static void test_unknown_features_and_functions_and_damaged_parameters_are_refus
 	expect_field(unit, 42);
 }
 
+/* The target drops versions of such names by itself, so nobody else can have made them. */
+static void test_a_name_of_versions_by_time_is_refused(void **state)
+{
+	struct unit *unit = *state;
+	struct function_call call;
+
+	function_subscribe(unit);
+	function_of(&call, OSD_FUNCTION_SNAPSHOT, P, 0);
+	osd_item_add_text(&call.writer, OSD_ITEM_NAME, "daily-2026-11-27T00:00Z");
+	function_run(unit, &call);
+	expect_parameter(unit, 0);
+	function_of(&call, OSD_FUNCTION_SNAPSHOT, P, 0);
+	osd_item_add_text(&call.writer, OSD_ITEM_NAME, "daily-2026-11-27");
+	function_run(unit, &call);
+	expect_good(unit);
+}
+
 /*
  * Runs it with so much room. The result has whole items, and says how many bytes all of them have.
  */
@@ -532,6 +549,7 @@ int main(void)
 		with_unit(test_features_lists_every_function_and_a_host_subscribes_to_what_it_uses),
 		with_unit(test_a_subscription_is_of_one_host),
 		with_unit(test_unknown_features_and_functions_and_damaged_parameters_are_refused),
+		with_object(test_a_name_of_versions_by_time_is_refused),
 		with_object(test_a_result_that_has_no_room_says_how_much_it_wants),
 		with_object(test_statistics_are_those_of_the_engine),
 		with_object(test_a_merge_that_fails_says_so_until_another_begins),
