@@ -103,6 +103,11 @@ struct lun_config *config_find_device(struct config *config, const char *name)
 /* Far more than sections for all units take. */
 #define FILE_BYTES_MAX (1U << 20)
 
+/* Which of config_keys a section has. */
+struct key_set {
+	bool has[CONFIG_KEYS_MAX];
+};
+
 /* State of one pass through a file, and through sections that others have added. */
 struct reading {
 	FILE *file;
@@ -111,8 +116,8 @@ struct reading {
 	int line;
 	bool line_too_long;
 	struct config *config;
-	uint64_t keys_seen; /* bit i: config_keys[i], outside of [lun N] */
-	uint64_t lun_keys_seen[CONFIG_LUNS_MAX], device_keys_seen[CONFIG_DEVICES_MAX];
+	struct key_set keys_seen; /* outside of [lun N] and [device NAME] */
+	struct key_set lun_keys_seen[CONFIG_LUNS_MAX], device_keys_seen[CONFIG_DEVICES_MAX];
 	/* For all units: the values in [nand] and [engine] as they stand there; else NULL. */
 	char *for_all[CONFIG_KEYS_MAX];
 	char section[SECTION_BYTES]; /* that is being read */
@@ -266,7 +271,7 @@ static int set_value(struct reading *reading, size_t i, const char *value, struc
 static int set_key(struct reading *reading, const char *section, const char *name,
 		   const char *value, struct error_text *error)
 {
-	uint64_t *seen = &reading->keys_seen;
+	struct key_set *seen = &reading->keys_seen;
 	struct lun_config *lun = NULL;
 	const char *kind = section;
 	struct error_text reason = { "" };
@@ -285,9 +290,9 @@ static int set_key(struct reading *reading, const char *section, const char *nam
 	for (size_t i = 0; i < config_key_count; i++) {
 		if (!belongs(&config_keys[i], kind) || strcmp(config_keys[i].name, name))
 			continue;
-		if (*seen & UINT64_C(1) << i)
+		if (seen->has[i])
 			return error_set(error, -EINVAL, "%s is set twice in [%s]", name, section);
-		*seen |= UINT64_C(1) << i;
+		seen->has[i] = true;
 		result = set_value(reading, i, value, lun, &reason);
 		return result ? error_set(error, result, "%s: %s", name, reason.text) : 0;
 	}
@@ -296,12 +301,12 @@ static int set_key(struct reading *reading, const char *section, const char *nam
 
 /* A value for all units goes to the units whose section does not have it, wherever that stands. */
 static void spread_default(const struct reading *reading, size_t i, struct lun_config *luns,
-			   unsigned int count, const uint64_t *seen)
+			   unsigned int count, const struct key_set *seen)
 {
 	struct error_text none;
 
 	for (unsigned int lun = 0; lun < count; lun++)
-		if (!(seen[lun] & UINT64_C(1) << i))
+		if (!seen[lun].has[i])
 			config_keys[i].parse(&config_keys[i], reading->for_all[i],
 					     (char *)&luns[lun], &none);
 }
@@ -328,7 +333,7 @@ static int check_own_device(const struct reading *reading, struct error_text *er
 
 	for (unsigned int lun = 0; lun < config->lun_count; lun++)
 		for (size_t i = 0; config->luns[lun].device[0] && i < config_key_count; i++)
-			if (reading->lun_keys_seen[lun] & UINT64_C(1) << i &&
+			if (reading->lun_keys_seen[lun].has[i] &&
 			    config_key_is_of_device(&config_keys[i]))
 				return error_set(error, -EINVAL,
 						 "%s: [lun %u] has device = %s, so %s belongs to "

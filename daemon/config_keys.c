@@ -493,7 +493,7 @@ const struct config_key config_keys[] = {
 };
 
 #define KEYS (sizeof(config_keys) / sizeof(config_keys[0]))
-static_assert(KEYS <= CONFIG_KEYS_MAX, "there is a bit for each key");
+static_assert(KEYS <= CONFIG_KEYS_MAX, "a set has them all");
 
 const size_t config_key_count = KEYS;
 

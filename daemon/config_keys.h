@@ -13,7 +13,7 @@
 #include "common/error.h"
 
 #define CONFIG_LINE_BYTES 4096 /* line end and NUL included */
-#define CONFIG_KEYS_MAX   64
+#define CONFIG_KEYS_MAX   96
 
 struct config_key;
 
