@@ -5,13 +5,14 @@
 
 #include "bench/command_line.h"
 #include "bench/ribbon_bench.h"
+#include "engine/muninn/index/ribbon/ribbon_shape.h"
 
 static const char help[] =
 	"muninn-bench ribbon [OPTION...]: the parts of the ribbon index by themselves\n"
 	"\n"
 	"  --rows N       rows that are asked in turn (default 16)\n"
-	"  --groups N     groups of a row (default 12)\n"
-	"  --members N    segments of a group, of 1,024 keys each (default 32)\n"
+	"  --groups N     groups of a row (default 16)\n"
+	"  --members N    segments of a group, of 1,024 keys each (default 24)\n"
 	"  --segments N   segments that are laid out, of each kind of records (default 40)\n"
 	"  --questions N  keys that are looked for, there and absent (default 2000000)\n"
 	"  --seed N       of the random numbers (default 1)\n"
@@ -43,8 +44,8 @@ struct ribbon_bench_options ribbon_bench_defaults(void)
 {
 	return (struct ribbon_bench_options){
 		.rows = 16,
-		.groups = 12,
-		.members = 32,
+		.groups = 16,
+		.members = RIBBON_MEMBERS,
 		.segments = 40,
 		.questions = 2000000,
 		.seed = 1,

@@ -369,5 +369,16 @@ uint64_t rows_buffered_bytes(const struct muninn_store *store)
 
 uint64_t rows_index_bytes(const struct muninn_store *store)
 {
-	return store->geometry.buffers * segment_index_bytes(store->rows[0].buffer.index);
+	uint64_t bytes = 0;
+
+	for (uint32_t number = 0; number < store->geometry.rows; number++) {
+		const struct row *row = &store->rows[number];
+
+		bytes += segment_index_bytes(row->buffer.index);
+		if (row_has_newer(row))
+			bytes += segment_index_bytes(row->newer.index);
+	}
+	for (uint32_t n = 0; n < store->free_buffer_count; n++)
+		bytes += segment_index_bytes(store->free_buffers[n].index);
+	return bytes;
 }

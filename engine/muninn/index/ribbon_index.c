@@ -287,7 +287,7 @@ static bool spreads(const struct muninn_geometry *geometry)
 
 static uint64_t segment_bytes(const struct segment_index *base)
 {
-	return active_bytes(&((const struct ribbon_segment *)base)->shape);
+	return active_bytes(active_in(base));
 }
 
 static uint64_t segment_memory(const struct segment_index *base)

@@ -24,6 +24,9 @@ enum {
 	ABSENT = 1U << 30,
 };
 
+/* Of the group: the first ones of a row have fewer segments. */
+enum { NUMBER = 2 };
+
 struct scene {
 	struct muninn_geometry geometry;
 	uint8_t *nvram;
@@ -62,7 +65,7 @@ static void begin(struct scene *scene, uint32_t segment_pages, uint32_t page_byt
 	scene->pages = calloc(segment_pages, sizeof(*scene->pages));
 	assert_true(scene->index && scene->active && scene->bytes && scene->pages);
 	scene->row = index_row(scene->index, 0);
-	row_index_begin(scene->row, 0);
+	row_index_begin(scene->row, NUMBER);
 }
 
 static void end(struct scene *scene)
@@ -160,9 +163,9 @@ static void complete(struct scene *scene)
 	image.live = scene->live;
 	assert_true(group_attach(&group, image.bytes, image.length));
 	assert_int_equal(group.locations, PLACEMENT_CANDIDATES);
-	assert_int_equal(row_index_replace(scene->row, 0, 0, &image), 0);
+	assert_int_equal(row_index_replace(scene->row, NUMBER, NUMBER, &image), 0);
 	nvram_store64(scene->live, UINT64_MAX);
-	row_index_begin(scene->row, 1);
+	row_index_begin(scene->row, NUMBER + 1);
 	assert_int_equal(row_index_refresh(scene->row), 0);
 }
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* The index of an active segment: a hash table of (tag, page). */
+/*
+ * The index of an active segment: a hash table of (tag, page). There is address space for the most
+ * entries that a segment may have, mostly four times what it has. So the table begins with slots
+ * for the expected ones, and doubles within that space. What it has never used takes no memory.
+ */
 #include "engine/muninn/index/ribbon/active.h"
 
 #include <assert.h>
@@ -8,6 +12,7 @@
 #include "engine/muninn/index/ribbon/ribbon_hash.h"
 
 #define NO_PAGE_YET UINT16_MAX /* of a slot */
+#define SPREAD      (1U << 15) /* of a page, while slots are doubled: the entry is in its place */
 
 /*
  * A page that so many keys of a kind have passed by counts as full for others of that kind. Kinds
@@ -17,7 +22,8 @@ enum { PASSED_BY_MAX = 32, KINDS = 2 };
 
 struct active {
 	const struct ribbon_shape *shape;
-	uint32_t slots, count;
+	uint32_t slots, slots_max, count;
+	uint32_t slots_used;    /* the most that there have been */
 	uint32_t *tags;         /* of each slot */
 	uint16_t *pages;        /* NO_PAGE_YET: the slot is free */
 	uint32_t low[KINDS];    /* pages below are full */
@@ -26,10 +32,15 @@ struct active {
 
 /* ---- memory ---- */
 
-/* Four in five are used when no further entry is taken. Mostly it is one in five. */
-static uint32_t slots_for(const struct ribbon_shape *shape)
+/* Four in five are used when there are so many entries. */
+static uint32_t slots_for(uint32_t entries)
 {
-	return shape->segment_entries + shape->segment_entries / 4 + 2;
+	return entries + entries / 4 + 2;
+}
+
+static bool has_slot_for_one_more(const struct active *active)
+{
+	return slots_for(active->count + 1) <= active->slots;
 }
 
 struct active *active_create(const struct ribbon_shape *shape)
@@ -39,9 +50,9 @@ struct active *active_create(const struct ribbon_shape *shape)
 	if (!active)
 		return NULL;
 	active->shape = shape;
-	active->slots = slots_for(shape);
-	active->tags = malloc(active->slots * sizeof(*active->tags));
-	active->pages = malloc(active->slots * sizeof(*active->pages));
+	active->slots_max = slots_for(shape->segment_entries);
+	active->tags = malloc(active->slots_max * sizeof(*active->tags));
+	active->pages = malloc(active->slots_max * sizeof(*active->pages));
 	active->passed[0] = malloc(KINDS * (size_t)shape->segment_pages);
 	if (!active->tags || !active->pages || !active->passed[0]) {
 		active_destroy(active);
@@ -62,16 +73,25 @@ void active_destroy(struct active *active)
 	free(active);
 }
 
-uint64_t active_bytes(const struct ribbon_shape *shape)
+uint64_t active_bytes(const struct active *active)
 {
-	return sizeof(struct active) + slots_for(shape) * UINT64_C(6) +
-	       KINDS * (uint64_t)shape->segment_pages;
+	return sizeof(*active) + active->slots_used * UINT64_C(6) +
+	       KINDS * (uint64_t)active->shape->segment_pages;
+}
+
+/* The slots from one on, up to another one, are free. */
+static void free_slots(struct active *active, uint32_t from, uint32_t to)
+{
+	for (uint32_t slot = from; slot < to; slot++)
+		active->pages[slot] = NO_PAGE_YET;
+	active->slots = to;
+	if (active->slots_used < to)
+		active->slots_used = to;
 }
 
 void active_begin(struct active *active)
 {
-	for (uint32_t slot = 0; slot < active->slots; slot++)
-		active->pages[slot] = NO_PAGE_YET;
+	free_slots(active, 0, slots_for(active->shape->entries_expected));
 	memset(active->passed[0], 0, KINDS * (size_t)active->shape->segment_pages);
 	active->low[0] = active->low[1] = 0;
 	active->count = 0;
@@ -125,12 +145,54 @@ static bool can_be_noted(const struct active *active, uint32_t tag, uint32_t pag
 	       active->pages[slot_of(active, tag, page)] != NO_PAGE_YET;
 }
 
+/*
+ * Puts the entry of a slot where it belongs among more slots. One that was there and has not been
+ * put anew goes on instead.
+ */
+static void spread(struct active *active, uint32_t slot)
+{
+	uint32_t tag = active->tags[slot];
+	uint16_t page = active->pages[slot];
+
+	active->pages[slot] = NO_PAGE_YET;
+	while (page != NO_PAGE_YET) {
+		uint32_t to = first_slot(active, tag), other_tag;
+		uint16_t other;
+
+		while (active->pages[to] != NO_PAGE_YET && active->pages[to] & SPREAD)
+			to = next_slot(active, to);
+		other_tag = active->tags[to];
+		other = active->pages[to];
+		active->tags[to] = tag;
+		active->pages[to] = page | SPREAD;
+		tag = other_tag;
+		page = other;
+	}
+}
+
+static void double_slots(struct active *active)
+{
+	uint32_t before = active->slots;
+
+	free_slots(active, before, 2 * before < active->slots_max ? 2 * before : active->slots_max);
+	for (uint32_t slot = 0; slot < before; slot++)
+		if (active->pages[slot] != NO_PAGE_YET && !(active->pages[slot] & SPREAD))
+			spread(active, slot);
+	for (uint32_t slot = 0; slot < active->slots; slot++)
+		if (active->pages[slot] != NO_PAGE_YET)
+			active->pages[slot] &= (uint16_t)~SPREAD;
+}
+
 static void note(struct active *active, uint32_t tag, uint32_t page)
 {
 	uint32_t slot = slot_of(active, tag, page);
 
 	if (active->pages[slot] != NO_PAGE_YET)
 		return;
+	if (!has_slot_for_one_more(active)) {
+		double_slots(active);
+		slot = slot_of(active, tag, page);
+	}
 	active->tags[slot] = tag;
 	active->pages[slot] = (uint16_t)page;
 	active->count++;

@@ -14,7 +14,9 @@ struct active;
 /* NULL: out of memory. NULL may be destroyed. */
 struct active *active_create(const struct ribbon_shape *shape);
 void active_destroy(struct active *active);
-uint64_t active_bytes(const struct ribbon_shape *shape);
+
+/* Bytes that it has needed so far. */
+uint64_t active_bytes(const struct active *active);
 
 /* Empties it. */
 void active_begin(struct active *active);

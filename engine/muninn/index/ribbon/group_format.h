@@ -15,7 +15,7 @@
 
 #include "engine/muninn/format.h"
 
-#define RIBBON_VERSION 2
+#define RIBBON_VERSION 3
 
 #define GROUP_MAGIC UINT32_C(0x4e42524d) /* "MRBN" */
 

@@ -16,7 +16,7 @@ static struct exact_shape exact_shape_for(const struct ribbon_row *row, uint32_t
 {
 	return (struct exact_shape){
 		.bucket_bits = row->shape->bucket_bits,
-		.segment_bits = bits_for(RIBBON_MEMBERS) + bits_for(groups + 1),
+		.segment_bits = bits_for(RIBBON_MEMBERS * (groups + 1)),
 		.location_bits = bits_for(row->shape->locations),
 	};
 }

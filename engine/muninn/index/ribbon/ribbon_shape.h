@@ -7,18 +7,23 @@
 #include "engine/muninn/index/ribbon/placement.h"
 
 enum {
-	RIBBON_MEMBERS = 32, /* segments of a group, at most */
-	RIBBON_MEMBERS_LEAST = 17,
+	/*
+	 * Segments of a group, at most. More of them wait longer in the exact tables, fewer are
+	 * more groups to ask. Three in four of the numbers that a ribbon has space for: the others
+	 * are false hits that give themselves away.
+	 */
+	RIBBON_MEMBERS = 24,
 	RIBBON_SPARSE = 8, /* a group that is full has more segments, however small their records */
-	RIBBON_FINGERPRINT_BITS = 7, /* one more in every third group */
+	RIBBON_FINGERPRINT_BITS = 7, /* one more in every eighth group */
 };
 
 struct ribbon_shape {
 	uint32_t segment_pages;
-	uint32_t locations;       /* of a segment: candidates, and pages behind them */
-	uint32_t segment_entries; /* most of a segment: then it is sealed */
-	uint32_t group_entries;   /* most of a group */
-	uint32_t bucket_bits;     /* of the exact tables */
+	uint32_t locations;        /* of a segment: candidates, and pages behind them */
+	uint32_t entries_expected; /* of a segment */
+	uint32_t segment_entries;  /* most of a segment: then it is sealed */
+	uint32_t group_entries;    /* most of a group */
+	uint32_t bucket_bits;      /* of the exact tables */
 };
 
 /*
@@ -32,26 +37,31 @@ static inline struct ribbon_shape ribbon_shape_choose(uint32_t page_bytes, uint3
 		max_u64(1, (uint64_t)page_bytes / record_bytes) * (uint64_t)segment_pages;
 	uint64_t most = (uint64_t)segment_pages * (page_bytes / RECORD_HEADER_BYTES + 1);
 	uint32_t entries = (uint32_t)min_u64(4 * expected, most);
-	uint32_t group = (uint32_t)(RIBBON_MEMBERS * expected + entries);
+	uint32_t group = (uint32_t)max_u64(RIBBON_MEMBERS * expected + entries,
+					   (RIBBON_SPARSE + 1) * (uint64_t)entries);
 
 	return (struct ribbon_shape){
 		.segment_pages = segment_pages,
 		.locations = PLACEMENT_CANDIDATES + segment_pages,
+		.entries_expected = (uint32_t)min_u64(expected, entries),
 		.segment_entries = entries,
 		.group_entries = group,
-		/* Some eight entries a bucket, when half a group waits. */
-		.bucket_bits = (uint32_t)max_u64(4, min_u64(14, bits_for(group / 32))),
+		/* Some twelve entries a bucket, when half a group waits. */
+		.bucket_bits = (uint32_t)max_u64(4, min_u64(14, bits_for(group / 64))),
 	};
 }
 
 /*
- * How many segments a group of a row has. The first one has fewer in some rows, so that groups of
- * different rows are full at different times.
+ * How many segments a group of a row has. The first one, or the first two, have fewer in most rows,
+ * so that groups of different rows are full at different times.
  */
 static inline uint32_t ribbon_members(uint32_t row, uint32_t number)
 {
-	return number ? RIBBON_MEMBERS
-		      : RIBBON_MEMBERS_LEAST + row % (RIBBON_MEMBERS - RIBBON_MEMBERS_LEAST + 1);
+	uint32_t ahead = RIBBON_SPARSE + 1 + row % RIBBON_MEMBERS;
+
+	if (number == 0)
+		return ahead > RIBBON_MEMBERS ? ahead / 2 : ahead;
+	return number == 1 && ahead > RIBBON_MEMBERS ? ahead - ahead / 2 : RIBBON_MEMBERS;
 }
 
 /* Of the largest image that a group can have. */
@@ -101,7 +111,7 @@ static_assert(MUNINN_SEGMENT_PAGES_MAX <= 1 << LOCATION_PAGE_BITS, "a page has a
 
 static inline uint32_t ribbon_fingerprint_bits(uint32_t number)
 {
-	return RIBBON_FINGERPRINT_BITS + (number % 3 == 0);
+	return RIBBON_FINGERPRINT_BITS + (number % 8 == 0);
 }
 
 #endif
