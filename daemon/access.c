@@ -27,7 +27,7 @@ static bool is_same_net(const uint8_t *a, const uint8_t *b, unsigned int bits)
 /* `entry` is ALL, ADDRESS or ADDRESS/PREFIX; both are of the same family or do not match. */
 static bool matches(const char *entry, const char *address)
 {
-	char text[INET6_ADDRSTRLEN + 8];
+	char text[64]; /* as an entry */
 	uint8_t wanted[16], is[16];
 	unsigned int bits;
 	int family = strchr(entry, ':') ? AF_INET6 : AF_INET;
