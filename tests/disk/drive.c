@@ -9,9 +9,22 @@ static uint64_t clock_of(void *context)
 	return ((struct drive *)context)->now;
 }
 
+static const uint8_t uuid[16] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
+
+struct disk *drive_open_other(struct drive *drive, uint64_t partition)
+{
+	struct disk_options options = drive->disk_options;
+	struct error_text error = { "" };
+	struct disk *disk = NULL;
+
+	options.partition = partition;
+	if (disk_open(drive->engine, uuid, &options, &disk, &error))
+		fail_msg("%s", error.text);
+	return disk;
+}
+
 void drive_open(struct drive *drive)
 {
-	static const uint8_t uuid[16] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
 	struct error_text error = { "" };
 
 	if (engine_open(drive->nand, &drive->options, &drive->engine, &error) ||

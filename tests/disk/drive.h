@@ -44,6 +44,9 @@ void drive_crash(struct drive *drive);
 /* The second half of it. */
 void drive_open(struct drive *drive);
 
+/* Another disk on the same device: the volume in a partition. disk_close ends it. */
+struct disk *drive_open_other(struct drive *drive, uint64_t partition);
+
 /*
  * Executes drive->cdb with so many bytes of drive->out and room in drive->in. Returns the sense
  * key, code and qualifier as 0xKCCQQ; 0: GOOD.

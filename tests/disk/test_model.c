@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * Random commands on a disk against a model: an array of numbers, one for each block. With
- * snapshots, rollbacks, crashes of the process and power cuts in between. MUNINN_SEED chooses
- * another run, MUNINN_STEPS its length.
+ * snapshots, rollbacks, clones, crashes of the process and power cuts in between. MUNINN_SEED
+ * chooses another run, MUNINN_STEPS its length: a tenth of that with blocks of 4096.
  */
 #include "tests/disk/drive.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <time.h>
 
 #include "common/bytes.h"
+#include "common/log.h"
 #include "nand/power.h"
 
 enum {
@@ -31,7 +33,9 @@ struct world {
 	struct contents now, before; /* `before`: of the last command */
 	uint32_t versions[VERSIONS]; /* 0: none */
 	struct contents then[VERSIONS];
-	uint32_t taken, commands, refused, blocks_checked;
+	uint32_t taken, commands, reads, refused;
+	uint64_t blocks_checked;
+	uint32_t rollbacks, clones, crashes, cuts;
 	bool is_large; /* ranges are long */
 };
 
@@ -77,6 +81,7 @@ static void read_and_check(struct world *world, uint32_t first, uint32_t count)
 	assert_int_equal(drive_range(drive, SBC_READ_16, 0, first, count, 0, bytes), 0);
 	assert_true(is_so(world, drive->in, world->now.block + first, count));
 	world->blocks_checked += count;
+	world->reads++;
 }
 
 static void check_everything(struct world *world)
@@ -196,18 +201,28 @@ static void take_result(struct world *world, uint32_t result)
 
 /* ---- history ---- */
 
+/* False: a clone stood on it at a moment that can still be reached. */
+static bool drop_version(struct world *world, uint32_t version)
+{
+	struct engine_txn *txn;
+	int result;
+
+	assert_int_equal(engine_begin(world->drive->engine, ENGINE_RESCUE, &txn), 0);
+	result = engine_version_drop(txn, DRIVE_PARTITION, version);
+	if (!result)
+		result = engine_commit(txn, false);
+	else
+		engine_abort(txn);
+	assert_true(result == 0 || result == -EBUSY);
+	return !result;
+}
+
 static void keep_version(struct world *world)
 {
 	uint32_t place = world->taken++ % VERSIONS;
 
-	if (world->versions[place]) {
-		struct engine_txn *txn;
-
-		assert_int_equal(engine_begin(world->drive->engine, ENGINE_RESCUE, &txn), 0);
-		assert_int_equal(engine_version_drop(txn, DRIVE_PARTITION, world->versions[place]),
-				 0);
-		assert_int_equal(engine_commit(txn, false), 0);
-	}
+	if (world->versions[place] && !drop_version(world, world->versions[place]))
+		return;
 	world->versions[place] = drive_snapshot(world->drive);
 	world->then[place] = world->now;
 }
@@ -220,7 +235,74 @@ static void go_back(struct world *world)
 		return;
 	drive_roll_back(world->drive, world->versions[place]);
 	world->now = world->then[place];
+	world->rollbacks++;
 	check_everything(world);
+}
+
+/* ---- clones ---- */
+
+/* 0: too many partitions are on record. */
+static uint64_t make_clone(struct world *world, uint32_t version)
+{
+	const struct engine_moment moment = { .kind = ENGINE_AT_VERSION, .value = version };
+	struct engine_txn *txn;
+	uint64_t partition = 0;
+	int result;
+
+	world->drive->now += 2000;
+	assert_int_equal(engine_begin(world->drive->engine, ENGINE_WRITE, &txn), 0);
+	result = engine_clone(txn, DRIVE_PARTITION, moment, 0, true, &partition);
+	if (!result) {
+		assert_int_equal(engine_commit(txn, false), 0);
+		return partition;
+	}
+	engine_abort(txn);
+	assert_true(result == -ENOSPC || result == -EFBIG);
+	return 0;
+}
+
+static void remove_clone(struct world *world, uint64_t partition)
+{
+	struct engine_txn *txn;
+
+	assert_int_equal(engine_begin(world->drive->engine, ENGINE_FREE, &txn), 0);
+	assert_int_equal(engine_partition_remove(txn, partition, true), 0);
+	assert_int_equal(engine_commit(txn, false), 0);
+}
+
+/* The commands go to another disk meanwhile, whose blocks are those of the model then. */
+static void use_clone(struct world *world, uint64_t partition, bool writes)
+{
+	struct drive *drive = world->drive;
+	struct disk *present = drive->disk;
+
+	drive->disk = drive_open_other(drive, partition);
+	check_everything(world);
+	for (int n = 0; writes && n < 4; n++)
+		take_result(world, change(world));
+	disk_close(drive->disk);
+	drive->disk = present;
+}
+
+/* A clone is what its version was, takes writes, keeps them in a crash, and the disk stays. */
+static void clone_version(struct world *world)
+{
+	static struct contents present;
+	uint32_t place = below(world, VERSIONS);
+	uint64_t partition = world->versions[place] ? make_clone(world, world->versions[place]) : 0;
+
+	if (!partition)
+		return;
+	present = world->now;
+	world->now = world->then[place];
+	use_clone(world, partition, true);
+	if (below(world, 2))
+		drive_crash(world->drive);
+	use_clone(world, partition, false);
+	world->now = present;
+	world->clones++;
+	check_everything(world);
+	remove_clone(world, partition);
 }
 
 /* ---- failures ---- */
@@ -281,6 +363,7 @@ static bool cut_at(struct world *world, uint64_t operation, uint64_t command)
 	engine_abandon(world->drive->engine);
 	assert_int_equal(nand_power_on(world->drive->nand), 0);
 	drive_open(world->drive);
+	world->cuts++;
 	find_out(world);
 	return false;
 }
@@ -301,9 +384,12 @@ static void step(struct world *world)
 		keep_version(world);
 	} else if (what < 982) {
 		go_back(world);
-	} else if (what < 990) {
+	} else if (what < 988) {
 		drive_crash(world->drive);
+		world->crashes++;
 		check_everything(world);
+	} else if (what < 990) {
+		clone_version(world);
 	} else if (what < 997) {
 		cut_at(world, below(world, 200), draw(world));
 	}
@@ -324,19 +410,23 @@ static struct world *world_new(uint32_t block_bytes, uint64_t flash_mib)
 
 static void world_free(struct world *world)
 {
-	print_message("%u commands, %u of them refused, %u blocks compared\n", world->commands,
-		      world->refused, world->blocks_checked);
+	print_message("%u commands, %u of them refused, %u reads of %llu blocks; %u versions, %u "
+		      "rollbacks, %u clones, %u crashes, %u power cuts\n",
+		      world->commands, world->refused, world->reads,
+		      (unsigned long long)world->blocks_checked, world->taken, world->rollbacks,
+		      world->clones, world->crashes, world->cuts);
 	assert_true(world->refused <= world->commands / 10);
 	drive_free(world->drive);
 	free(world);
 }
 
-static void random_run(uint32_t block_bytes, uint64_t flash_mib)
+/* `share`: of the steps that are asked for. */
+static void random_run(uint32_t block_bytes, uint64_t flash_mib, uint32_t share)
 {
 	const char *steps = getenv("MUNINN_STEPS");
 	struct world *world = world_new(block_bytes, flash_mib);
 
-	for (uint64_t n = steps ? strtoull(steps, NULL, 0) : STEPS; n; n--)
+	for (uint64_t n = steps ? strtoull(steps, NULL, 0) / share : STEPS; n; n--)
 		step(world);
 	check_everything(world);
 	world_free(world);
@@ -345,13 +435,14 @@ static void random_run(uint32_t block_bytes, uint64_t flash_mib)
 static void test_random_commands_match_the_model(void **state)
 {
 	(void)state;
-	random_run(512, 256);
+	random_run(512, 256, 1);
 }
 
 static void test_random_commands_match_the_model_with_blocks_of_4096(void **state)
 {
 	(void)state;
-	random_run(4096, 1024);
+	/* Looking at all of it takes ten times as long. */
+	random_run(4096, 1024, 10);
 }
 
 /* One that does not end before its first operation: many blocks fill buffers now and then. */
@@ -386,6 +477,13 @@ static void test_a_command_that_is_cut_anywhere_has_happened_or_not(void **state
 	world_free(world);
 }
 
+/* An engine without power says so of every page that it tries. */
+static void drop_line(enum log_level level, const char *line)
+{
+	(void)level;
+	(void)line;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -394,5 +492,6 @@ int main(void)
 		cmocka_unit_test(test_a_command_that_is_cut_anywhere_has_happened_or_not),
 	};
 
+	log_configure(drop_line, LOG_LEVEL_ERROR);
 	return cmocka_run_group_tests_name("disk model", tests, NULL, NULL);
 }
