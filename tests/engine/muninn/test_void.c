@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "engine/muninn/format.h"
+#include "engine/muninn/store.h"
 #include "engine/open.h"
 #include "engine/records/records.h"
 #include "nand/private.h"
@@ -217,6 +217,83 @@ static void test_a_format_leaves_what_it_put_and_a_store_that_can_be_filled(void
 	}
 	store->operations->close(store, true);
 	assert_int_equal(nand_close(nand), 0);
+}
+
+/* ---- beside a thread that seals ---- */
+
+/* Does what the thread does until a full buffer is about to run a stage. False: none comes there.
+ */
+static bool seals_until(struct record_store *store, enum seal_stage stage)
+{
+	const struct muninn_store *inside = (const struct muninn_store *)(const void *)store;
+	int row = store->operations->seal_take(store);
+
+	if (row < 0)
+		return false;
+	do {
+		if (inside->rows[row].sealing.stage == stage)
+			return true;
+		store->operations->seal_run(store, row);
+	} while (store->operations->seal_step(store, row) == 1);
+	return false;
+}
+
+/* A merge makes a format final, and what was void is let go. */
+static void settle(struct record_store *store)
+{
+	const struct record_keep keep = { .bounds = NULL };
+	struct record_merge merge = { .segments_wanted = 1, .live_permille_max = 1000 };
+	int result = store->operations->merge(store, &keep, &merge);
+
+	assert_true(result == 0 || result == -EAGAIN);
+}
+
+/* Of the flash, but for roots; also no image of the index that is under way. */
+static void expect_nothing_used(struct record_store *store)
+{
+	const struct muninn_store *inside = (const struct muninn_store *)(const void *)store;
+	struct record_statistics statistics;
+
+	store->operations->statistics(store, &statistics);
+	assert_int_equal(statistics.segments_free,
+			 statistics.segments - inside->geometry.root_segments);
+	assert_null(inside->image_writing.image.bytes);
+	assert_null(inside->image_writing.entry);
+}
+
+static void test_a_format_may_come_at_each_stage_of_a_buffer_that_is_sealed(void **state)
+{
+	(void)state;
+	for (enum seal_stage stage = SEAL_BUILD; stage < SEAL_STAGES; stage++) {
+		struct nand *nand = new_device(nvram_bytes());
+		struct record_store *store;
+		uint64_t sequence;
+
+		/* A buffer waits for its member's sync only behind a promise. */
+		if (stage == SEAL_MEMBER || stage == SEAL_COLUMN)
+			continue;
+		prepare(nand, NULL);
+		store = open_store(nand, 0);
+		for (uint32_t n = 0; !seals_until(store, stage); n++) {
+			assert_true(n < 10 * OLD_KEYS);
+			fill(store, 1, 20);
+		}
+		/* A command that puts might end what is under way. */
+		assert_int_equal(store->operations->begin_format(store, 0, &sequence), 0);
+		store->operations->commit(store);
+		settle(store);
+		expect_nothing_used(store);
+		assert_false(is_there(store, 1, OLD_KEYS));
+		for (int again = 0; again < 3; again++) {
+			fill(store, 1, OLD_KEYS);
+			assert_true(is_there(store, 1, OLD_KEYS));
+			store->operations->close(store, false);
+			store = open_store(nand, 0);
+			assert_true(is_there(store, 1, OLD_KEYS));
+		}
+		store->operations->close(store, true);
+		assert_int_equal(nand_close(nand), 0);
+	}
 }
 
 static void test_a_format_of_too_much_is_refused_and_can_be_aborted(void **state)
@@ -548,6 +625,7 @@ int main(void)
 		cmocka_unit_test(
 			test_a_format_finds_only_what_it_puts_and_an_abort_leaves_the_rest),
 		cmocka_unit_test(test_a_format_leaves_what_it_put_and_a_store_that_can_be_filled),
+		cmocka_unit_test(test_a_format_may_come_at_each_stage_of_a_buffer_that_is_sealed),
 		cmocka_unit_test(test_a_format_of_too_much_is_refused_and_can_be_aborted),
 		cmocka_unit_test(
 			test_a_format_that_can_t_be_made_stable_holds_and_opening_frees_what_is_void),
