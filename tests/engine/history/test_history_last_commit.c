@@ -17,6 +17,39 @@ static uint64_t bound_at(struct fixture *f, uint64_t ms)
 	return bound;
 }
 
+static int time_of(struct fixture *f, uint64_t sequence, uint64_t *ms)
+{
+	struct partition *root;
+	int result;
+
+	begin(f, ENGINE_READ);
+	assert_int_equal(partition_get(f->engine, 0, &root), 0);
+	result = times_of(f->engine, root->history, sequence, ms);
+	partition_release(f->engine, root);
+	commit(f);
+	return result;
+}
+
+/* Nor is one told when the table can't be read, but that is an error. */
+static void test_no_time_is_told_of_numbers_before_the_first_that_has_one(void **state)
+{
+	struct fixture *f = *state;
+	const struct record_key table = key_of_table(RECORD_ID_TIMES, 0);
+	uint64_t ms = 1, bound;
+
+	create(f, PARTITION);
+	for (uint32_t second = 50; second < 60; second++)
+		put_text_at(f, second, "text");
+	bound = bound_at(f, 55 * SECOND);
+	assert_int_equal(time_of(f, bound, &ms), 0);
+	assert_int_equal(ms, 55 * SECOND);
+	assert_int_equal(time_of(f, 0, &ms), 0);
+	assert_int_equal(ms, 0);
+	memory_store_corrupt(f->memory, &table);
+	assert_int_equal(time_of(f, bound, &ms), -EBADMSG);
+	memory_store_corrupt(f->memory, NULL);
+}
+
 /* A write at 60.0 s, two more in the same slot, and then nothing. */
 static void write_and_rest(struct fixture *f)
 {
@@ -149,6 +182,7 @@ static void test_the_present_has_a_number_when_all_before_it_is_given_up(void **
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(test_no_time_is_told_of_numbers_before_the_first_that_has_one),
 		TEST(test_a_moment_behind_the_last_commit_is_the_same_after_a_crash),
 		TEST(test_what_is_kept_for_certain_is_no_shorter_after_a_crash),
 		TEST(test_the_floor_of_a_policy_that_ended_is_no_later_after_a_crash),

@@ -371,9 +371,11 @@ static void test_rollbacks_of_a_removed_partition_are_forgotten(void **state)
 	remove_partition(f, PARTITION + 1);
 	review(f, 10);
 	assert_int_equal(f->engine->past->hidden.count, 10);
+	assert_int_equal(f->engine->past->hidden.targets.count, 10);
 	set_kind(f, 0, ENGINE_RETAIN_NONE);
 	review(f, 10);
 	assert_int_equal(f->engine->past->hidden.count, 0);
+	assert_int_equal(f->engine->past->hidden.targets.count, 0);
 	/* Opened again, the engine gives the first index that is free. */
 	crash(f);
 	assert_int_equal(f->engine->past->hidden.count, 0);

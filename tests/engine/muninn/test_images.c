@@ -606,6 +606,26 @@ static void exchange(uint32_t *a, uint32_t *b)
 	*b = was;
 }
 
+/* There can't be more, but what is noted may be of ended ones. */
+static void test_no_more_images_are_noted_than_the_directory_has_entries(void **state)
+{
+	struct model *model = make(&options, 26);
+	uint32_t most = inside(model)->geometry.directory_entries, row, group, count = 0;
+
+	(void)state;
+	log_configure(NULL, LOG_LEVEL_ERROR);
+	for (int twice = 0; twice < 2; twice++)
+		for (uint32_t n = 0; n < most + 5; n++)
+			repair_note_image(inside(model), 0, 1000 + n, 1);
+	for (; repair_next_image(inside(model), &row, &group); count++) {
+		assert_int_equal(row, 0);
+		assert_in_range(group, 1000, 1000 + most - 1);
+		repair_end_image(inside(model), row, group);
+	}
+	assert_int_equal(count, most);
+	end(model);
+}
+
 static void test_an_image_is_made_of_segments_in_the_order_of_their_age_alone(void **state)
 {
 	struct model *model = make(&options, 25);
@@ -722,6 +742,7 @@ int main(void)
 		cmocka_unit_test(
 			test_an_image_and_pages_of_its_segments_are_lost_and_that_is_refused),
 		cmocka_unit_test(test_members_of_before_do_not_go_with_entries_of_a_root),
+		cmocka_unit_test(test_no_more_images_are_noted_than_the_directory_has_entries),
 		cmocka_unit_test(test_an_image_is_made_of_segments_in_the_order_of_their_age_alone),
 		cmocka_unit_test(test_images_that_wait_for_space_let_segments_be_moved),
 		cmocka_unit_test(test_an_image_that_finds_too_few_segments_takes_none),

@@ -109,6 +109,8 @@ static void test_bytes_are_bounded_too(void **state)
 	entry = get(&cache, 9);
 	cache_mark_dirty(&cache, entry);
 	cache_mark_clean(&cache, entry, 25);
+	/* At once, not when somebody gives one back. */
+	assert_int_equal(cache.bytes, 35);
 	cache_unpin(&cache, entry);
 	assert_int_equal(cache.bytes, 35);
 	assert_int_equal(cache.entries, 2);
