@@ -421,9 +421,37 @@ static void test_each_setting_has_a_limit(void **state)
 	assert_int_equal(nand_close(nand), 0);
 }
 
+/* What is at a limit is taken, what is behind it is not. */
+static void test_each_setting_of_a_fault_has_its_limit(void **state)
+{
+	const struct {
+		const char *key, *most, *more;
+	} cases[] = {
+		{ "factory-bad", "1", "1.01" },  { "program", "1", "1.01" },
+		{ "erase", "1", "1.01" },        { "endurance", "4294967295", "4294967296" },
+		{ "spread", "1", "1.01" },       { "rber", "0.5", "0.51" },
+		{ "wear", "1e9", "1.1e9" },      { "exponent", "10", "10.1" },
+		{ "retention", "1e9", "1.1e9" }, { "unreadable", "1", "1.01" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct nand_faults faults;
+		struct error_text error = { "" };
+		char text[64];
+
+		snprintf(text, sizeof(text), "%s=%s", cases[i].key, cases[i].most);
+		assert_int_equal(nand_faults_parse(text, &faults, &error), 0);
+		snprintf(text, sizeof(text), "%s=%s", cases[i].key, cases[i].more);
+		assert_int_equal(nand_faults_parse(text, &faults, &error), -EINVAL);
+		assert_non_null(strstr(error.text, cases[i].key));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_each_setting_of_a_fault_has_its_limit),
 		cmocka_unit_test(test_the_raw_bit_error_rate_is_what_was_set),
 		cmocka_unit_test(test_errors_are_spread_evenly_and_independently),
 		cmocka_unit_test(test_the_rate_grows_with_wear_and_age_by_the_formula),
