@@ -330,10 +330,11 @@ static void ask(const struct ribbon_bench_options *options, const struct groups 
 		uint32_t rows, bool present, const char *name, FILE *json, FILE *text)
 {
 	struct random_state random = random_stream(options->seed, STREAM_ABSENT);
+	uint32_t keys = options->members * KEYS;
 	uint64_t found = 0;
 	double begin, none, time;
 
-	assert(options->members); /* at least 1: the options say so */
+	assert(keys); /* at least one member: the options say so */
 	/* The questions by themselves are taken off. */
 	begin = ribbon_bench_seconds();
 	for (uint64_t n = 0; n < options->questions; n++)
@@ -345,7 +346,7 @@ static void ask(const struct ribbon_bench_options *options, const struct groups 
 		uint64_t word = random_next(&random);
 		uint32_t row = (uint32_t)(word % rows);
 		uint32_t group = row * options->groups + (uint32_t)(word >> 8) % options->groups;
-		uint32_t key = (uint32_t)(word >> 40) % (options->members * KEYS);
+		uint32_t key = (uint32_t)(word >> 40) % keys;
 		uint32_t tag = present ? entry_of(options, group, key).tag
 				       : (uint32_t)random_mix(word);
 
