@@ -10,6 +10,7 @@
 #include "common/bytes.h"
 #include "common/log.h"
 #include "engine/history/calls.h"
+#include "engine/history/hidden.h"
 #include "engine/history/locks.h"
 #include "engine/history/times.h"
 #include "engine/objects/objects.h"
@@ -197,6 +198,7 @@ static void take_in_found(struct engine *engine)
 	struct record_statistics statistics = { 0 };
 	int result;
 
+	hidden_mend(engine);
 	engine->store->operations->statistics(engine->store, &statistics);
 	result = times_note_found(engine, statistics.committed_sequence);
 	if (result)

@@ -2,9 +2,11 @@
 /* Keeps the list of what rollbacks hide. */
 #include "engine/history/hidden.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "common/bytes.h"
+#include "common/log.h"
 #include "engine/history/past.h"
 
 /* One transaction drops so many. */
@@ -244,9 +246,13 @@ static int take(void *context, const struct hidden_interval *interval)
 	return result;
 }
 
+/* Of a chunk that is lost. All others have a head. */
+#define LENGTH_LOST 0
+
 int hidden_load(struct engine *engine, uint32_t chunks)
 {
 	struct hidden *hidden = &engine->past->hidden;
+	bool may_lack = engine->options.records.recover_without_nvram;
 	int result = 0;
 
 	hidden_free(hidden);
@@ -255,6 +261,10 @@ int hidden_load(struct engine *engine, uint32_t chunks)
 		uint32_t length;
 
 		result = hidden_chunk_load(engine->store, chunk, take, hidden, &length);
+		if (result == -EBADMSG && may_lack) {
+			result = 0;
+			length = LENGTH_LOST;
+		}
 		if (!result)
 			result = grow_chunks(hidden);
 		if (!result)
@@ -263,6 +273,40 @@ int hidden_load(struct engine *engine, uint32_t chunks)
 	if (hidden->count)
 		qsort(hidden->list, hidden->count, sizeof(*hidden->list), compare_entries);
 	return result ? result : hidden_targets_load(&hidden->targets, hidden->list, hidden->count);
+}
+
+/* An aside_work. */
+static int put_lost(struct engine_txn *txn, struct partition *root, void *context)
+{
+	struct hidden *hidden = context;
+	int result = 0;
+
+	(void)root;
+	for (uint32_t chunk = 0; !result && chunk < hidden->chunks; chunk++)
+		if (hidden->lengths[chunk] == LENGTH_LOST)
+			result = hidden_chunk_empty(&txn->writer, chunk);
+	return result;
+}
+
+void hidden_mend(struct engine *engine)
+{
+	struct hidden *hidden = &engine->past->hidden;
+	uint32_t lost = 0;
+	int result;
+
+	for (uint32_t chunk = 0; chunk < hidden->chunks; chunk++)
+		lost += hidden->lengths[chunk] == LENGTH_LOST;
+	if (!lost)
+		return;
+	result = engine_aside(engine, put_lost, hidden);
+	for (uint32_t chunk = 0; chunk < hidden->chunks; chunk++)
+		if (hidden->lengths[chunk] == LENGTH_LOST)
+			hidden->lengths[chunk] = result ? HIDDEN_CHUNK_BYTES
+							: HIDDEN_CHUNK_HEAD_BYTES;
+	log_line(LOG_LEVEL_WARNING,
+		 "%s: %u of %u parts of the list of rollbacks are lost with the NVRAM: what they "
+		 "hid is there again",
+		 engine->store->device, lost, hidden->chunks);
 }
 
 void hidden_free(struct hidden *hidden)

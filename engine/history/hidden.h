@@ -63,8 +63,12 @@ struct hidden {
 	bool is_short; /* one was refused since the last interval was dropped */
 };
 
-/* Reads those of the first `chunks` chunks. -EBADMSG, -EIO, -ENOMEM. */
+/*
+ * Reads those of the first `chunks` chunks. -EBADMSG, -EIO, -ENOMEM. Of a device that is recovered
+ * without its NVRAM some may be lost; hidden_mend puts empty ones in their places.
+ */
 int hidden_load(struct engine *engine, uint32_t chunks);
+void hidden_mend(struct engine *engine);
 void hidden_free(struct hidden *hidden);
 
 /* ---- what is hidden ---- */

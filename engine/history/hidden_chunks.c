@@ -111,6 +111,13 @@ int hidden_chunk_begin(const struct record_writer *writer, const struct hidden_i
 	return add(writer, &chunk, interval);
 }
 
+int hidden_chunk_empty(const struct record_writer *writer, uint32_t number)
+{
+	struct chunk chunk = { .length = HIDDEN_CHUNK_HEAD_BYTES };
+
+	return put_chunk(writer, number, &chunk);
+}
+
 int hidden_chunk_add(const struct record_writer *writer, const struct hidden_interval *interval)
 {
 	struct chunk chunk;

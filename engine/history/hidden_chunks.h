@@ -44,6 +44,9 @@ int hidden_chunk_load(struct record_store *store, uint32_t number,
 int hidden_chunk_begin(const struct record_writer *writer, const struct hidden_interval *interval);
 int hidden_chunk_add(const struct record_writer *writer, const struct hidden_interval *interval);
 
+/* Begins a chunk, or begins it anew, without an interval. -ENOSPC, -EIO. */
+int hidden_chunk_empty(const struct record_writer *writer, uint32_t number);
+
 /* Takes it out of its chunk, or puts what has changed of it. -ENOSPC, -EIO, -EBADMSG. */
 int hidden_chunk_remove(const struct record_writer *writer, const struct hidden_interval *interval);
 int hidden_chunk_change(const struct record_writer *writer, const struct hidden_interval *interval);

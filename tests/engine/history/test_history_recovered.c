@@ -7,6 +7,9 @@
 #include "tests/engine/fixture.h"
 
 #include "common/log.h"
+#include "engine/objects/keys.h"
+#include "engine/objects/objects.h"
+#include "engine/records/access.h"
 #include "nand/power.h"
 
 static void discard_line(enum log_level level, const char *line)
@@ -106,12 +109,63 @@ static void test_so_they_have_after_another_start(void **state)
 	check_page(f, view_at(f, f->now), 3, 'x');
 }
 
+/* ---- what is lost of the list of rollbacks ---- */
+
+/* As if a merge had moved it to the NVRAM, which is lost. */
+static void lose_rollbacks(struct fixture *f)
+{
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(record_put(&f->txn->writer, key_of_table(RECORD_ID_HIDDEN, 0),
+				    RECORD_TOMBSTONE, NULL, 0),
+			 0);
+	commit(f);
+	engine_abandon(f->engine);
+}
+
+static int open_again(struct fixture *f, bool recover)
+{
+	struct engine_options options = options_of(f);
+	struct error_text error = { "" };
+	int result;
+
+	options.records.recover_without_nvram = recover;
+	log_configure(discard_line, LOG_LEVEL_ERROR);
+	result = engine_open(f->nand, &options, &f->engine, &error);
+	log_configure(NULL, LOG_LEVEL_WARNING);
+	return result;
+}
+
+/* What they hid is there again, and others can be made, also behind the next start. */
+static void test_a_device_opens_that_has_lost_its_rollbacks(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t version;
+
+	write_page(f, 10 * SECOND, 3, 'a');
+	f->now += SECOND;
+	version = take_snapshot(f, PARTITION, NULL);
+	write_page(f, f->now + SECOND, 3, 'b');
+	f->now += SECOND;
+	roll_back(f, PARTITION, (struct engine_moment){ ENGINE_AT_VERSION, version });
+	check_page(f, 0, 3, 'a');
+	lose_rollbacks(f);
+	assert_int_equal(open_again(f, false), -EBADMSG);
+	assert_int_equal(open_again(f, true), 0);
+	check_page(f, 0, 3, 'b');
+	crash(f);
+	check_page(f, 0, 3, 'b');
+	f->now += SECOND;
+	roll_back(f, PARTITION, (struct engine_moment){ ENGINE_AT_VERSION, version });
+	check_page(f, 0, 3, 'a');
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		FLASH_TEST(test_a_snapshot_right_after_the_recovery_has_the_newest_data),
 		FLASH_TEST(test_a_moment_right_after_the_recovery_has_the_newest_data),
 		FLASH_TEST(test_so_they_have_after_another_start),
+		FLASH_TEST(test_a_device_opens_that_has_lost_its_rollbacks),
 	};
 
 	return cmocka_run_group_tests_name("history_recovered", tests, NULL, NULL);
