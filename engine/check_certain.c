@@ -94,6 +94,19 @@ void check_lineage(struct checking *checking, const struct partition *partition)
 	}
 }
 
+/* What may be older of a partition whose state is: of a clone also which moment it stands on. */
+static const char *older_state(const struct partition *partition, uint64_t id)
+{
+	if (!id)
+		return "the newest of the list of partitions may be lost: partitions may be "
+		       "missing, or there again";
+	if (partition->origin.index)
+		return "the newest of its state and lists may be lost: objects may be missing, or "
+		       "there again, or as of another moment of what it is a clone of";
+	return "the newest of its state and lists may be lost: objects may be missing, or there "
+	       "again";
+}
+
 void check_partition_certain(struct checking *checking, uint64_t id)
 {
 	struct findings *findings = checking->check->findings;
@@ -106,12 +119,7 @@ void check_partition_certain(struct checking *checking, uint64_t id)
 		findings_add(findings, FINDING_OLDER,
 			     "the newest rollbacks may be lost: what they hid may be there again");
 	if (partition_is_uncertain(checking, partition))
-		findings_add_of(
-			findings, FINDING_OLDER, id, 0, "%s",
-			id ? "the newest of its state and lists may be lost: objects may be "
-			     "missing, or there again"
-			   : "the newest of the list of partitions may be lost: partitions "
-			     "may be missing, or there again");
+		findings_add_of(findings, FINDING_OLDER, id, 0, "%s", older_state(partition, id));
 	partition_release(checking->engine, partition);
 }
 

@@ -44,6 +44,16 @@ static bool is_named(const struct model_findings *found, uint64_t partition, uin
 	return false;
 }
 
+/* Whether a clone may show its source as of another moment. */
+static bool is_of_another_moment(const struct model_findings *found, uint64_t partition)
+{
+	for (uint32_t n = 0; n < found->count; n++)
+		if (found->list[n].partition == partition && !found->list[n].object &&
+		    strstr(found->list[n].text, MODEL_OTHER_MOMENT))
+			return true;
+	return false;
+}
+
 static bool is_orphan(const struct model_findings *found, uint64_t partition, uint64_t object)
 {
 	for (uint32_t n = 0; n < found->count; n++)
@@ -185,6 +195,8 @@ static void compare_partition(struct comparison *comparison,
 		return;
 	}
 	if (comparison->list_is_older && is_another(&stat, partition))
+		return;
+	if (is_of_another_moment(comparison->found, partition->id))
 		return;
 	for (uint32_t n = 0; n < partition->now.count; n++)
 		compare_object(comparison, partition->id, partition->now.objects[n], named);

@@ -28,6 +28,9 @@ void model_findings_take(void *found, const struct finding *finding);
 #define MODEL_NO_ROLLBACKS "the newest rollbacks may be lost"
 #define MODEL_OLDER_LIST   "the list of partitions" /* or damaged */
 
+/* ... and of a partition, all of whose objects may be others then. */
+#define MODEL_OTHER_MOMENT "as of another moment"
+
 bool model_findings_say(const struct model_findings *found, const char *text);
 
 /* Is all of it open, because everything may be older, or the newest rollbacks are lost? */
