@@ -203,10 +203,15 @@ static void print_sum(const struct sim_counts *sum, uint64_t seeds, uint64_t vio
 	       N(cuts_in_point), N(cuts_kept), N(cuts_flushed), N(cuts_mixed));
 	printf("faults: wrong bits %" PRIu64 ", failed programs %" PRIu64 ", failed erases %" PRIu64
 	       ", times with unreadable pages %" PRIu64 " (%" PRIu64 " answers of damage)"
-	       ", damaged NVRAM %" PRIu64 " refused and %" PRIu64
-	       " whole, times with a full host %" PRIu64 " (%" PRIu64 " refusals)\n",
+	       ", other NVRAM %" PRIu64 " refused and %" PRIu64 " whole (%" PRIu64
+	       " of an older time), %" PRIu64 " unnoticed, times with a full host %" PRIu64
+	       " (%" PRIu64 " refusals)\n",
 	       N(bits_corrected), N(program_failures), N(erase_failures), N(unreadable),
-	       N(medium_errors), N(nvram_refused), N(nvram_whole), N(host_full), N(host_refusals));
+	       N(medium_errors), N(nvram_refused), N(nvram_whole), N(nvram_older),
+	       N(nvram_unnoticed), N(host_full), N(host_refusals));
+	printf("opened without NVRAM %" PRIu64 ", all open %" PRIu64
+	       "; objects as they were %" PRIu64 ", named %" PRIu64 "\n",
+	       N(recovered), N(recovered_open), N(recovered_objects), N(recovered_named));
 	printf("violations: %" PRIu64 "\n", violations);
 #undef N
 }

@@ -23,7 +23,7 @@
 /* How often what goes wrong. One step in so many; 0: never. */
 struct sim_troubles {
 	uint32_t unreadable; /* pages of flash that no ECC corrects, while clients go on */
-	uint32_t nvram;      /* a damaged page of the NVRAM file, at opening */
+	uint32_t nvram;      /* a damaged, lost or older NVRAM file, at opening */
 	uint32_t host_full;  /* the host has no space for more flash, while clients go on */
 	const char *faults;  /* of the flash, all the time, as nand_faults_parse takes them */
 };
@@ -68,9 +68,14 @@ struct sim_counts {
 	uint64_t cuts_kept, cuts_flushed, cuts_mixed; /* by what the NVRAM was */
 	uint64_t sealed, merged;                      /* segments, beside transactions */
 	uint64_t bits_corrected, program_failures, erase_failures;
-	uint64_t unreadable, medium_errors;  /* episodes; answers in them */
-	uint64_t nvram_refused, nvram_whole; /* damaged ones that were opened */
-	uint64_t host_full, host_refusals;   /* episodes; answers in them */
+	uint64_t unreadable, medium_errors; /* episodes; answers in them */
+	/* Those that were lost, damaged or older; of the whole ones the older ones; those of an
+	   older time that a flash which was written since does not contradict. */
+	uint64_t nvram_refused, nvram_whole, nvram_older, nvram_unnoticed;
+	/* Opened without: how often, and how often all was open then; objects by what came of them.
+	 */
+	uint64_t recovered, recovered_open, recovered_objects, recovered_named;
+	uint64_t host_full, host_refusals; /* episodes; answers in them */
 };
 
 /* How many there are of struct sim_counts. */

@@ -78,6 +78,22 @@ static void test_segments_are_merged_beside_transactions(void **state)
 	assert_true(merged_beside("full", 8) > 0);
 }
 
+/* And it is compared what was in segments of flash, but for what is named. */
+static void test_devices_are_opened_without_their_nvram(void **state)
+{
+	const struct sim_plan plan = { .profile = sim_profile_find("faults"),
+				       .seed = 2,
+				       .operations = 6000 };
+	struct sim_report report;
+
+	(void)state;
+	assert_true(sim_run(&plan, &report, text, sizeof(text)));
+	assert_true(report.counts.recovered > report.counts.recovered_open);
+	assert_true(report.counts.recovered_objects > 100);
+	assert_true(report.counts.recovered_named > 0);
+	assert_true(report.counts.nvram_older > 0);
+}
+
 /* It begins no thread on such a device. */
 static void test_what_nobody_is_to_merge_is_not_merged_beside_transactions(void **state)
 {
@@ -216,6 +232,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_no_profile_finds_a_violation),
 		cmocka_unit_test(test_segments_are_merged_beside_transactions),
+		cmocka_unit_test(test_devices_are_opened_without_their_nvram),
 		cmocka_unit_test(test_what_nobody_is_to_merge_is_not_merged_beside_transactions),
 		cmocka_unit_test(test_a_seed_decides_everything),
 		cmocka_unit_test(test_steps_can_be_left_out),

@@ -73,4 +73,9 @@ void sim_troubles_begin(struct sim_world *world, uint64_t seed);
 void sim_troubles_turn(struct sim_world *world);
 void sim_troubles_count(struct sim_world *world);
 
+/* ---- nvram.c ---- */
+
+/* A start with another NVRAM file, of which nothing stays; or a copy for a later one. */
+void sim_nvram_turn(struct sim_world *world);
+
 #endif
