@@ -120,6 +120,29 @@ class Backends(E2ETest):
         self.assertIn("LUN 2 osd /var/lib/muninn/lun2.img: engine muninn, index bloom, back end mmap", said)
         self.assertIn("engine muninn, index bloom, back end mmap", self.tool(MUNINND, "--help"))
 
+    def test_a_device_keeps_the_index_that_it_was_made_with(self):
+        config = "[lun 1]\ntype = osd\nsize = 64M\nindex = {index}\n[lun 2]\ntype = osd\nsize = 64M\n"
+        folder = self.folder()
+        for index in ("ribbon", "bloom"):
+            daemon = self.daemon(state_dir=folder, config=config.format(index=index)).start()
+            for lun, kept in ((1, "ribbon"), (2, "bloom")):
+                daemon.wait_for_line(f"LUN {lun}: ", " open after ", f" index {kept}, ")
+                if index == "ribbon":
+                    self.store(daemon, lun, lun)
+                self.assert_stored(daemon, lun, lun)
+            daemon.kill()
+            said = self.tool(MUNINND, "--check-config", "--config", daemon.config_path, "--state-dir", folder)
+            self.assertIn(f"LUN 1 osd {daemon.image()}: engine muninn, index ribbon, back end mmap", said)
+            self.assertIn(f"LUN 2 osd {daemon.image(2)}: engine muninn, index bloom, back end mmap", said)
+
+    def test_a_ribbon_index_with_tables_on_flash_is_refused_before_there_is_a_device(self):
+        config = "[lun 1]\ntype = osd\nsize = 64M\nindex = ribbon\ntables = demand:1\n"
+        daemon = self.daemon(config=config)
+        code, said = daemon.run()
+        self.assertEqual(code, 2)
+        self.assertIn("LUN 1: a cache for tables of the index: the ribbon index is in memory as a whole", said)
+        self.assertFalse(os.path.exists(daemon.image()))
+
     def test_a_unit_with_another_engine_than_its_image_is_refused(self):
         config = "[lun 1]\ntype = osd\nsize = 64M\n"
         folder = self.folder()

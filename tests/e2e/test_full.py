@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
-"""A full device: it says so, loses nothing, goes on serving, and has room again when something is removed."""
+"""A full device: it says so, loses nothing, goes on serving, and has room again when something is removed.
+
+Runs for each index.
+"""
 
 import json
 import os

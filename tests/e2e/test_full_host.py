@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
-"""A host whose file system is full: commands that need space are refused, everything else goes on, nothing dies."""
+"""A host whose file system is full: commands that need space are refused, everything else goes on, nothing dies.
+
+Runs for each index.
+"""
 
 import itertools
 import os

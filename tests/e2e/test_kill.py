@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
 """kill -9 at random moments of imports, again and again on one device. E2E_SEED in the environment repeats a run, as far
-as the moment of a kill can be repeated."""
+as the moment of a kill can be repeated.
+
+Runs for each index.
+"""
 
 import hashlib
 import itertools
