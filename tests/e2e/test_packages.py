@@ -59,6 +59,31 @@ muninnctl snapshot 0x10000 --name before
 part restart
 try systemctl restart muninn
 muninnctl get 0x10000/0x10000 | try cmp - /root/content
+part status
+try muninnctl status
+try runuser -u nobody -- muninnctl status
+part reload
+cp /etc/muninn/muninn.conf /root/before.conf
+printf '[lun 7]\ntype = disk\nsize = 64M\nvolume_size = 16M\n[daemon]\nadmin_group = games\n' >>/etc/muninn/muninn.conf
+before=$(pid)
+try systemctl reload muninn
+muninnctl --json status | grep -o '"lun":[0-9]*'
+setpriv --reuid nobody --regid nogroup --groups games muninnctl session ls && echo member
+try runuser -u nobody -- muninnctl session ls
+[ "$before" = "$(pid)" ] && echo went on
+muninnctl get 0x10000/0x10000 | try cmp - /root/content
+part reload of a wrong file
+cp /root/before.conf /etc/muninn/muninn.conf
+echo '[lun 8' >>/etc/muninn/muninn.conf
+systemctl reload muninn 2>/dev/null || echo refused
+systemctl is-active muninn
+cp /root/before.conf /etc/muninn/muninn.conf
+try systemctl reload muninn
+muninnctl --json status | grep -o '"lun":[0-9]*'
+rm /var/lib/muninn/lun7.img*
+part watchdog
+systemctl show -p WatchdogUSec muninn
+systemctl show -p WatchdogTimestamp --value muninn | wc -w
 part start of tgt
 systemctl start tgt
 systemctl is-active muninn
@@ -74,7 +99,7 @@ systemctl is-active muninn
 muninnctl get 0x10000/0x10000 | try cmp - /root/content
 muninnctl versions 0x10000
 part warnings
-journalctl -u muninn -o cat --no-pager -p 4
+journalctl -u muninn -o cat --no-pager -p 4 | grep -v 'muninn: [a-z]*: \(reload\|administration\): '
 part administration
 try muninnctl retention 0x10000 lock-until=2099-01-01
 try muninnctl unlock /var/lib/muninn/lun1.img 0x10000
@@ -269,6 +294,22 @@ class Packages(unittest.TestCase):
     def test_an_upgrade_starts_the_running_service_again(self):
         said = self.first["upgrade"]
         self.assertRegex(said, r"code 0\nrestarted\n.*\+1\nenabled\n$")
+
+    def test_root_and_a_group_ask_the_running_service(self):
+        said = self.first["status"]
+        self.assertRegex(said, r"(?s)^muninnd .*LUN 1   osd .*code 0\nmuninnctl: /run/muninn/admin: Permission denied: .*code 7\n$")
+        self.assertRegex(self.first["reload"], r"\nmember\nmuninnctl: session ls: user nobody \(\d+\) may not administer .*\ncode 7\n")
+
+    def test_a_reload_applies_the_file_and_a_wrong_file_changes_nothing(self):
+        said = self.first["reload"]
+        self.assertRegex(said, r'^code 0\n"lun":1\n"lun":7\n')
+        self.assertTrue(said.endswith("went on\ncode 0\n"), said)
+        self.assertIn("reload: LUN 7 is added", self.first["journal"])
+        self.assertEqual(self.first["reload of a wrong file"], 'refused\nactive\ncode 0\n"lun":1\n')
+        self.assertIn("muninn: error: reload: nothing has changed: /etc/muninn/muninn.conf:", self.first["journal"])
+
+    def test_systemd_hears_that_the_service_lives(self):
+        self.assertRegex(self.first["watchdog"], r"^WatchdogUSec=6min\n[1-9]\d*\n$")
 
     def test_a_start_of_tgt_does_not_stop_it(self):
         self.assertEqual(self.first["start of tgt"].split("\n")[-2], "active", self.first["start of tgt"])
