@@ -5,8 +5,7 @@ import json
 import os
 import socket
 
-from harness import E2ETest
-from test_disk import Disk
+from disks import DiskCase
 
 POOL = """[device pool]
 size = 512M
@@ -22,7 +21,7 @@ volume_size = 64M
 HOST, OTHER = "iqn.2026-11.host:a", "iqn.2026-11.host:b"
 
 
-class ServiceTest(E2ETest):
+class ServiceTest(DiskCase):
     def serve(self, config=POOL, **options):
         return self.daemon(config=config, **options).start()
 
@@ -61,24 +60,11 @@ class ServiceTest(E2ETest):
     def units(self, daemon):
         return {unit["lun"]: unit for unit in self.admin(daemon, "status")["units"]}
 
-    def attach(self, daemon, lun, **options):
-        session = daemon.session(lun, **options)
-        self.addCleanup(session.close)
-        return Disk(session)
-
     @staticmethod
     def settle(disk):
         """Hears that there are other units now (3F/0E)."""
         while disk.session.run(bytes(6)).status:
             pass
-
-    def good(self, task):
-        self.assertEqual((task.status, task.sense.hex()), (0, ""))
-        return task
-
-    def sense(self, task, key, code):
-        self.assertEqual(task.status, 2)
-        self.assertEqual((task.sense[2], task.sense[12] << 8 | task.sense[13]), (key, code))
 
     def rewrite(self, daemon, config):
         with open(daemon.config_path, "w", encoding="utf-8") as file:

@@ -4,11 +4,11 @@
 import json
 import re
 import shutil
-import struct
 import subprocess
 import unittest
 
-from harness import E2ETest, noise
+from disks import Disk, DiskCase
+from harness import noise
 
 # What libiscsi's suite finds, all of which it finds of tgtd's own disk too, or is its own mistake.
 KNOWN_FAILURES = {
@@ -58,50 +58,7 @@ def failed_tests(output):
     return failed
 
 
-class Disk:
-    """A disk as an initiator sees it, through a session of one's own."""
-
-    def __init__(self, session, block_bytes=512):
-        self.session = session
-        self.block_bytes = block_bytes
-        while session.run(bytes(6)).status:  # what has happened before it logged in
-            pass
-
-    def range(self, operation, block, count, bits=0, data_out=b"", read_length=0):
-        cdb = bytes([operation, bits]) + block.to_bytes(8, "big") + count.to_bytes(4, "big") + bytes(2)
-        return self.session.run(cdb, data_out, read_length)
-
-    def write(self, block, data, bits=0):
-        return self.range(0x8A, block, len(data) // self.block_bytes, bits, data_out=data)
-
-    def read(self, block, count):
-        return self.range(0x88, block, count, read_length=count * self.block_bytes)
-
-    def unmap(self, block, count):
-        listed = struct.pack(">HHIQII", 22, 16, 0, block, count, 0)
-        return self.session.run(bytes([0x42]) + bytes(6) + bytes([0, 24, 0]), listed)
-
-    def capacity(self):
-        """(blocks, bytes of one)"""
-        task = self.session.run(bytes([0x9E, 0x10]) + bytes(8) + bytes([0, 0, 0, 32, 0, 0]), read_length=32)
-        last, block_bytes = struct.unpack_from(">QI", task.data_in)
-        return last + 1, block_bytes
-
-
-class DiskTest(E2ETest):
-    def good(self, task):
-        self.assertEqual((task.status, task.sense.hex()), (0, ""))
-        return task
-
-    def refused(self, task, key, code):
-        self.assertEqual(task.status, 2)
-        self.assertEqual((task.sense[2], task.sense[12] << 8 | task.sense[13]), (key, code))
-
-    def attach(self, daemon, lun, block_bytes=512, **options):
-        session = daemon.session(lun, **options)
-        self.addCleanup(session.close)
-        return Disk(session, block_bytes)
-
+class DiskTest(DiskCase):
     @unittest.skipUnless(shutil.which("iscsi-test-cu"), "iscsi-test-cu (package libiscsi-bin) is not installed")
     def test_libiscsi_finds_nothing_that_it_does_not_find_of_tgtds_own_disk(self):
         daemon = self.daemon(config="[lun 1]\ntype = disk\nsize = 1G\nvolume_size = 256M\n").start()
@@ -161,7 +118,7 @@ class DiskTest(E2ETest):
         self.ctl("rollback", daemon.url(1), "0x10002", "before", "--force")
         # The disk's sessions are told once, by whatever they send; INQUIRY answers all the same.
         self.good(first.session.run(bytes([0x12, 0, 0, 0, 36, 0]), read_length=36))
-        self.refused(first.read(0, 128), 6, 0x2800)
+        self.sense(first.read(0, 128), 6, 0x2800)
         self.assertEqual(first.read(0, 128).data_in, old)
         self.assertEqual(second.read(0, 16).data_in, old)
         self.good(first.write(0, new))
@@ -193,8 +150,8 @@ class DiskTest(E2ETest):
         self.assertEqual(present.read(0, 128).data_in, new)
         self.assertEqual(past.read(0, 128).data_in, old)
         self.assertEqual(past.capacity(), present.capacity())
-        self.refused(past.write(0, third), 7, 0x2700)
-        self.refused(past.unmap(0, 8), 7, 0x2700)
+        self.sense(past.write(0, third), 7, 0x2700)
+        self.sense(past.unmap(0, 8), 7, 0x2700)
         names = []
         for each in present, past, clone:
             mode = self.good(each.session.run(bytes([0x1A, 0x08, 0x3F, 0, 255, 0]), read_length=255))
@@ -218,7 +175,7 @@ class DiskTest(E2ETest):
         self.addCleanup(missing.close)
         while (read := Disk(missing).read(0, 1)).sense[2] == 6:
             pass
-        self.refused(read, 2, 0x0403)
+        self.sense(read, 2, 0x0403)
         self.assertEqual(self.attach(daemon, 2).read(0, 128).data_in, old)
         self.assertEqual(daemon.stop(), 0)
 
@@ -272,10 +229,10 @@ class DiskTest(E2ETest):
         disk = self.attach(daemon, 2)
         self.good(disk.write(0, bytes(512)))
         self.ctl("rmpart", daemon.url(1), "0x10002", "--contents")
-        self.refused(disk.read(0, 1), 2, 0x0403)
-        self.refused(disk.write(0, bytes(512)), 2, 0x0403)
+        self.sense(disk.read(0, 1), 2, 0x0403)
+        self.sense(disk.write(0, bytes(512)), 2, 0x0403)
         self.ctl("mkpart", daemon.url(1), "0x10002")
-        self.refused(disk.read(0, 1), 2, 0x0403)
+        self.sense(disk.read(0, 1), 2, 0x0403)
         self.good(self.attach(daemon, 3, 4096).read(0, 1))
 
     def test_a_write_without_space_is_refused_and_unmapping_makes_space(self):
@@ -285,7 +242,7 @@ class DiskTest(E2ETest):
         while not (task := disk.write(written << 11, data)).status:
             written += 1
             self.assertLess(written, 64)
-        self.refused(task, 7, 0x2707)
+        self.sense(task, 7, 0x2707)
         self.assertGreater(written, 32)
         for number in range(written):
             self.assertEqual(disk.read(number << 11, 2048).data_in, data)
@@ -304,7 +261,7 @@ class DiskTest(E2ETest):
         daemon = serve("volume_size = 16M\n").start()
         disk = self.attach(daemon, 1)
         self.good(disk.write(32767, b"last" * 128))
-        self.refused(disk.write(32768, bytes(512)), 5, 0x2100)
+        self.sense(disk.write(32768, bytes(512)), 5, 0x2100)
         self.assertEqual(daemon.stop(), 0)
         daemon = serve("volume_size = 20M\n").start()
         disk = self.attach(daemon, 1)

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
+"""Disks as an initiator sees them."""
+
+import struct
+
+from harness import E2ETest
+
+
+class Disk:
+    """A disk as an initiator sees it, through a session of one's own."""
+
+    def __init__(self, session, block_bytes=512):
+        self.session = session
+        self.block_bytes = block_bytes
+        while session.run(bytes(6)).status:  # what has happened before it logged in
+            pass
+
+    def range(self, operation, block, count, bits=0, data_out=b"", read_length=0):
+        cdb = bytes([operation, bits]) + block.to_bytes(8, "big") + count.to_bytes(4, "big") + bytes(2)
+        return self.session.run(cdb, data_out, read_length)
+
+    def write(self, block, data, bits=0):
+        return self.range(0x8A, block, len(data) // self.block_bytes, bits, data_out=data)
+
+    def read(self, block, count):
+        return self.range(0x88, block, count, read_length=count * self.block_bytes)
+
+    def unmap(self, block, count):
+        listed = struct.pack(">HHIQII", 22, 16, 0, block, count, 0)
+        return self.session.run(bytes([0x42]) + bytes(6) + bytes([0, 24, 0]), listed)
+
+    def capacity(self):
+        """(blocks, bytes of one)"""
+        task = self.session.run(bytes([0x9E, 0x10]) + bytes(8) + bytes([0, 0, 0, 32, 0, 0]), read_length=32)
+        last, block_bytes = struct.unpack_from(">QI", task.data_in)
+        return last + 1, block_bytes
+
+
+class DiskCase(E2ETest):
+    """Base class: disks that go with the test."""
+
+    def good(self, task):
+        self.assertEqual((task.status, task.sense.hex()), (0, ""))
+        return task
+
+    def sense(self, task, key, code):
+        self.assertEqual(task.status, 2)
+        self.assertEqual((task.sense[2], task.sense[12] << 8 | task.sense[13]), (key, code))
+
+    def attach(self, daemon, lun, block_bytes=512, **options):
+        session = daemon.session(lun, **options)
+        self.addCleanup(session.close)
+        return Disk(session, block_bytes)
