@@ -347,6 +347,7 @@ help:
 	@echo 'make bench-iscsi a served unit beside stock tgtd and fio: build/bench/muninn-iscsi.json; QUICK=1; BENCH_ISCSI=--help'
 	@echo 'make bench-peers the record store beside RocksDB, LevelDB, LMDB: build/bench/muninn-peers.json; QUICK=1; BENCH_PEERS=--help'
 	@echo 'make bench-history snapshots, rollbacks, old versions: build/bench/muninn-history.json'
+	@echo 'make bench-disk-history the same of a disk: build/bench/muninn-disk-history.json'
 	@echo 'make bench-open a full device of 64 GiB is opened behind a crash: build/bench/muninn-open.json'
 	@echo 'make bench-hold how long each command holds up the others: build/bench/muninn-hold.json'
 	@echo 'make bench-list LIST of a million objects and members: build/bench/muninn-list.json'
@@ -613,6 +614,13 @@ bench-history: bootstrap
 	+@$(SUBMAKE) $(BIN)/muninn-bench
 	@mkdir -p $(BUILD)/bench
 	@$(BIN)/muninn-bench history $(BENCH_HISTORY) >$(BUILD)/bench/muninn-history.json
+
+# The history of a disk, in space and time. BENCH_DISK_HISTORY: its options.
+.PHONY: bench-disk-history
+bench-disk-history: bootstrap
+	+@$(SUBMAKE) $(BIN)/muninn-bench
+	@mkdir -p $(BUILD)/bench
+	@$(BIN)/muninn-bench disk-history $(BENCH_DISK_HISTORY) >$(BUILD)/bench/muninn-disk-history.json
 
 # Everything below the service, with all that can go wrong, one seed after the other.
 PROFILE ?= all

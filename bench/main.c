@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bench/disk_history.h"
 #include "bench/history_bench.h"
 #include "bench/hold_bench.h"
 #include "bench/iscsi_bench.h"
@@ -23,6 +24,7 @@ static const char usage[] =
 	"muninn-bench list [OPTION...]    what listing objects and members costs\n"
 	"muninn-bench hold [OPTION...]    how long each command holds up the others\n"
 	"muninn-bench history [OPTION...] what snapshots, rollbacks and old versions cost\n"
+	"muninn-bench disk-history [OPTION...]  what the history of a disk costs\n"
 	"muninn-bench iscsi [OPTION...]   a served unit beside stock tgtd and fio\n"
 	"muninn-bench peers [OPTION...]   the record store beside RocksDB, LevelDB and LMDB\n"
 	"muninn-bench ribbon [OPTION...]  the parts of the ribbon index by themselves\n"
@@ -84,6 +86,8 @@ int main(int argc, char **argv)
 		return hold_bench_main(argc - 1, argv + 1, stdout, stderr);
 	if (argc >= 2 && strcmp(argv[1], "history") == 0)
 		return history_bench_main(argc - 1, argv + 1, stdout, stderr);
+	if (argc >= 2 && strcmp(argv[1], "disk-history") == 0)
+		return disk_history_main(argc - 1, argv + 1, stdout, stderr);
 	if (argc >= 2 && strcmp(argv[1], "iscsi") == 0)
 		return iscsi_bench_main(argc - 1, argv + 1, stdout, stderr);
 	if (argc >= 2 && strcmp(argv[1], "peers") == 0)
