@@ -538,6 +538,31 @@ static void test_a_merge_cut_at_any_point_leaves_a_root_that_can_be_recovered_fr
 	assert_true(after > 6);
 }
 
+/* What was not closed in good order is made stable before anything else is done. */
+static void test_a_device_whose_nvram_can_t_be_made_stable_is_not_opened(void **state)
+{
+	const struct nand_power_cut cut = { .after = 0, .nvram = NAND_CUT_NVRAM_KEPT };
+	struct device *device = new_device(BLOOM_HOT_ROWS_FINALISE, 18);
+	struct error_text error = { "" };
+
+	(void)state;
+	commit_some(device, 100);
+	note_answers(device);
+	device->store->operations->close(device->store, false);
+	device->store = NULL;
+	assert_int_equal(nand_arm_power_cut(device->nand, &cut, &error), 0);
+	assert_int_equal(open_device(device, false, &error), -EIO);
+	assert_non_null(strstr(error.text, "NVRAM can't be made stable"));
+	assert_int_equal(nand_power_on(device->nand), 0);
+	assert_int_equal(open_device(device, false, &error), 0);
+	for (uint32_t number = 0; number < KEYS; number++) {
+		struct answer newest = ask(device, number, RECORD_NEWEST);
+
+		expect_answer(number, RECORD_NEWEST, &newest, &device->before[number][0]);
+	}
+	free_device(device);
+}
+
 static void test_without_any_root_nothing_is_made_up(void **state)
 {
 	struct device *device = new_device(BLOOM_HOT_ROWS_FINALISE, 15);
@@ -679,6 +704,7 @@ int main(void)
 		cmocka_unit_test(test_a_list_of_kills_goes_behind_a_root_that_is_under_way),
 		cmocka_unit_test(
 			test_a_merge_cut_at_any_point_leaves_a_root_that_can_be_recovered_from),
+		cmocka_unit_test(test_a_device_whose_nvram_can_t_be_made_stable_is_not_opened),
 		cmocka_unit_test(test_without_any_root_nothing_is_made_up),
 		cmocka_unit_test(test_no_root_is_appended_to_a_segment_of_which_a_block_failed),
 		cmocka_unit_test(test_spare_areas_hold_nothing_but_what_the_format_says),
