@@ -323,9 +323,39 @@ static void test_an_object_goes_back_across_a_refresh_to_what_has_its_number(voi
 	check_text(f, in_clone, "of the clone ");
 }
 
+static void test_an_object_that_finds_no_room_to_go_back_stays_as_it_is(void **state)
+{
+	struct fixture *f = *state;
+	char before[3 * PAGE], now[5 * PAGE];
+	uint64_t full;
+
+	memset(before, 'a', sizeof(before));
+	memset(now, 'b', sizeof(now));
+	begin_with_object(f);
+	assert_int_equal(engine_write(f->txn, object(OBJECT), 0, before, sizeof(before)), 0);
+	commit(f);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_write(f->txn, object(OBJECT), 0, now, sizeof(now)), 0);
+	commit(f);
+	full = memory_store_counters(f->memory).bytes;
+	memory_store_limit(f->memory, full, full);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_undo(f->txn, PARTITION, OBJECT, 1), -ENOSPC);
+	abort_all(f);
+	begin(f, ENGINE_READ);
+	assert_data(f, object(OBJECT), now, sizeof(now));
+	commit(f);
+	memory_store_limit(f->memory, 2 * full, 2 * full);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_undo(f->txn, PARTITION, OBJECT, 1), 0);
+	assert_data(f, object(OBJECT), before, sizeof(before));
+	commit(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(test_an_object_that_finds_no_room_to_go_back_stays_as_it_is),
 		TEST(test_one_object_goes_back_alone),
 		TEST(test_a_removed_object_comes_back_and_a_new_one_goes),
 		TEST(test_undo_goes_back_modification_by_modification),
