@@ -214,6 +214,37 @@ static void test_commands_that_work_on_attributes_are_held_to_the_list(void **st
 	expect_good(unit);
 }
 
+/* The operands: what to add; what to compare with, and what to store. */
+static void test_atomic_commands_whose_attribute_is_listed_are_allowed(void **state)
+{
+	static const uint8_t atomics[] = {
+		0x00, 0x00, 0x00, 0x07, 0x00, 0x00, 0x00, 0x01, /* COMPARE AND SWAP */
+		0x00, 0x00, 0x00, 0x07, 0x00, 0x00, 0x00, 0x02, /* FETCH AND ADD */
+	};
+	static const uint8_t operands[16];
+	struct unit *unit = *state;
+
+	/* One of both, or both. */
+	for (uint32_t listed = 0; listed < 3; listed++)
+		unit_set(unit, P, 0, OSD_PARTITION_ATTRIBUTES_ACCESS, LIST + listed,
+			 atomics + (listed == 1 ? 8 : 0), listed == 2 ? 16 : 8);
+	secured_set_method(unit, P, OSD_CMDRSP);
+	for (uint32_t n = 0; n < 6; n++) {
+		uint16_t action = n % 2 ? OSD_FETCH_AND_ADD : OSD_COMPARE_AND_SWAP;
+		struct signed_call call = restricted(unit, action, O);
+
+		call.capability.attributes_access = LIST + n / 2;
+		call_data(&call.call, operands, n % 2 ? 8 : 16);
+		call.call.cdb.length = 8;
+		call.call.data_in_capacity = 8;
+		signed_run(unit, &call);
+		if (n / 2 == n % 2 || n / 2 == 2)
+			expect_good(unit);
+		else
+			expect_field(unit, FIELD_ACCESS);
+	}
+}
+
 static void test_a_list_that_is_not_there_allows_nothing(void **state)
 {
 	static const uint32_t numbers[] = { 1, OSD_ACCESS_LISTS_MAX + 1, UINT32_MAX };
@@ -279,6 +310,7 @@ int main(void)
 		with_keys(test_lists_behind_data_are_held_to_it),
 		with_keys(test_page_and_cdb_format_are_held_to_the_list),
 		with_keys(test_commands_that_work_on_attributes_are_held_to_the_list),
+		with_keys(test_atomic_commands_whose_attribute_is_listed_are_allowed),
 		with_keys(test_a_list_that_is_not_there_allows_nothing),
 		with_keys(test_lists_are_policy),
 		with_keys(test_going_back_in_time_brings_no_old_list_back),

@@ -306,6 +306,17 @@ static void set_length(struct call *call)
 	call_set_number(call, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_LOGICAL_LENGTH, 10);
 }
 
+/* Neither the number alone is the length, nor the page. */
+static void set_length_of_another_page(struct call *call)
+{
+	call_set_number(call, 0x10000, OSD_INFORMATION_LOGICAL_LENGTH, 10);
+}
+
+static void set_username(struct call *call)
+{
+	call_set(call, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_USERNAME, "name", 4);
+}
+
 static void query_tasks(struct call *call)
 {
 	call->cdb.task_function = OSD_QUERY_TASK_SET;
@@ -349,6 +360,8 @@ static void test_attributes_and_larger_reach_need_more(void **state)
 		{ OSD_SET_ATTRIBUTES, P, O, set_tag, SET_ATTR | POL_SEC },
 		{ OSD_SET_ATTRIBUTES, P, 0, set_partition_tag, SET_ATTR | POL_SEC },
 		{ OSD_SET_ATTRIBUTES, P, O, set_length, SET_ATTR | WRITE },
+		{ OSD_SET_ATTRIBUTES, P, O, set_length_of_another_page, SET_ATTR },
+		{ OSD_SET_ATTRIBUTES, P, O, set_username, SET_ATTR },
 		{ OSD_GET_ATTRIBUTES, P, O, set_value, GET_ATTR | SET_ATTR },
 		{ OSD_SET_ATTRIBUTES, P, O, get_length, GET_ATTR | SET_ATTR },
 		{ OSD_LIST, 0, 0, room, READ | GLOBAL },
