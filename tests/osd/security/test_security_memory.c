@@ -155,13 +155,13 @@ static void test_the_keys_of_senders_are_wiped_with_the_lists_of_their_nonces(vo
 static const uint8_t *key_to_wipe;
 static unsigned copies_wiped;
 
-/* Or of OpenSSL itself, which wipes copies of its own? */
-static bool is_of_this_program(const void *code)
+/* Or of OpenSSL itself, which wipes copies of its own? The target may be in a library, too. */
+static bool is_of_the_target(const void *code)
 {
-	Dl_info here, there;
+	Dl_info target, there;
 
-	return dladdr(&copies_wiped, &here) && dladdr(code, &there) &&
-	       here.dli_fbase == there.dli_fbase;
+	return dladdr((const void *)(uintptr_t)osd_execute, &target) && dladdr(code, &there) &&
+	       target.dli_fbase == there.dli_fbase;
 }
 
 /* In place of OpenSSL's. */
@@ -171,7 +171,7 @@ void OPENSSL_cleanse(void *memory, size_t bytes)
 	static void (*cleanse)(void *, size_t);
 
 	copies_wiped += key_to_wipe && memmem(memory, bytes, key_to_wipe, OSD_KEY_BYTES) &&
-			is_of_this_program(__builtin_return_address(0));
+			is_of_the_target(__builtin_return_address(0));
 	if (!cleanse)
 		*(void **)&cleanse = dlsym(RTLD_NEXT, "OPENSSL_cleanse");
 	cleanse(memory, bytes);
