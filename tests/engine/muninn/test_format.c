@@ -657,6 +657,21 @@ static void test_impossible_shapes_are_refused_with_a_sentence(void **state)
 	}
 }
 
+static void test_nine_tenths_of_a_device_may_be_hidden_and_no_more(void **state)
+{
+	const struct nand_geometry large = nand_geometry_default(UINT64_C(64) << 30);
+	struct engine_options options = { .muninn.rows = 4 };
+	struct error_text error = { "" };
+	uint64_t bytes;
+
+	(void)state;
+	options.records.over_provision_permille = 900;
+	assert_int_equal(engine_nvram_bytes(&large, &options, &bytes, &error), 0);
+	options.records.over_provision_permille = 901;
+	assert_int_equal(engine_nvram_bytes(&large, &options, &bytes, &error), -EINVAL);
+	assert_non_null(strstr(error.text, "over-provisioning"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -675,6 +690,7 @@ int main(void)
 		cmocka_unit_test(test_opening_damaged_nvram_says_what_is_wrong),
 		cmocka_unit_test(
 			test_the_place_of_the_last_root_is_found_again_when_nvram_has_a_wrong_one),
+		cmocka_unit_test(test_nine_tenths_of_a_device_may_be_hidden_and_no_more),
 		cmocka_unit_test(test_impossible_shapes_are_refused_with_a_sentence),
 	};
 
