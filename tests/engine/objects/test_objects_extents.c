@@ -272,9 +272,34 @@ static void test_no_order_of_writing_voiding_and_bridging_revives_a_record(void 
 	extents_free(&extents);
 }
 
+/* Of pairs that cost the same the one with the smallest gap, wherever it is. */
+static void test_of_equal_pairs_the_nearest_is_the_cheapest(void **state)
+{
+	static const uint32_t gaps[][3] = { { 5, 3, 4 }, { 3, 4, 5 }, { 5, 4, 3 } };
+	static const uint32_t nearest[] = { 1, 0, 2 };
+
+	(void)state;
+	for (size_t n = 0; n < 3; n++) {
+		struct extent list[4] = { { .first = 0, .count = 2, .min_sequence = 9 } };
+		const struct extents extents = { .list = list, .count = 4 };
+
+		for (uint32_t i = 1; i < 4; i++)
+			list[i] = (struct extent){ .first = list[i - 1].first + 2 + gaps[n][i - 1],
+						   .count = 2,
+						   .min_sequence = 9 };
+		assert_int_equal(extents_cheapest_pair(&extents, 5), nearest[n]);
+		assert_int_equal(extents_cheapest_pair(&extents, 9), nearest[n]);
+		/* One that need not be put again is cheaper than a near one. */
+		list[3].min_sequence = 10;
+		list[2].min_sequence = 10;
+		assert_int_equal(extents_cheapest_pair(&extents, 9), 2);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_of_equal_pairs_the_nearest_is_the_cheapest),
 		cmocka_unit_test(
 			test_a_contiguous_run_is_one_extent_in_whatever_order_it_is_written),
 		cmocka_unit_test(test_removing_cuts_splits_and_drops),
