@@ -144,7 +144,9 @@ void rows_release_buffers(struct muninn_store *store)
 
 		buffer_take_back(buffer);
 		buffer_format(buffer);
-		buffer->serial = 0; /* whatever it was, the next one is higher */
+		/* Whatever it was, the next one is higher, also behind another start. */
+		nvram_store64(buffer->area + BUFFER_SERIAL_AT, SLOT_SERIAL_NEVER);
+		buffer->serial = 0;
 	}
 }
 

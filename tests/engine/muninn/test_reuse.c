@@ -440,6 +440,28 @@ static void test_the_process_ends_behind_each_piece_of_merges_and_nvram_is_lost(
 	}
 }
 
+/* Not what belongs to Muninn, with high numbers wherever serials are. All buffers are used then. */
+static void test_another_file_in_the_place_of_the_nvram_is_used_like_an_empty_one(void **state)
+{
+	struct model *model = make(SEEDS + 4);
+	uint64_t bytes;
+	uint8_t *nvram = nand_nvram(model->nand, &bytes);
+	struct error_text error = { "" };
+
+	(void)state;
+	model->store->operations->close(model->store, false);
+	memset(nvram, 0x7f, bytes);
+	model->options.records.recover_without_nvram = true;
+	if (engine_open_records(model->nand, &model->options, &model->store, &error))
+		fail_msg("%s", error.text);
+	model->store->operations->set_hidden(model->store, &model->hidden);
+	for (uint32_t n = 0; n < 200; n++)
+		assert_true(model_transaction(model, true, false));
+	model->options.records.recover_without_nvram = false;
+	model_crash(model);
+	end(model);
+}
+
 /* ---- what an error has left ---- */
 
 static void test_the_next_merge_lets_go_what_an_error_has_left_held_back(void **state)
@@ -565,6 +587,8 @@ int main(void)
 		cmocka_unit_test(test_the_host_fails_behind_each_piece_of_merges),
 		cmocka_unit_test(test_no_merge_takes_a_segment_whose_buffer_is_not_given_back_yet),
 		cmocka_unit_test(test_a_root_that_is_written_then_leads_to_it_once),
+		cmocka_unit_test(
+			test_another_file_in_the_place_of_the_nvram_is_used_like_an_empty_one),
 		cmocka_unit_test(
 			test_the_host_fails_when_an_entry_has_been_taken_for_another_image),
 		cmocka_unit_test(
