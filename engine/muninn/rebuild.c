@@ -239,15 +239,19 @@ static int rebuild_row(struct rebuild *rebuild, uint32_t number, uint32_t *since
 	int result = 0;
 
 	row_index_begin(index, group);
+	/* Those that are dead have no place: a group of which nothing was left has ended without
+	 * one. */
 	for (uint32_t member = 0; !result && member < get_le32(entry + ROOT_ROW_MEMBERS_AT);
 	     member++) {
 		uint32_t segment = get_le32(entry + ROOT_ROW_BYTES + 4 * member);
 
+		if (!(live >> member & 1))
+			continue;
 		if (row_index_is_full(index))
 			regroup_leave_out(&rebuild->regroup, number);
 		else
 			result = regroup_add_segment(&rebuild->regroup, index, number, segment,
-						     live >> member & 1);
+						     true);
 	}
 	for (; *since < rebuild->since_count && rebuild->since[*since].row == number; ++*since) {
 		/* The root was written when it counted already, and its buffer was still there. */

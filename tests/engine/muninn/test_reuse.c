@@ -581,12 +581,35 @@ static void test_a_root_that_is_written_then_leads_to_it_once(void **state)
 	}
 }
 
+/* The root before that lists the whole group, and no place for what has followed it. */
+static void test_what_follows_a_group_of_which_nothing_was_left_is_found_without_nvram(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+		struct model *model = make_with(16, 0, seed);
+		const struct muninn_store *store = inside(model);
+
+		while (!row_index_is_full(store->rows[0].index))
+			assert_true(model_transaction(model, true, false));
+		assert_int_equal(roots_write(inside(model)), 0);
+		while (row_index_live(store->rows[0].index))
+			merge_what_nobody_needs(model);
+		while (row_index_growing(store->rows[0].index) == 0 ||
+		       row_index_members(store->rows[0].index) < 2)
+			assert_true(model_transaction(model, true, false));
+		lose_nvram(model);
+		end(model);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_host_fails_behind_each_piece_of_merges),
 		cmocka_unit_test(test_no_merge_takes_a_segment_whose_buffer_is_not_given_back_yet),
 		cmocka_unit_test(test_a_root_that_is_written_then_leads_to_it_once),
+		cmocka_unit_test(
+			test_what_follows_a_group_of_which_nothing_was_left_is_found_without_nvram),
 		cmocka_unit_test(
 			test_another_file_in_the_place_of_the_nvram_is_used_like_an_empty_one),
 		cmocka_unit_test(
