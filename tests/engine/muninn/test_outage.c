@@ -2,6 +2,8 @@
 /*
  * The host fails again and again, also while the store recovers from it: what the first failure
  * took back does not come back with a later one.
+ *
+ * Runs for each index.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,6 +22,7 @@
 #include "nand/nand.h"
 #include "nand/power.h"
 #include "tests/engine/flush_now.h"
+#include "tests/engine/index_under_test.h"
 #include "tests/engine/sealers.h"
 #include "tests/engine/small_flash.h"
 
@@ -45,7 +48,8 @@ static void start_host_with_rows(struct host *host, uint32_t rows)
 	struct error_text error = { "" };
 	uint64_t bytes;
 
-	*host = (struct host){ .options = { .muninn.rows = rows,
+	*host = (struct host){ .options = { .muninn.index = index_under_test(),
+					    .muninn.rows = rows,
 					    .muninn.segment_pages = 8,
 					    .muninn.record_bytes = 256 } };
 	host->options.records.boot_id = host->boot;
@@ -477,7 +481,8 @@ static void test_what_was_sealed_when_the_store_crashed_is_there_when_the_host_f
 static void test_a_group_that_was_complete_when_the_store_crashed_is_there_then(void **state)
 {
 	(void)state;
-	fail_behind_crashes(GROUP_SEGMENTS, 4);
+	fail_behind_crashes(
+		index_under_test() == INDEX_RIBBON ? ribbon_members(0, 0) : GROUP_SEGMENTS, 4);
 }
 
 /* ---- a crash of the store while it merges, and then of the host ---- */
