@@ -99,20 +99,29 @@ static int list_sessions(struct server *server, size_t *count, struct error_text
 /* Calls `found` with the numbers of the sessions that have used a unit. */
 typedef void found_session(void *context, uint64_t number);
 
+/* Their lines are the first ones of an answer. */
+static void take_users(char *answer, found_session *found, void *context)
+{
+	uint64_t number;
+	int length;
+
+	while (sscanf(answer, "session %" SCNu64 "%n", &number, &length) == 1) {
+		found(context, number);
+		answer += length;
+		answer += *answer == '\n';
+	}
+}
+
 static int find_users(struct server *server, unsigned int lun, found_session *found, void *context,
 		      struct error_text *error)
 {
-	char *answer, *rest, *line;
-	uint64_t number;
+	char *answer;
 	int refusal;
-	int result = tgt_lun_ask(&server->tgtd, lun, "sessions", &answer, &refusal, error);
+	int result = tgt_lun_ask(&server->tgtd, lun, "use", &answer, &refusal, error);
 
 	if (result)
 		return admin_result(result, refusal);
-	rest = answer;
-	while ((line = strsep(&rest, "\n")))
-		if (sscanf(line, "session %" SCNu64, &number) == 1)
-			found(context, number);
+	take_users(answer, found, context);
 	free(answer);
 	return 0;
 }
@@ -198,7 +207,7 @@ static void add_facts(json_t *to, char *lines)
 		char *value = line;
 		const char *name = strsep(&value, " ");
 
-		if (!value)
+		if (!value || !strcmp(name, "session"))
 			continue;
 		if (!strcmp(name, "read_only"))
 			json_object_set_new(to, name, json_boolean(value[0] == '1'));
@@ -216,7 +225,7 @@ static json_t *describe_unit(struct server *server, const struct lun_config *lun
 				 lun->type->word, "image", lun->image, "added", lun->added,
 				 "sessions");
 	struct error_text error = { "" };
-	char *facts = NULL;
+	char *facts = NULL, *use = NULL;
 	int refusal, result = -ESRCH;
 
 	if (lun->device[0])
@@ -224,14 +233,17 @@ static json_t *describe_unit(struct server *server, const struct lun_config *lun
 	if (tgtd_runs(server))
 		result = tgt_lun_ask(&server->tgtd, lun->number, "facts", &facts, &refusal, &error);
 	if (!result)
-		result = find_users(server, lun->number, add_number,
-				    json_object_get(unit, "sessions"), &error);
-	if (!result)
+		result = tgt_lun_ask(&server->tgtd, lun->number, "use", &use, &refusal, &error);
+	if (!result) {
+		take_users(use, add_number, json_object_get(unit, "sessions"));
 		add_facts(unit, facts);
-	else
+		add_facts(unit, use);
+	} else {
 		json_object_set_new(unit, "trouble",
 				    json_string(error.text[0] ? error.text : "it is not served"));
+	}
 	free(facts);
+	free(use);
 	return unit;
 }
 

@@ -413,6 +413,16 @@ static const struct ctl_verb verbs[] = {
 	  "Example:\n"
 	  "  muninnctl status\n",
 	  0, 0, verb_status },
+	{ "top", "[--socket FILE]", "what the service on this host does just now",
+	  "Commands of each unit, and pages of each device, a second, on 80 columns: every\n"
+	  "two seconds until you press ^C; where the output is no terminal, once. What\n"
+	  "sessions did that have ended is not counted.\n"
+	  "PROG/WRITE  pages programmed for each command that writes, history and merging\n"
+	  "            included\n"
+	  "\n"
+	  "Example:\n"
+	  "  muninnctl top\n",
+	  0, 0, verb_top },
 	{ "reload", "[--socket FILE]", "let the service take up its configuration anew",
 	  "Checks the file first; a wrong one changes nothing. Units come and go, disks\n"
 	  "grow, access lists and the CHAP account change. Who may not log in any more is\n"

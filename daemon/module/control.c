@@ -118,7 +118,7 @@ static tgtadm_err answer_question(struct unit *unit, const char *question)
 	int done;
 
 	if (question_is_of_main(question)) {
-		char *text = question_sessions(unit);
+		char *text = question_use(unit);
 
 		answered = text ? leave_answer(0, text) : TGTADM_NOMEM;
 		free(text);

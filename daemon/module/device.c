@@ -203,6 +203,11 @@ const uint8_t *device_uuid(const struct device *device)
 	return nand_uuid(device->nand);
 }
 
+void device_read_counters(const struct device *device, struct nand_counters *counters)
+{
+	nand_read_counters(device->nand, counters);
+}
+
 uint64_t device_pages_moved(const struct device *device)
 {
 	struct nand_counters counters;

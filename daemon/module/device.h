@@ -56,6 +56,9 @@ const uint8_t *device_uuid(const struct device *device);
 /* Its units, for what they know of one another's sessions. */
 struct osd_units *device_units(const struct device *device);
 
+/* What the flash has done since the device was opened. Stops nothing. */
+void device_read_counters(const struct device *device, struct nand_counters *counters);
+
 /* Pages that have been read or programmed and blocks erased, since it was opened. */
 uint64_t device_pages_moved(const struct device *device);
 

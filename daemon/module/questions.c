@@ -18,11 +18,11 @@
 #define VOLUMES_MAX 2000 /* in one answer, which has an end */
 #define WORDS_MAX   6
 
-/* ---- sessions ---- */
+/* ---- use ---- */
 
 bool question_is_of_main(const char *question)
 {
-	return strcmp(question, "sessions") == 0;
+	return strcmp(question, "use") == 0;
 }
 
 /* See is_first_of_session in arrival.c. */
@@ -32,21 +32,66 @@ static bool has_seen(const struct unit *unit, const struct it_nexus *nexus)
 	       unit->sessions_seen[nexus->itn_id % SESSION_NUMBERS] == (uint32_t)-nexus->ctime;
 }
 
-char *question_sessions(struct unit *unit)
+static void tell_sessions(const struct unit *unit, const struct target *target, FILE *to)
 {
-	const struct target *target = lu_of(unit)->tgt;
 	struct it_nexus *each;
+
+	list_for_each_entry(each, &target->it_nexus_list, nexus_siblings)
+	{
+		if (has_seen(unit, each))
+			fprintf(to, "session %" PRIu64 "\n", each->itn_id);
+	}
+}
+
+/* tgtd counts for each session, and forgets it with the session. */
+static void tell_commands(const struct scsi_lu *lu, FILE *to)
+{
+	uint64_t reads = 0, writes = 0, both = 0, errors = 0, read_bytes = 0, written_bytes = 0;
+	const struct it_nexus_lu_info *each;
+
+	list_for_each_entry(each, &lu->lu_itl_info_list, lu_itl_info_siblings)
+	{
+		reads += each->stat.rd_done_cmds;
+		writes += each->stat.wr_done_cmds;
+		both += each->stat.bidir_done_cmds;
+		errors += each->stat.err_num;
+		read_bytes += each->stat.rd_done_bytes;
+		written_bytes += each->stat.wr_done_bytes;
+	}
+	fprintf(to,
+		"reads %" PRIu64 "\nwrites %" PRIu64 "\nbidirectional %" PRIu64 "\nerrors %" PRIu64
+		"\nread_bytes %" PRIu64 "\nwritten_bytes %" PRIu64 "\n",
+		reads, writes, both, errors, read_bytes, written_bytes);
+}
+
+static void tell_flash(const struct device *device, FILE *to)
+{
+	uint64_t read = 0, programmed = 0, erased = 0;
+	struct nand_counters counters;
+
+	device_read_counters(device, &counters);
+	for (int cause = 0; cause < NAND_CAUSES; cause++) {
+		read += counters.by_cause[cause].pages_read;
+		programmed += counters.by_cause[cause].pages_programmed;
+		erased += counters.by_cause[cause].blocks_erased;
+	}
+	fprintf(to,
+		"pages_read %" PRIu64 "\npages_programmed %" PRIu64 "\nblocks_erased %" PRIu64 "\n",
+		read, programmed, erased);
+}
+
+char *question_use(struct unit *unit)
+{
+	const struct scsi_lu *lu = lu_of(unit);
 	char *text = NULL;
 	size_t bytes;
 	FILE *to = open_memstream(&text, &bytes);
 
 	if (!to)
 		return NULL;
-	list_for_each_entry(each, &target->it_nexus_list, nexus_siblings)
-	{
-		if (has_seen(unit, each))
-			fprintf(to, "session %" PRIu64 "\n", each->itn_id);
-	}
+	tell_sessions(unit, lu->tgt, to);
+	tell_commands(lu, to);
+	tell_flash(unit->device, to);
 	fclose(to);
 	return text;
 }

@@ -3,7 +3,8 @@
  * Questions that muninnd asks of a unit for an administrator, and their answers: lines of a name
  * and a value, with blanks between words.
  *
- *   sessions                        session NUMBER, of each that has sent the unit a command
+ *   use                             session NUMBER, of each that has sent the unit a command;
+ *                                   what its sessions have done, and the device since its opening
  *   facts                           what the unit is, and how full its device
  *   volumes                         volume PID BYTES BLOCK_BYTES USED SOURCE READ_ONLY, of each
  *   grow BYTES                      lets the unit's own volume grow
@@ -22,10 +23,10 @@
 
 struct unit;
 
-/* Is it `sessions`, which only tgtd's main thread can answer, and at once? */
+/* Is it `use`, which only tgtd's main thread can answer, and at once? */
 bool question_is_of_main(const char *question);
 /* The answer to that; to be freed. NULL: no memory. */
-char *question_sessions(struct unit *unit);
+char *question_use(struct unit *unit);
 
 /*
  * Answers any other one, on a thread: it may have to wait for the engine. *answer is to be freed.

@@ -5,12 +5,15 @@ volumes and their past."""
 import grp
 import json
 import os
+import re
 import signal
 import socket
+import subprocess
 import unittest
 
-from harness import LIMIT_SECONDS, noise, wait_for_exit
+from harness import LIMIT_SECONDS, MUNINNCTL, noise, wait_for_exit
 from service import HOST, OTHER, POOL, ServiceTest
+from test_terminal import ROWS, Terminal
 
 SANITIZED = True
 NOBODY = 65534
@@ -149,6 +152,50 @@ class Status(ServiceTest):
             other.session.run(bytes(6))
         self.attach(daemon, 2, name=HOST)
         daemon.wait_for_line("administration: session", HOST, "is ended")
+
+
+class Top(ServiceTest):
+    def pictures(self, terminal, count):
+        terminal.wait_for(r"(PROG/WRITE(.|\n)*){%d}" % count)
+        self.assertEqual(terminal.interrupt(), 0)
+        return terminal.text.split("\033[H\033[2J")[1:count]
+
+    def test_a_pipe_gets_what_units_and_devices_do_a_second_once(self):
+        daemon = self.serve()
+        disk, data = self.attach(daemon, 2), noise(65536, 1)
+        top = subprocess.Popen(
+            [MUNINNCTL, "top", "--socket", self.socket_of(daemon)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+        )
+        # Whatever two seconds it looks at, there are writes in them.
+        while top.poll() is None:
+            self.good(disk.write(0, data))
+        lines = top.communicate()[0].splitlines()
+        self.assertEqual(top.returncode, 0)
+        self.assertLessEqual(max(map(len, lines)), 80)
+        units = {line.split()[0]: line.split() for line in lines if re.match(r" +\d+ (osd|disk) ", line)}
+        self.assertEqual((units["1"][1], units["2"][1]), ("osd", "disk"))
+        self.assertEqual(units["1"][2:6], ["0", "0", "B", "0"])
+        self.assertGreater(int(units["2"][5]), 0, lines)
+        self.assertEqual(units["2"][-1], "1")
+        self.assertTrue(any(re.match(r"pool .* of 457\.0 MiB$", line) for line in lines), lines)
+        status = self.units(daemon)[2]
+        self.assertGreaterEqual(status["written_bytes"], status["writes"] * 65536)
+        self.assertGreater(status["writes"], 0)
+        self.assertIn("`status --json` has what it counts", self.refused(daemon, 2, "top", "--json"))
+
+    def test_a_terminal_gets_it_again_until_somebody_has_seen_enough(self):
+        daemon = self.serve()
+        terminal = Terminal("top", "--socket", self.socket_of(daemon), columns=80)
+        for picture in self.pictures(terminal, 2):
+            self.assertLess(len(picture.splitlines()), ROWS)
+            self.assertIn("LUN TYPE   READS/s", picture)
+        # More units than lines: those that fit.
+        for number in range(3, 30):
+            self.admin(daemon, "lun", "add", number, "type=disk", "device=pool", f"partition={0x10000 + number}", "volume_size=1M")
+        terminal = Terminal("top", "--socket", self.socket_of(daemon), columns=80)
+        terminal.wait_for(r"(LUN TYPE(.|\n)*){2}")
+        self.assertEqual(terminal.interrupt(), 0)
+        self.assertLess(len(terminal.text.split("\033[H\033[2J")[1].splitlines()), ROWS)
 
 
 class Units(ServiceTest):
