@@ -48,7 +48,7 @@ class Manuals(unittest.TestCase):
         cls.addClassCleanup(shutil.rmtree, cls.folder)
         run(os.path.join(ROOT, "scripts", "manuals"), PROGRAMS, cls.folder)
         cls.help = run(os.path.join(PROGRAMS, "muninnctl"), "--help")
-        cls.verbs = [line[2:14].strip() for line in cls.help.split("\n\n")[1].split("\n")]
+        cls.verbs = [line[2:17].strip() for line in cls.help.split("\n\n")[1].split("\n")]
 
     def page(self, name):
         """Its text without the marks of troff."""
