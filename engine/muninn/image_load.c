@@ -11,6 +11,7 @@
  */
 #include "engine/muninn/image_load.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -270,8 +271,10 @@ static int load_image(struct muninn_store *store, uint8_t *entry, struct index_i
  */
 static int end_double(struct muninn_store *store, uint8_t *entry, uint8_t *other)
 {
-	uint64_t live = get_le64(entry + DIRECTORY_LIVE_AT) & get_le64(other + DIRECTORY_LIVE_AT);
+	uint64_t live;
 
+	assert(other);
+	live = get_le64(entry + DIRECTORY_LIVE_AT) & get_le64(other + DIRECTORY_LIVE_AT);
 	directory_set_live(store, other, live);
 	directory_set_live(store, entry, 0);
 	return 0;
@@ -336,14 +339,14 @@ static int find_metadata_end(struct muninn_store *store)
 	store->metadata_page = store->geometry.segment_pages;
 	for (uint32_t segment = 0; segment < store->geometry.segments; segment++) {
 		uint32_t end;
-		int result = store->images[segment]
-				     ? segment_end(store->nand, store->geometry.segment_blocks,
-						   segment, &end)
-				     : 0;
+		int result;
 
+		if (!store->images[segment])
+			continue;
+		result = segment_end(store->nand, store->geometry.segment_blocks, segment, &end);
 		if (result)
 			return result;
-		if (store->images[segment] && end < store->metadata_page) {
+		if (end < store->metadata_page) {
 			store->metadata_segment = segment;
 			store->metadata_page = end;
 		}

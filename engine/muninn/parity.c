@@ -303,7 +303,7 @@ static bool run_group(const struct parity *parity, uint8_t *bytes, uint32_t page
 
 void parity_run_encode(const struct parity *parity, uint8_t *bytes, uint32_t pages)
 {
-	struct run_group group;
+	struct run_group group = { 0 };
 
 	for (uint32_t n = 0; run_group(parity, bytes, pages, n, &group); n++)
 		code_make(&group.code, parity->shape.page_bytes, group.data, group.more);
@@ -334,7 +334,7 @@ static int restore_run_group(const struct parity *parity, struct run_group *grou
 int parity_run_restore(const struct parity *parity, uint8_t *bytes, uint32_t pages,
 		       const bool *lost, uint8_t *scratch)
 {
-	struct run_group group;
+	struct run_group group = { 0 };
 	int result = 0;
 
 	for (uint32_t n = 0; !result && run_group(parity, bytes, pages, n, &group); n++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* Passes calls on to the index that a device was formatted with. */
+#include <assert.h>
 #include <errno.h>
 
 #include "engine/muninn/index/index_type.h"
@@ -16,7 +17,10 @@ static const struct index_type *type_of(enum index_kind kind)
 
 static const struct index_type *type_for(const struct muninn_geometry *geometry)
 {
-	return type_of(geometry->index);
+	const struct index_type *type = type_of(geometry->index);
+
+	assert(type);
+	return type;
 }
 
 /* ---- sizes ---- */
@@ -25,7 +29,7 @@ int index_choose(const struct muninn_options *options, struct muninn_geometry *g
 		 struct error_text *error)
 {
 	geometry->index = options->index ? options->index : INDEX_BLOOM;
-	if (!type_for(geometry))
+	if (!index_is_known(geometry->index))
 		return error_set(error, -EINVAL, "index %u is not known",
 				 (unsigned int)geometry->index);
 	return type_for(geometry)->choose(options, geometry, error);
@@ -45,8 +49,11 @@ void index_put_part(const struct muninn_geometry *geometry, uint8_t part[INDEX_P
 int index_get_part(enum index_kind kind, const uint8_t part[INDEX_PART_BYTES],
 		   struct muninn_options *options, struct error_text *error)
 {
+	const struct index_type *type = type_of(kind);
+
+	assert(type);
 	options->index = kind;
-	return type_of(kind)->get_part(part, options, error);
+	return type->get_part(part, options, error);
 }
 
 uint64_t index_image_bytes_max(const struct muninn_geometry *geometry)

@@ -58,7 +58,7 @@ static struct arrangement *create(const struct muninn_geometry *geometry, uint64
 	arrangement->pages = pages;
 	arrangement->page_bytes = geometry->page_bytes;
 	arrangement->count = count;
-	arrangement->records = malloc(count * sizeof(*arrangement->records));
+	arrangement->records = calloc(count, sizeof(*arrangement->records));
 	arrangement->words = malloc(count * sizeof(*arrangement->words));
 	arrangement->order = malloc(count * sizeof(*arrangement->order));
 	arrangement->begins = calloc(pages + UINT32_C(1), sizeof(*arrangement->begins));

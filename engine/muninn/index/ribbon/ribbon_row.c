@@ -329,8 +329,10 @@ static void put_in_place(struct ribbon_row *row, const struct change *change,
 		memmove(&row->complete[change->from + change->added], &row->complete[change->to],
 			(row->count - change->to) * sizeof(*row->complete));
 	row->count = row->count - (change->to - change->from) + change->added;
-	if (change->added)
-		row->complete[change->from] = *complete;
+	if (!change->added)
+		return;
+	assert(row->complete && complete);
+	row->complete[change->from] = *complete;
 }
 
 /* A member may have been written that does not count yet. */
