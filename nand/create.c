@@ -3,6 +3,7 @@
  * Creates images, and names what is put on one. Both superblocks say "creating" until all else is
  * stable. So nand_open recognises what a crash leaves at any point.
  */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -338,6 +339,7 @@ static int make_nvram(struct creation *creation, const char *wanted, struct erro
 		return result;
 	if (fstatat(nvram->folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0)
 		return error_set(error, -EEXIST, "%s exists already: nothing was created", wanted);
+	assert(nvram->name); /* open_folder has set it */
 	unlinkat(nvram->folder, nvram->name, 0);
 	result = create_file(nvram, error);
 	if (result == 0)
