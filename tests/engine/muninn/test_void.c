@@ -265,13 +265,14 @@ static void test_a_format_may_come_at_each_stage_of_a_buffer_that_is_sealed(void
 {
 	(void)state;
 	for (enum seal_stage stage = SEAL_BUILD; stage < SEAL_STAGES; stage++) {
-		struct nand *nand = new_device(nvram_bytes());
 		struct record_store *store;
+		struct nand *nand;
 		uint64_t sequence;
 
 		/* A buffer waits for its member's sync only behind a promise. */
 		if (stage == SEAL_MEMBER || stage == SEAL_COLUMN)
 			continue;
+		nand = new_device(nvram_bytes());
 		prepare(nand, NULL);
 		store = open_store(nand, 0);
 		for (uint32_t n = 0; !seals_until(store, stage); n++) {
