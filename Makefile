@@ -440,7 +440,7 @@ coverage-fuzz:
 NOT_UNDER_VALGRIND := test_power_cut test_store test_full_device test_merge test_hot_page test_space test_attack \
 	test_history_cost test_objects test_history_rollback test_lock_time test_crash test_rooms test_idset test_damage \
 	test_backend test_progress test_undo_room test_history_power_cut test_sealer test_command_limits test_allocations \
-	test_security_memory
+	test_security_memory test_memory
 VALGRIND_TESTS = $(call test_bins,release,$(filter-out $(NOT_UNDER_VALGRIND:%=\%/%.c),$(filter \
 	$(addprefix tests/,common/% wire/% $(COVERED:%=%/%)),$(TEST_SRC))))
 valgrind:
