@@ -134,18 +134,43 @@ static bool is_equal(struct comparison *comparison, struct engine_address addres
 	return attributes_are_equal(comparison, address, object);
 }
 
+/* Then nobody has looked at all of its objects. */
+static bool list_is_damaged(const struct model_findings *found, uint64_t partition)
+{
+	for (uint32_t n = 0; n < found->count; n++)
+		if (found->list[n].kind == FINDING_DIRECTORY &&
+		    found->list[n].partition == partition)
+			return true;
+	return false;
+}
+
+/* What no list shows is missing, whether it can be addressed or not. */
+static bool is_listed(struct comparison *comparison, struct engine_address address,
+		      enum engine_type type)
+{
+	enum engine_list what = type == ENGINE_COLLECTION ? ENGINE_LIST_COLLECTIONS
+							  : ENGINE_LIST_USER_OBJECTS;
+	struct engine_address partition = { .partition = address.partition };
+	uint64_t id, next;
+	size_t count;
+
+	return !list_is_damaged(comparison->found, address.partition) &&
+	       engine_list(comparison->txn, partition, what, address.object, &id, 1, &count,
+			   &next) == 0 &&
+	       count == 1 && id == address.object;
+}
+
 static void compare_object(struct comparison *comparison, uint64_t partition,
 			   const struct model_object *object, bool partition_named)
 {
 	struct engine_address address = { .partition = partition, .object = object->id };
-	struct engine_stat stat;
 
 	if (is_named(comparison->found, partition, object->id)) {
 		comparison->counts.named++;
 		return;
 	}
 	comparison->counts.objects++;
-	if (partition_named && engine_stat(comparison->txn, address, &stat))
+	if (partition_named && !is_listed(comparison, address, object->type))
 		return;
 	check(is_equal(comparison, address, object),
 	      "object 0x%llx/0x%llx is not what it was, and nothing says so",
