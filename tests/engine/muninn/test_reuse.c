@@ -275,13 +275,22 @@ static void take_out(struct model *model, struct record_merge merge)
 	}
 }
 
+/* Whether what is sealed is a row's buffer, and its image about to be noted. */
+static bool is_noting_image(const struct model *model, int number)
+{
+	const struct muninn_store *store = inside(model);
+
+	return (uint32_t)number < store->geometry.rows &&
+	       store->rows[number].sealing.stage == SEAL_ENTRY;
+}
+
 /* Seals what waits, until an image is noted in the directory. */
 static void note_next_image(struct model *model)
 {
 	const struct record_store_operations *operations = model->store->operations;
 	int number = operations->seal_take(model->store);
 
-	while (number >= 0 && inside(model)->rows[number].sealing.stage != SEAL_ENTRY) {
+	while (number >= 0 && !is_noting_image(model, number)) {
 		operations->seal_run(model->store, number);
 		if (operations->seal_step(model->store, number) != 1)
 			number = operations->seal_take(model->store);
