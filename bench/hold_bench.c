@@ -22,7 +22,7 @@ enum { NEXUS = 1, NEXUS_BESIDE };
 /* Of a command beside. */
 #define BESIDE_BYTES 4096u
 /* As a served device has (daemon/module/device.c). */
-#define SEALING_THREADS 2
+#define SEALING_THREADS 4
 
 struct hold_options hold_defaults(void)
 {

@@ -22,16 +22,6 @@ bool emptied_are_under_way(const struct muninn_store *store)
 	return emptied_of(store)->stage != EMPTIED_NONE;
 }
 
-bool emptied_have(const struct muninn_store *store, uint32_t segment)
-{
-	const struct emptied *emptied = emptied_of(store);
-
-	for (uint32_t n = 0; emptied_are_under_way(store) && n < emptied->count; n++)
-		if (emptied->segments[n].segment == segment)
-			return true;
-	return false;
-}
-
 int emptied_take_result(struct muninn_store *store)
 {
 	int result = emptied_of(store)->result;

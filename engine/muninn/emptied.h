@@ -15,9 +15,6 @@ void emptied_begin(struct muninn_store *store);
 
 bool emptied_are_under_way(const struct muninn_store *store);
 
-/* Whether a segment is one of them. It may still be in its row's index. */
-bool emptied_have(const struct muninn_store *store, uint32_t segment);
-
 /* How those ended that were under way last. Tells it once. */
 int emptied_take_result(struct muninn_store *store);
 

@@ -8,7 +8,6 @@
 #ifndef MUNINN_ENGINE_MUNINN_MERGE_RUN_H
 #define MUNINN_ENGINE_MUNINN_MERGE_RUN_H
 
-#include "engine/muninn/emptied.h"
 #include "engine/muninn/store.h"
 
 #define MERGE_LISTED 8192
@@ -256,8 +255,11 @@ int merge_run_visit_page(struct merge_run *run, uint32_t segment, uint32_t page,
 /* Whether the run, or the one before, has moved a segment already. */
 static inline bool merge_run_has_chosen(const struct merge_run *run, uint32_t segment)
 {
-	if (emptied_have(run->store, segment))
-		return true;
+	const struct emptied *emptied = &run->emptied;
+
+	for (uint32_t n = 0; emptied->stage != EMPTIED_NONE && n < emptied->count; n++)
+		if (emptied->segments[n].segment == segment)
+			return true;
 	for (uint32_t n = 0; n < run->count; n++)
 		if (run->batch[n].segment == segment)
 			return true;

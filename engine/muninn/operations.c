@@ -191,19 +191,34 @@ static void muninn_catch_up(struct record_store *base, uint32_t pages)
 	seal_catch_up(store_of(base), pages);
 }
 
+/* The number behind the last row's: what a merge has emptied. Writers may wait for that. */
+static bool is_of_merge(const struct muninn_store *store, int work)
+{
+	return work == (int)store->geometry.rows;
+}
+
 static int muninn_seal_take(struct record_store *base)
 {
-	return seal_take(store_of(base));
+	struct muninn_store *store = store_of(base);
+
+	return emptied_take(store) ? (int)store->geometry.rows : seal_take(store);
 }
 
 static void muninn_seal_run(struct record_store *base, int work)
 {
-	seal_run(store_of(base), (uint32_t)work);
+	struct muninn_store *store = store_of(base);
+
+	if (is_of_merge(store, work))
+		emptied_run(store);
+	else
+		seal_run(store, (uint32_t)work);
 }
 
 static int muninn_seal_step(struct record_store *base, int work)
 {
-	return seal_step(store_of(base), (uint32_t)work);
+	struct muninn_store *store = store_of(base);
+
+	return is_of_merge(store, work) ? emptied_step(store) : seal_step(store, (uint32_t)work);
 }
 
 static void muninn_seal_state(struct record_store *base, struct record_sealing *sealing)

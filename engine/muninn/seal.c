@@ -12,7 +12,6 @@
 #include <errno.h>
 
 #include "common/log.h"
-#include "engine/muninn/emptied.h"
 #include "engine/muninn/image.h"
 #include "engine/muninn/nvram.h"
 #include "engine/muninn/roots.h"
@@ -629,9 +628,6 @@ int seal_take(struct muninn_store *store)
 	int result = 0;
 
 	assert(store->sequence == 0);
-	/* Writers may wait for what that frees. */
-	if (emptied_take(store))
-		return (int)store->geometry.rows;
 	if (is_due(store))
 		row_take_newer(store, history_row(&store->geometry));
 	number = choose_row(store);
@@ -652,14 +648,9 @@ int seal_take(struct muninn_store *store)
 
 void seal_run(struct muninn_store *store, uint32_t number)
 {
-	struct sealing *sealing;
+	struct sealing *sealing = &store->rows[number].sealing;
 	uint32_t all = UINT32_MAX;
 
-	if (number == store->geometry.rows) {
-		emptied_run(store);
-		return;
-	}
-	sealing = &store->rows[number].sealing;
 	if (!sealing_claim(store, sealing))
 		return;
 	if (!sealing->ran)
@@ -669,12 +660,9 @@ void seal_run(struct muninn_store *store, uint32_t number)
 
 int seal_step(struct muninn_store *store, uint32_t number)
 {
-	struct sealing *sealing;
+	struct sealing *sealing = &store->rows[number].sealing;
 	int result;
 
-	if (number == store->geometry.rows)
-		return emptied_step(store);
-	sealing = &store->rows[number].sealing;
 	sealing_pause(store, sealing);
 	result = advance(store, number);
 	if (!result && sealing->stage != SEAL_NONE) {
