@@ -180,7 +180,8 @@ static struct lun_config *section_lun(struct reading *reading, const char *secti
 		if (config->luns[i].number == number) {
 			if (i >= reading->units_before)
 				return &config->luns[i];
-			error_set(error, -EEXIST, "there is a logical unit %u already", number);
+			error_set(error, -EEXIST, "%s has [lun %u]: a reload serves it",
+				  config->source, number);
 			return NULL;
 		}
 	if (config->lun_count == CONFIG_LUNS_MAX) {

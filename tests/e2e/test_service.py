@@ -259,6 +259,9 @@ class Units(ServiceTest):
         daemon = self.serve()
         self.assertIn(f"unless you remove [lun 2] from {daemon.config_path}", self.lines(daemon, "lun", "rm", 2))
         self.assertEqual(sorted(self.units(daemon)), [1])
+        self.assertIn("has [lun 2]: a reload serves it", self.refused(daemon, 2, "lun", "add", 2, "type=osd"))
+        self.assertEqual(self.admin(daemon, "reload")["done"], ["LUN 2 is added"])
+        self.lines(daemon, "lun", "rm", 2)
         daemon.restart()
         self.assertEqual(sorted(self.units(daemon)), [1, 2])
 
