@@ -313,6 +313,13 @@ class Volumes(ServiceTest):
         self.assertEqual(self.volumes(daemon)["0x10011"]["device"], "lun7")
         self.assertEqual(daemon.stop(), 0)
 
+    def test_a_locked_history_keeps_its_volume(self):
+        daemon = self.serve()
+        self.admin(daemon, "volume", "create", "8M", "0x10009")
+        self.ctl("retention", daemon.url(), "0x10009", "lock-until=2099-01-01")
+        self.assertIn("the history of partition 0x10009 is locked", self.refused(daemon, 7, "volume", "rm", "0x10009"))
+        self.assertIn("0x10009", self.volumes(daemon))
+
     def test_the_past_is_a_disk_beside_the_present(self):
         daemon = self.serve()
         disk, old, new, third = self.attach(daemon, 2), noise(65536, 1), noise(65536, 2), noise(65536, 3)
