@@ -61,7 +61,12 @@ static enum log_level configured_level = LOG_LEVEL_INFO;
 void log_configure(log_sink *sink, enum log_level most)
 {
 	configured_sink = sink ? sink : sink_stderr;
-	configured_level = most;
+	log_set_level(most);
+}
+
+void log_set_level(enum log_level most)
+{
+	__atomic_store_n(&configured_level, most, __ATOMIC_RELAXED);
 }
 
 void log_line(enum log_level level, const char *format, ...)
@@ -69,7 +74,7 @@ void log_line(enum log_level level, const char *format, ...)
 	char line[1024];
 	va_list arguments;
 
-	if (level > configured_level)
+	if (level > __atomic_load_n(&configured_level, __ATOMIC_RELAXED))
 		return;
 	va_start(arguments, format);
 	vsnprintf(line, sizeof(line), format, arguments);

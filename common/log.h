@@ -26,6 +26,9 @@ typedef void log_sink(enum log_level level, const char *line);
  */
 void log_configure(log_sink *sink, enum log_level most);
 
+/* From now on lines up to `most` are logged. Thread-safe. */
+void log_set_level(enum log_level most);
+
 /* One line, without newline. Thread-safe. */
 void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

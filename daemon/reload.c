@@ -60,10 +60,6 @@ static void compare_service(const struct reloading *r)
 	limits_write(&now->limits, limits[0]);
 	limits_write(&new->limits, limits[1]);
 	compare_text(r, "[limits]", limits[0], limits[1]);
-	if (now->log_level != new->log_level)
-		say(r->report->restart,
-		    "log_level has changed: it counts for muninnd at once, and for its tgtd from "
-		    "the next start on");
 }
 
 /* ---- units ---- */
@@ -233,7 +229,26 @@ static void change_account(const struct reloading *r)
 	    "(muninnctl session kick)");
 }
 
-/* ---- this process ---- */
+/* ---- this process, and messages ---- */
+
+/* The module's, too; a tgtd that is started again is told at its start. */
+static void change_log_level(const struct reloading *r)
+{
+	struct config *now = r->now;
+	struct error_text error = { "" };
+	int result = 0;
+
+	if (now->log_level == r->new->log_level)
+		return;
+	now->log_level = r->new->log_level;
+	log_configure(trouble_sink, now->log_level);
+	if (now->lun_count)
+		result = tgt_lun_log(&r->server->tgtd, now->luns[0].number, now->log_level, &error);
+	if (result)
+		say(r->report->left, "log_level of tgtd: %s", error.text);
+	else
+		say(r->report->done, "log_level has changed");
+}
 
 static void change_process(const struct reloading *r)
 {
@@ -251,8 +266,6 @@ static void change_process(const struct reloading *r)
 	r->server->tgtd.answer_ms = (int)new->watchdog * 1000;
 	strcpy(now->admin_group, new->admin_group);
 	admin_open_to_group(now);
-	now->log_level = new->log_level;
-	log_configure(trouble_sink, now->log_level);
 }
 
 /* ---- all of it ---- */
@@ -305,6 +318,7 @@ int reload(struct server *server, struct reload_report *report, struct error_tex
 	change_units(&r);
 	add_units(&r);
 	change_process(&r);
+	change_log_level(&r);
 	memcpy(server->config->devices, new.devices, sizeof(new.devices));
 	server->config->device_count = new.device_count;
 	origin_take(server->origin, &file, &new);

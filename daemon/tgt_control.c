@@ -284,6 +284,15 @@ int tgt_lun_is_idle(struct tgtd *tgtd, unsigned int number, struct error_text *e
 	return ask_lun(tgtd, number, "idle", error);
 }
 
+int tgt_lun_log(struct tgtd *tgtd, unsigned int number, enum log_level level,
+		struct error_text *error)
+{
+	char words[32];
+
+	snprintf(words, sizeof(words), "log %s", log_level_word(level));
+	return ask_lun(tgtd, number, words, error);
+}
+
 int tgt_lun_probe(struct tgtd *tgtd, unsigned int number, struct error_text *error)
 {
 	return ask_lun(tgtd, number, "probe", error);

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "common/log.h"
 #include "daemon/module/unit_type.h"
 #include "daemon/tgtd.h"
 
@@ -62,6 +63,10 @@ int tgt_lun_ask(struct tgtd *tgtd, unsigned int number, const char *question, ch
  * has just begun; call again.
  */
 int tgt_lun_flush(struct tgtd *tgtd, unsigned int number, struct error_text *error);
+
+/* The modules of all units log lines up to this level from now on; any unit takes the request. */
+int tgt_lun_log(struct tgtd *tgtd, unsigned int number, enum log_level level,
+		struct error_text *error);
 
 /* TGT_BUSY: since the last call the unit has done nothing that shows that it is alive. */
 int tgt_lun_probe(struct tgtd *tgtd, unsigned int number, struct error_text *error);

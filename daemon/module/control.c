@@ -16,6 +16,7 @@
 
 #define PREFIX "muninn="
 #define ASK    "ask "
+#define LOG    "log "
 
 static void *work(void *context)
 {
@@ -158,8 +159,20 @@ static tgtadm_err answer_probe(struct unit *unit)
 	return answered || unit->control.pages_moved != before ? TGTADM_SUCCESS : TGTADM_LUN_ACTIVE;
 }
 
+static tgtadm_err answer_log(const char *word)
+{
+	enum log_level level;
+
+	if (log_level_parse(word, &level))
+		return TGTADM_INVALID_REQUEST;
+	log_set_level(level);
+	return TGTADM_SUCCESS;
+}
+
 static tgtadm_err answer(struct unit *unit, const char *word)
 {
+	if (!strncmp(word, LOG, strlen(LOG)))
+		return answer_log(word + strlen(LOG));
 	/* Without an image there is nothing to do, and nothing under way. */
 	if (!unit->device)
 		return TGTADM_SUCCESS;

@@ -8,6 +8,7 @@
  *   idle    no command is under way
  *   probe   the unit is alive: since the last time a thread has been free and has reached the
  *           engine, or commands have moved pages of flash
+ *   log L   lines up to level L (log.h) are logged from now on, of all units
  *   ask Q   a question that has an answer (questions.h): it stands in CONTROL_ANSWER_FILE then
  *
  * flush and ask take a thread, one at a time for each unit.

@@ -175,15 +175,29 @@ class Reload(ServiceTest):
             + POOL.replace("volume_size = 64M", "volume_size = 80M\nthreads = 3")
         )
         done, left, restart = self.reload(daemon, config)
-        self.assertEqual((done, left), (["LUN 2 has its new volume_size", "watchdog has changed"], []))
-        self.assertEqual(len(restart), 4, restart)
-        for text in ("name of [target]", "[limits]", "log_level", "LUN 2 has changed"):
+        self.assertEqual(
+            (done, left), (["LUN 2 has its new volume_size", "watchdog has changed", "log_level has changed"], [])
+        )
+        self.assertEqual(len(restart), 3, restart)
+        for text in ("name of [target]", "[limits]", "LUN 2 has changed"):
             self.assertTrue(any(text in line for line in restart), (text, restart))
         self.assertEqual(self.units(daemon)[2]["threads"], 2)
         self.assertEqual(self.attach(daemon, 2).capacity(), (80 << 11, 512))
         daemon.restart()
         self.assertEqual(self.units(daemon)[2]["threads"], 3)
         self.assertEqual(self.admin(daemon, "status")["target"], IQN + "2")
+
+    def test_the_log_level_changes_at_once_for_tgtd_too(self):
+        daemon = self.serve()
+        quiet = "[daemon]\nlog_level = warning\n"
+        self.reload(daemon, quiet + POOL)
+        self.admin(daemon, "lun", "add", 3, *(line.replace(" ", "") for line in THIRD.splitlines()[1:]))
+        self.admin(daemon, "lun", "rm", 3)
+        self.reload(daemon, POOL + THIRD.replace("lun 3", "lun 4"))
+        self.reload(daemon, POOL)
+        daemon.wait_for_line("LUN 4: closed, everything is stable")
+        # Both had the same to say.
+        self.assertFalse([line for line in daemon.errors if "LUN 3" in line])
 
     def test_units_that_were_added_stay_until_the_file_has_them(self):
         daemon = self.serve()
