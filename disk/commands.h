@@ -18,7 +18,7 @@ struct disk {
 
 /* A command that is being executed. */
 struct disk_request {
-	const struct disk *disk;
+	struct disk *disk;
 	struct disk_command *command;
 	struct block_cdb cdb;
 	uint32_t block_bytes;

@@ -84,12 +84,12 @@ bool disk_is_read_only(const struct disk *disk)
 
 void disk_grown(struct disk *disk, uint64_t bytes)
 {
-	disk->volume.shape.bytes = bytes;
+	__atomic_store_n(&disk->volume.shape.bytes, bytes, __ATOMIC_RELAXED);
 }
 
 uint64_t disk_bytes(const struct disk *disk)
 {
-	return disk->volume.shape.bytes;
+	return __atomic_load_n(&disk->volume.shape.bytes, __ATOMIC_RELAXED);
 }
 
 uint32_t disk_block_bytes(const struct disk *disk)
@@ -247,6 +247,9 @@ static int run_in_transaction(struct disk_request *request, disk_command_call *c
 
 	if (result)
 		return result;
+	/* A rollback of the partition may have changed it. */
+	if (request->work.bytes != disk_bytes(request->disk))
+		disk_grown(request->disk, request->work.bytes);
 	if (flags & HAS_RANGE)
 		result = check_range(request);
 	if (!result && call)

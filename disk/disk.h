@@ -61,7 +61,10 @@ bool disk_is_read_only(const struct disk *disk);
 uint64_t disk_bytes(const struct disk *disk);
 uint32_t disk_block_bytes(const struct disk *disk);
 
-/* The present size of the volume, after it has grown: for what the caller tells of the disk. */
+/*
+ * The present size of the volume, after it has grown: for what the caller tells of the disk. Each
+ * command notes it by itself, too.
+ */
 void disk_grown(struct disk *disk, uint64_t bytes);
 
 /* ---- volumes of a device, with or without disks on them ---- */

@@ -119,6 +119,20 @@ static bool has_write_cache(struct scsi_lu *lu)
 	return !page || page->mode_data[0] & WRITE_CACHE_ENABLE;
 }
 
+/* Initiators are told, and ask for its size anew. */
+static void grown(struct unit *unit)
+{
+	struct block_state *state = unit->state;
+	struct scsi_lu *lu = lu_of(unit);
+	uint64_t bytes = disk_bytes(state->disk);
+
+	if (lu->size == bytes)
+		return;
+	lu->size = bytes;
+	put_be32(lu->mode_block_descriptor, (uint32_t)min_u64(bytes >> lu->blk_shift, UINT32_MAX));
+	ua_sense_add_other_it_nexus(NOBODY, lu, SENSE_CAPACITY_DATA_HAS_CHANGED);
+}
+
 /*
  * In place of tgtd's functions for commands of disks, whose checks are incomplete: see disk/. What
  * has become of reservations is tgtd's to say.
@@ -134,6 +148,8 @@ static int hand_over(int host_no, struct scsi_cmd *cmd)
 	if (state) {
 		if (is_told_of_changes(state, cmd))
 			return SAM_STAT_CHECK_CONDITION;
+		/* The command before may have found another size, behind a rollback. */
+		grown(unit);
 		__atomic_store_n(&state->write_through, !has_write_cache(cmd->dev),
 				 __ATOMIC_RELAXED);
 		__atomic_store_n(&state->write_protected,
@@ -233,20 +249,6 @@ static int grow(struct unit *unit, uint64_t bytes, struct error_text *error)
 	if (!result)
 		disk_grown(state->disk, bytes);
 	return result;
-}
-
-/* Initiators are told, and ask for its size anew. */
-static void grown(struct unit *unit)
-{
-	struct block_state *state = unit->state;
-	struct scsi_lu *lu = lu_of(unit);
-	uint64_t bytes = disk_bytes(state->disk);
-
-	if (lu->size == bytes)
-		return;
-	lu->size = bytes;
-	put_be32(lu->mode_block_descriptor, (uint32_t)min_u64(bytes >> lu->blk_shift, UINT32_MAX));
-	ua_sense_add_other_it_nexus(NOBODY, lu, SENSE_CAPACITY_DATA_HAS_CHANGED);
 }
 
 static void close_disk(struct unit *unit)

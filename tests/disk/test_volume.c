@@ -89,6 +89,23 @@ static void test_a_volume_stays_what_it_was_made_as(void **state)
 	drive_write(drive, BYTES / 512, 8, 1);
 }
 
+/* The disk is open meanwhile: the next command finds its size. */
+static void test_a_rollback_brings_back_the_size_of_then(void **state)
+{
+	struct drive *drive = *state;
+	uint64_t then = disk_bytes(drive->disk), bytes = then + (UINT64_C(4) << 20);
+	uint32_t version = drive_snapshot(drive), blocks = (uint32_t)(then / 512);
+	struct error_text error = { "" };
+
+	assert_int_equal(disk_volume_grow(drive->engine, DRIVE_PARTITION, &bytes, &error), 0);
+	drive_write(drive, blocks, 8, 1);
+	assert_true(disk_bytes(drive->disk) == then + (UINT64_C(4) << 20));
+	drive_roll_back(drive, version);
+	assert_int_equal(drive_range(drive, SBC_READ_16, 0, blocks, 8, 0, 4096),
+			 SENSE(ILLEGAL_REQUEST, LOGICAL_BLOCK_ADDRESS_OUT_OF_RANGE));
+	assert_true(disk_bytes(drive->disk) == then);
+}
+
 static void test_a_partition_of_objects_is_no_volume(void **state)
 {
 	struct drive *drive = *state;
@@ -323,6 +340,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_a_new_volume_has_three_quarters_of_the_device),
 		TEST(test_a_volume_stays_what_it_was_made_as),
+		TEST(test_a_rollback_brings_back_the_size_of_then),
 		TEST(test_a_partition_of_objects_is_no_volume),
 		TEST(test_a_volume_that_is_removed_is_not_ready),
 		TEST(test_an_object_that_is_truncated_has_a_hole_behind_its_end),

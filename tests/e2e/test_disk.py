@@ -275,6 +275,25 @@ class DiskTest(DiskCase):
         code, errors = serve("block_size = 4096\n").run()
         self.assertIn("has blocks of 512 bytes, which do not change", errors)
 
+    def test_a_rollback_that_changes_the_size_is_told_of(self):
+        folder = self.folder()
+        daemon = self.daemon(folder, config=POOL).start()
+        self.good(self.attach(daemon, 2).write(0, noise(512, 1)))
+        self.ctl("snapshot", daemon.url(1), "0x10002", "--name", "small")
+        self.assertEqual(daemon.stop(), 0)
+        daemon = self.daemon(folder, config=POOL.replace("volume_size = 64M", "volume_size = 80M")).start()
+        disk = self.attach(daemon, 2)
+        self.good(disk.write((80 << 11) - 1, noise(512, 2)))
+        self.ctl("rollback", daemon.url(1), "0x10002", "small", "--force")
+        self.sense(disk.read(0, 1), 6, 0x2800)
+        # The first command that finds another size ends by it, the second one tells everybody.
+        self.sense(disk.read((80 << 11) - 1, 1), 5, 0x2100)
+        self.assertEqual(self.good(disk.read(0, 1)).data_in, noise(512, 1))
+        self.sense(disk.read(0, 1), 6, 0x2A09)
+        self.assertEqual(disk.capacity(), (64 << 11, 512))
+        self.assertEqual(self.good(disk.read(0, 1)).data_in, noise(512, 1))
+        self.assertEqual(daemon.stop(), 0)
+
     def test_reservations_hold_what_writes_without_being_a_write(self):
         daemon = self.daemon(config="[lun 1]\ntype = disk\nsize = 64M\n").start()
         holder, other = self.attach(daemon, 1), self.attach(daemon, 1)

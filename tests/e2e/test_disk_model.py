@@ -11,8 +11,7 @@ import random
 import struct
 import unittest
 
-from harness import E2ETest
-from test_disk import Disk
+from disks import Disk, DiskCase
 
 OPERATIONS = int(os.environ.get("E2E_OPERATIONS", 1500))
 SEED = int(os.environ.get("E2E_SEED", random.SystemRandom().randrange(1 << 24)))
@@ -126,9 +125,9 @@ class Model:
         change = self.some_change(*self.some_range())
         task = self.disk.session.run(change.cdb, change.data_out)
         if change.refused_with is not None:
-            self.test.refused(task, change.refused_with, 0x1D00)
+            self.test.sense(task, change.refused_with, 0x1D00)
         elif task.status:
-            self.test.refused(task, DATA_PROTECT, SPACE)
+            self.test.sense(task, DATA_PROTECT, SPACE)
             return False
         self.take(change)
         return True
@@ -166,14 +165,7 @@ class Model:
                 self.read(change.first, count)
 
 
-class DiskModelTest(E2ETest):
-    def good(self, task):
-        self.assertEqual((task.status, task.sense.hex()), (0, ""))
-        return task
-
-    def refused(self, task, key, code):
-        self.assertEqual((task.status, task.sense[2], task.sense[12] << 8 | task.sense[13]), (2, key, code))
-
+class DiskModelTest(DiskCase):
     def setUp(self):
         print(f"\nE2E_SEED={SEED}", flush=True)
         self.dice = random.Random(SEED)
@@ -238,7 +230,7 @@ class DiskModelTest(E2ETest):
             self.ctl("rollback", self.url(), PARTITION, name)
             self.present.disk = Disk(self.daemon_now.session(2))
         if by_force:
-            self.refused(self.present.disk.read(0, 1), 6, 0x2800)
+            self.sense(self.present.disk.read(0, 1), 6, 0x2800)
         self.present.numbers = list(self.versions[name])
         self.counts["rollbacks"] += 1
         self.present.read_all()
