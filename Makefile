@@ -328,10 +328,11 @@ help:
 	@echo 'make sanitize   the tests under ASan + UBSan, the threaded ones under TSan'
 	@echo 'make sim        the simulator: SECONDS=60 SEED=first PROFILE=all; build/bin/muninn-sim --help'
 	@echo 'make soak       the record store against its model, ten million operations: ten minutes; SOAK=operations SEED=first;'
-	@echo '                devices with a damaged NVRAM; and soak-history, soak-power, soak-attack, soak-torture, soak-fsck'
+	@echo '                devices with a damaged NVRAM; and soak-history, soak-power, soak-attack, soak-disk, soak-torture, soak-fsck'
 	@echo 'make soak-torture a served unit under kill -9, failing hosts and lost connections: SOAK_SECONDS=600 SEED=N'
 	@echo 'make soak-history the engine against the model of full history: SEEDS=20 SEED=first STEPS=30000 (of each of eight tests)'
 	@echo 'make soak-attack an intruder against locked history: SEEDS=20 SEED=first STEPS=30000 (of each of four devices)'
+	@echo 'make soak-disk  disks against their models: SEEDS=20 SEED=first STEPS=30000, and served: OPERATIONS=100000'
 	@echo 'make soak-fsck  damaged devices, examined and salvaged: DAMAGED=20000 SEED=first'
 	@echo 'make soak-power the engine against its model while the power fails: SEEDS=20 SEED=first STEPS=30000 (of each of three tests)'
 	@echo 'make analyze    the analysers of gcc and clang over the sources of the product'
@@ -630,7 +631,7 @@ sim: bootstrap
 	@$(BIN)/muninn-sim --profile $(PROFILE) --seed $(or $(SEED),1) --seconds $(SECONDS)
 
 .PHONY: soak
-soak: bootstrap soak-history soak-power soak-attack soak-torture soak-fsck
+soak: bootstrap soak-history soak-power soak-attack soak-disk soak-torture soak-fsck
 	+@$(SUBMAKE) $(BUILD)/tests/release/engine/muninn/test_merge
 	@MUNINN_SOAK=$(or $(SOAK),10000000) MUNINN_SEED=$(or $(SEED),1000) \
 		$(BUILD)/tests/release/engine/muninn/test_merge
@@ -641,6 +642,7 @@ soak: bootstrap soak-history soak-power soak-attack soak-torture soak-fsck
 # Random runs against the model of full history, one seed after the other: 4.8 million steps, with
 # power cuts 1.8 million.
 SEEDS ?= 20
+OPERATIONS ?= 100000
 STEPS ?= 30000
 .PHONY: soak-history
 soak-history: bootstrap
@@ -656,6 +658,15 @@ soak-power: bootstrap
 soak-attack: bootstrap
 	+@$(SUBMAKE) $(TESTBIN)/osd/history/test_attack
 	@scripts/soak-model $(TESTBIN)/osd/history/test_attack $(or $(SEED),1000) $(SEEDS) $(STEPS)
+
+# Disks against their models: in this process, and served, with kills of the daemon.
+.PHONY: soak-disk
+soak-disk: bootstrap
+	+@$(SUBMAKE) all $(TESTBIN)/disk/test_model
+	@for seed in $$(seq $(or $(SEED),1000) $$(($(or $(SEED),1000) + $(SEEDS) - 1))); do \
+		MUNINN_SEED=$$seed MUNINN_OPERATIONS=$(STEPS) $(TESTBIN)/disk/test_model || exit 1; \
+	done
+	@E2E_OPERATIONS=$(OPERATIONS) $(if $(SEED),E2E_SEED=$(SEED)) python3 tests/e2e/test_disk_model.py
 
 # The service, its host and its initiators are killed, stopped, cut off, filled up: SOAK_SECONDS in
 # all worlds. SOAK_TORTURE: other options of the program.

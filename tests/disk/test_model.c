@@ -2,7 +2,7 @@
 /*
  * Random commands on a disk against a model: an array of numbers, one for each block. With
  * snapshots, rollbacks, clones, crashes of the process and power cuts in between. MUNINN_SEED
- * chooses another run, MUNINN_STEPS its length: a tenth of that with blocks of 4096.
+ * chooses another run, MUNINN_OPERATIONS its length: a tenth of that with blocks of 4096.
  */
 #include "tests/disk/drive.h"
 
@@ -423,7 +423,7 @@ static void world_free(struct world *world)
 /* `share`: of the steps that are asked for. */
 static void random_run(uint32_t block_bytes, uint64_t flash_mib, uint32_t share)
 {
-	const char *steps = getenv("MUNINN_STEPS");
+	const char *steps = getenv("MUNINN_OPERATIONS");
 	struct world *world = world_new(block_bytes, flash_mib);
 
 	for (uint64_t n = steps ? strtoull(steps, NULL, 0) / share : STEPS; n; n--)
