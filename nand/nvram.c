@@ -33,27 +33,19 @@ static uint64_t page_bytes(const struct nand_nvram_range *range)
 }
 
 /*
- * Each msync waits for the drive's own cache. So all ranges but the last are only written, and the
- * msync of that one empties the cache for all. It also tells of errors that writing them met.
+ * The host writes all ranges while msync waits for the first. Only msync makes stable, and tells of
+ * errors: a file system may take the other call for done, and it would tell of an error only once.
  */
 static int store_mapped(struct nand *nand, const struct nand_nvram_range *ranges, uint32_t count)
 {
-	const struct nand_nvram_range *last = &ranges[count - 1];
-
-	for (uint32_t n = 0; n + 1 < count; n++)
+	for (uint32_t n = 1; n < count; n++)
 		(void)sync_file_range(nand->nvram_fd, (off_t)page_begin(&ranges[n]),
 				      (off_t)page_bytes(&ranges[n]), SYNC_FILE_RANGE_WRITE);
-	for (uint32_t n = 0; n + 1 < count; n++) {
-		unsigned int all = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
-				   SYNC_FILE_RANGE_WAIT_AFTER;
-
-		if (sync_file_range(nand->nvram_fd, (off_t)page_begin(&ranges[n]),
-				    (off_t)page_bytes(&ranges[n]), all) < 0 &&
-		    msync(nand->nvram.at + page_begin(&ranges[n]), page_bytes(&ranges[n]),
+	for (uint32_t n = 0; n < count; n++)
+		if (msync(nand->nvram.at + page_begin(&ranges[n]), page_bytes(&ranges[n]),
 			  MS_SYNC) < 0)
 			return -errno;
-	}
-	return msync(nand->nvram.at + page_begin(last), page_bytes(last), MS_SYNC) < 0 ? -errno : 0;
+	return 0;
 }
 
 void nand_nvram_group_init(struct nand_nvram_group *group)
