@@ -329,6 +329,19 @@ static int load_group(struct muninn_store *store, uint8_t *entry, bool *in_use,
 
 /* ---- all of them ---- */
 
+/* Whether programming has failed there: behind the images that it has no other can go. */
+static bool has_bad_block(const struct muninn_store *store, uint32_t segment)
+{
+	uint32_t blocks = store->geometry.segment_blocks;
+	struct nand_block_info info;
+
+	for (uint32_t n = 0; n < blocks; n++)
+		if (nand_block_info(store->nand, segment * blocks + n, &info) ||
+		    info.state == NAND_BLOCK_BAD)
+			return true;
+	return false;
+}
+
 /*
  * Images go on where an image segment has most space. Pages that a crash left there without an
  * entry are skipped.
@@ -341,7 +354,7 @@ static int find_metadata_end(struct muninn_store *store)
 		uint32_t end;
 		int result;
 
-		if (!store->images[segment])
+		if (!store->images[segment] || has_bad_block(store, segment))
 			continue;
 		result = segment_end(store->nand, store->geometry.segment_blocks, segment, &end);
 		if (result)
