@@ -61,7 +61,7 @@ struct config {
 	char allocator[PATH_MAX]; /* jemalloc, system or a library: see allocator.h */
 	enum log_level log_level;
 	uint32_t stop_timeout; /* seconds that a stop waits for commands */
-	uint32_t watchdog;     /* seconds that tgtd may hang */
+	uint32_t watchdog;     /* seconds that tgtd may hang; below WatchdogSec of the unit */
 	/* Whose members may use the administration socket; "": root and the service alone. */
 	char admin_group[CONFIG_GROUP_BYTES];
 
@@ -87,6 +87,13 @@ struct config {
 
 /* Whether a unit is the first one of its device: what is done with images is done for it. */
 bool config_is_first_of_device(const struct config *config, const struct lun_config *lun);
+
+/*
+ * Whether two units can be served at once: one device has one OSD, and a partition one disk and one
+ * schedule. -EINVAL with a sentence that names both.
+ */
+int config_check_beside(const struct lun_config *lun, const struct lun_config *other,
+			struct error_text *reason);
 
 /* The built-in values, without a logical unit. */
 void config_defaults(struct config *config);

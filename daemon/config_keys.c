@@ -418,7 +418,7 @@ const struct config_key config_keys[] = {
 	{ "daemon", "allocator", parse_allocator, IN_CONFIG(allocator), 0, 0 },
 	{ "daemon", "log_level", parse_log_level, IN_CONFIG(log_level), 0, 0 },
 	{ "daemon", "stop_timeout", parse_number, IN_CONFIG(stop_timeout), 1, 3600 },
-	{ "daemon", "watchdog", parse_number, IN_CONFIG(watchdog), 1, 3600 },
+	{ "daemon", "watchdog", parse_number, IN_CONFIG(watchdog), 1, 300 },
 	{ "daemon", "admin_group", parse_word, IN_CONFIG(admin_group), 0, TEXT_BYTES(admin_group) },
 
 	{ "target", "name", parse_target_name, IN_CONFIG(target_name), 0, 0 },

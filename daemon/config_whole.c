@@ -144,6 +144,14 @@ static int check_schedules(const struct lun_config *lun, const struct lun_config
 	return 0;
 }
 
+int config_check_beside(const struct lun_config *lun, const struct lun_config *other,
+			struct error_text *reason)
+{
+	int result = check_shared(lun, other, reason);
+
+	return result ? result : check_schedules(lun, other, reason);
+}
+
 /* Keys of the other type of unit. */
 static int check_type(const struct lun_config *lun, struct error_text *reason)
 {
@@ -194,9 +202,7 @@ static int check_with_others(struct config *config, unsigned int number, struct 
 		if (!result && j < number)
 			result = check_files(&config->luns[j], lun, reason);
 		if (!result)
-			result = check_shared(lun, &config->luns[j], reason);
-		if (!result)
-			result = check_schedules(lun, &config->luns[j], reason);
+			result = config_check_beside(lun, &config->luns[j], reason);
 	}
 	return result;
 }

@@ -3,6 +3,7 @@
 #include "daemon/origin.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,8 +108,8 @@ static char *join_sections(const struct origin *origin, const struct config *of_
 	return text;
 }
 
-int origin_read(const struct origin *origin, const struct config_file *file, const char *section,
-		struct config *config, struct error_text *error)
+static int read_here(const struct origin *origin, const struct config_file *file,
+		     const char *section, struct config *config, struct error_text *error)
 {
 	int result = config_parse(file, NULL, config, error);
 	char *added;
@@ -128,6 +129,25 @@ int origin_read(const struct origin *origin, const struct config_file *file, con
 		result = config_complete(config, error);
 	if (!result)
 		prefer_module_beside(config);
+	return result;
+}
+
+int origin_read(const struct origin *origin, const struct config_file *file, const char *section,
+		struct config *config, struct error_text *error)
+{
+	int here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC), result;
+
+	if (origin->folder >= 0 && here >= 0 && fchdir(origin->folder)) {
+		result = error_set(error, -errno, "the folder that muninnd was started in: %s",
+				   strerror(errno));
+		close(here);
+		return result;
+	}
+	result = read_here(origin, file, section, config, error);
+	if (origin->folder >= 0 && here >= 0 && fchdir(here) && !result)
+		result = error_set(error, -errno, "the working directory: %s", strerror(errno));
+	if (here >= 0)
+		close(here);
 	return result;
 }
 
@@ -153,6 +173,7 @@ int origin_open(struct origin *origin, const struct origin_options *options, str
 
 	memset(origin, 0, sizeof(*origin));
 	origin->options = *options;
+	origin->folder = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	result = options->defaults ? origin_load(origin, &origin->file, error)
 				   : config_file_load(options->config, &origin->file, error);
 	if (!result && !options->defaults)

@@ -22,6 +22,7 @@ struct origin_options {
 
 struct origin {
 	struct origin_options options;
+	int folder;              /* muninnd was started in, which names go by; -1: unknown */
 	char path[PATH_MAX];     /* of the file, absolute; "": there is none */
 	struct config_file file; /* as it was taken up last */
 	/* Sections [lun N]: gone after the next start, unless somebody writes them into the file.

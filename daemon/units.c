@@ -48,6 +48,7 @@ static int check_neighbours(const struct server *server, const struct lun_config
 			    struct error_text *error)
 {
 	const struct config *config = server->config;
+	struct error_text reason;
 
 	for (unsigned int i = 0; i < config->lun_count; i++)
 		if (lun->device[0] && !strcmp(config->luns[i].device, lun->device) &&
@@ -61,6 +62,10 @@ static int check_neighbours(const struct server *server, const struct lun_config
 				 "an OSD joins a device that others use at a start only: write "
 				 "LUN %u into %s and restart the service",
 				 lun->number, config->source);
+	/* What is served, which the file may say otherwise of. */
+	for (unsigned int i = 0; i < config->lun_count; i++)
+		if (config_check_beside(lun, &config->luns[i], &reason))
+			return error_set(error, -EBUSY, "%s", reason.text);
 	return 0;
 }
 

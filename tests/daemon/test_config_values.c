@@ -40,7 +40,7 @@ static const struct row {
 	  "jemalloc, system, or the path of a library" },
 	{ "daemon", "log_level", { "error", "debug" }, { "loud" }, "error, warning, info, debug" },
 	{ "daemon", "stop_timeout", { "1", "3600" }, { "0", "3601", "1s" }, "1..3600" },
-	{ "daemon", "watchdog", { "1", "3600" }, { "0", "3601" }, "1..3600" },
+	{ "daemon", "watchdog", { "1", "300" }, { "0", "301" }, "1..300" },
 	{ "daemon",
 	  "admin_group",
 	  { "wheel" },

@@ -24,7 +24,7 @@ VALUES = {
         "allocator": ["jemalloc", "system", "/nowhere.so", "/etc/passwd", "fast"],
         "log_level": ["error", "debug", "loud"],
         "stop_timeout": ["1", "3600", "0", "3601"],
-        "watchdog": ["1", "60", "3600", "0", "never"],
+        "watchdog": ["1", "60", "300", "301", "0", "never"],
         "admin_group": ["root", "no-such-group", "a b"],
     },
     "target": {

@@ -107,6 +107,26 @@ class Reload(ServiceTest):
         self.assertEqual(disk.read(0, 128).data_in, data)
         self.assertEqual(daemon.stop(), 0)
 
+    def test_a_partition_is_not_served_twice_while_its_old_unit_is_used(self):
+        daemon = self.serve()
+        disk = self.attach(daemon, 2, name=HOST)
+        self.good(disk.read(0, 1))
+        moved = POOL.replace("[lun 2]", "[lun 9]")
+        _, left, _ = self.reload(daemon, moved, code=8)
+        self.assertIn("both partition 0x10002", "".join(left))
+        self.assertEqual(sorted(self.units(daemon)), [1, 2])
+        disk.session.close()
+        self.reload(daemon, moved)
+        self.assertEqual(sorted(self.units(daemon)), [1, 9])
+
+    def test_folders_are_relative_to_where_the_service_was_started(self):
+        daemon = self.daemon(config=POOL)
+        at = daemon.command.index("--state-dir") + 1
+        daemon.command[at] = os.path.relpath(daemon.command[at])
+        daemon.start()
+        self.assertEqual(self.reload(daemon, POOL), (["nothing has changed"], [], []))
+        self.assertIn("LUN 3", " ".join(self.reload(daemon, POOL + THIRD)[0]))
+
     def test_a_wrong_file_changes_nothing(self):
         daemon = self.serve()
         disk = self.attach(daemon, 2)
