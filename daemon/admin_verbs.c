@@ -351,6 +351,8 @@ static int verb_session_kick(struct admin_request *request)
 			continue;
 		result = admin_result(
 			tgt_session_close(&request->server->tgtd, session, &request->error), 0);
+		if (result)
+			break;
 		admin_log(request, "session %" PRIu64 " of %s at %s is ended", session->number,
 			  session->initiator, session->address);
 		json_array_append_new(kicked, json_integer((json_int_t)session->number));

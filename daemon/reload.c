@@ -29,11 +29,18 @@ __attribute__((format(printf, 2, 3))) static void say(json_t *list, const char *
 {
 	char sentence[600];
 	va_list arguments;
+	json_t *text;
 
 	va_start(arguments, format);
 	vsnprintf(sentence, sizeof(sentence), format, arguments);
 	va_end(arguments);
-	json_array_append_new(list, json_string(sentence));
+	text = json_string(sentence);
+	if (!text) {
+		/* A name is no UTF-8, or is cut in the middle of a character. */
+		tgt_make_plain(sentence);
+		text = json_string(sentence);
+	}
+	json_array_append_new(list, text);
 }
 
 /* ---- what needs a restart ---- */

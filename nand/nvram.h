@@ -21,6 +21,11 @@ struct nand_nvram_lane {
 	/* Of the gathering group's requests; those that are too many or near are one. */
 	struct nand_nvram_range ranges[NAND_NVRAM_RANGES];
 	uint32_t count;
+	/*
+	 * The host tells each open file once of what it could not write. While lanes share one,
+	 * another's sync may have been told: so each lane asks by a file of its own, too. -1: none.
+	 */
+	int witness;
 };
 
 struct nand_nvram_group {
@@ -38,6 +43,8 @@ struct nand_nvram_group {
 };
 
 void nand_nvram_group_init(struct nand_nvram_group *group);
+/* Opens the lanes' own files on the NVRAM. 0 or -errno. */
+int nand_nvram_group_open(struct nand_nvram_group *group, int nvram_fd);
 void nand_nvram_group_destroy(struct nand_nvram_group *group);
 
 #endif

@@ -378,6 +378,12 @@ static int map_device(struct nand *nand, struct error_text *error)
 				    nand->read_only ? NAND_MAP_PRIVATE : NAND_MAP_SHARED,
 				    nand->nvram_fd, 0, NAND_HEADER_BYTES + nand->nvram_bytes,
 				    "the NVRAM", error);
+	if (result == 0 && nand->nvram_fd >= 0 && !nand->read_only) {
+		result = nand_nvram_group_open(&nand->nvram_group, nand->nvram_fd);
+		if (result < 0)
+			error_set(error, result, "%s.nvram can't be opened again: %s", nand->path,
+				  strerror(-result));
+	}
 	return result;
 }
 

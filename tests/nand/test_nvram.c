@@ -262,6 +262,26 @@ static void *call_often(void *context)
 }
 
 /* By a real host, with ranges far apart. */
+/* As the host tells it to one of two syncs at once: this one's own call went well. */
+static void test_an_error_that_another_sync_was_told_of_fails_this_one(void **state)
+{
+	struct nand *nand = create_image(*state);
+	int ends[2];
+
+	assert_int_equal(nand_nvram_sync(nand, 0, 8), 0);
+	assert_true(nand->nvram_group.small.witness >= 0);
+	assert_true(nand->nvram_group.large.witness >= 0);
+	/* A pipe has nothing to be told of, and the host says so. */
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(dup2(ends[0], nand->nvram_group.small.witness),
+			 nand->nvram_group.small.witness);
+	assert_int_equal(nand_nvram_sync(nand, 0, 8), -EIO);
+	assert_int_equal(nand_nvram_sync(nand, 0, 8), -EIO);
+	close(ends[0]);
+	close(ends[1]);
+	nand_abandon(nand);
+}
+
 static void test_many_callers_are_all_served(void **state)
 {
 	enum { FAR = 1 << 20 };
@@ -379,6 +399,7 @@ int main(void)
 		IN_DIRECTORY(test_small_requests_do_not_wait_for_large_ones),
 		IN_DIRECTORY(test_a_caller_never_joins_a_sync_that_has_begun),
 		IN_DIRECTORY(test_a_failed_sync_fails_everyone_until_the_image_is_opened_again),
+		IN_DIRECTORY(test_an_error_that_another_sync_was_told_of_fails_this_one),
 		IN_DIRECTORY(test_many_callers_are_all_served),
 		IN_DIRECTORY(test_requests_are_bounded_by_the_region),
 		IN_DIRECTORY(test_what_was_stored_is_there_again),
