@@ -21,6 +21,7 @@
 #include "engine/muninn/repair.h"
 #include "engine/muninn/row.h"
 #include "nand/power.h"
+#include "nand/private.h"
 #include "tests/engine/flush_now.h"
 #include "tests/engine/index_under_test.h"
 #include "tests/engine/lost_page.h"
@@ -213,6 +214,12 @@ static void test_images_go_on_after_a_crash_where_they_ended(void **state)
 	model_crash(model);
 	assert_int_equal(inside(model)->metadata_segment, segment);
 	assert_int_equal(inside(model)->metadata_page, page);
+	/* Where programming has failed meanwhile, images stay, and no other follows. */
+	assert_int_equal(
+		nand_mark_bad(model->nand, segment * inside(model)->geometry.segment_blocks), 0);
+	model_crash(model);
+	assert_int_not_equal(inside(model)->metadata_segment, segment);
+	model_check_all(model);
 	end(model);
 }
 
