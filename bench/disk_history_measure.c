@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/counts.h"
 #include "bench/disk_history.h"
 #include "bench/latencies.h"
 #include "bench/random.h"
@@ -102,25 +103,9 @@ static void bench_close(struct bench *bench)
 	free(bench->changes);
 }
 
-struct counts {
-	uint64_t reads, programs; /* pages */
-	uint64_t record_bytes;
-};
-
 static struct counts count(const struct bench *bench)
 {
-	struct engine_statistics statistics;
-	struct nand_counters counters;
-	struct counts counts = { 0 };
-
-	nand_read_counters(bench->nand, &counters);
-	for (int cause = 0; cause < NAND_CAUSES; cause++) {
-		counts.reads += counters.by_cause[cause].pages_read;
-		counts.programs += counters.by_cause[cause].pages_programmed;
-	}
-	engine_read_statistics(bench->engine, &statistics);
-	counts.record_bytes = statistics.record_bytes_put;
-	return counts;
+	return counts_read(bench->engine, bench->nand);
 }
 
 /* ---- pages ---- */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "bench/counts.h"
 #include "bench/random.h"
 #include "common/bytes.h"
 #include "engine/history.h"
@@ -83,27 +84,9 @@ static void bench_close(struct bench *bench)
 		nand_close(bench->nand);
 }
 
-struct counts {
-	uint64_t reads, programs; /* pages */
-	uint64_t record_bytes;
-};
-
 static struct counts count(const struct bench *bench)
 {
-	struct engine_statistics statistics;
-	struct nand_counters counters;
-	struct counts counts = { 0 };
-
-	nand_read_counters(bench->nand, &counters);
-	for (int cause = 0; cause < NAND_CAUSES; cause++) {
-		counts.reads += counters.by_cause[cause].pages_read;
-		counts.programs += counters.by_cause[cause].pages_programmed;
-	}
-	if (!bench->engine)
-		return counts;
-	engine_read_statistics(bench->engine, &statistics);
-	counts.record_bytes = statistics.record_bytes_put;
-	return counts;
+	return counts_read(bench->engine, bench->nand);
 }
 
 /* ---- opening ---- */
