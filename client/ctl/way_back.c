@@ -73,16 +73,22 @@ void way_back_forget(struct ctl *ctl, const struct way_back *back)
 
 static int go(struct ctl *ctl, const struct way_back *back, struct osd_client_error *error)
 {
+	int result;
+
 	if (back->is_new)
 		return osd_client_remove(ctl->client, back->object, error);
-	return execute(ctl, OSD_FUNCTION_ROLLBACK, back->object, back->version, error);
+	result = execute(ctl, OSD_FUNCTION_ROLLBACK, back->object, back->version, error);
+	/* What has come of the new content takes the room, and nobody wants it any more. */
+	if (result == -ENOSPC && osd_client_truncate(ctl->client, back->object, 0, error) == 0)
+		result = execute(ctl, OSD_FUNCTION_ROLLBACK, back->object, back->version, error);
+	return result;
 }
 
 void way_back_go(struct ctl *ctl, const struct way_back *back)
 {
 	bool leads_back = back->is_new || back->version != 0;
 	char text[OSD_CLIENT_ADDRESS_TEXT];
-	struct osd_client_error error;
+	struct osd_client_error error = { 0 };
 	int result = -EIO;
 
 	osd_client_format_address(back->object, text);
@@ -104,9 +110,10 @@ void way_back_go(struct ctl *ctl, const struct way_back *back)
 		fprintf(stderr, "muninnctl: %s: %s is there, but not whole\n", ctl->verb, text);
 	else
 		fprintf(stderr,
-			"muninnctl: %s: %s is not whole; `rollback URL %s %" PRIu64
+			"muninnctl: %s: %s is not whole%s%s; `rollback URL %s %" PRIu64
 			"` brings its old content back\n",
-			ctl->verb, text, text, back->version);
+			ctl->verb, text, error.sentence.text[0] ? ": " : "", error.sentence.text,
+			text, back->version);
 	if (result == 0)
 		way_back_forget(ctl, back);
 }
