@@ -5,6 +5,18 @@ import struct
 
 from harness import E2ETest
 
+POOL = """[device pool]
+size = 512M
+[lun 1]
+type = osd
+device = pool
+[lun 2]
+type = disk
+device = pool
+partition = 0x10002
+volume_size = 64M
+"""
+
 
 class Disk:
     """A disk as an initiator sees it, through a session of one's own."""

@@ -5,19 +5,8 @@ import json
 import os
 import socket
 
-from disks import DiskCase
+from disks import POOL, DiskCase
 
-POOL = """[device pool]
-size = 512M
-[lun 1]
-type = osd
-device = pool
-[lun 2]
-type = disk
-device = pool
-partition = 0x10002
-volume_size = 64M
-"""
 HOST, OTHER = "iqn.2026-11.host:a", "iqn.2026-11.host:b"
 
 

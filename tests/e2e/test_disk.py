@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import unittest
 
-from disks import Disk, DiskCase
+from disks import POOL, Disk, DiskCase
 from harness import noise
 
 # What libiscsi's suite finds, all of which it finds of tgtd's own disk too, or is its own mistake.
@@ -26,17 +26,7 @@ KNOWN_FAILURES = {
 
 HOST = "iqn.2026-11.host:disk"
 
-POOL = """[device pool]
-size = 512M
-[lun 1]
-type = osd
-device = pool
-[lun 2]
-type = disk
-device = pool
-partition = 0x10002
-volume_size = 64M
-[lun 3]
+UNITS = POOL + """[lun 3]
 type = disk
 device = pool
 partition = 0x10003
@@ -77,7 +67,7 @@ class DiskTest(DiskCase):
         self.assertEqual(daemon.stop(), 0)
 
     def test_disks_and_an_osd_share_a_device_and_its_history(self):
-        daemon = self.daemon(config=POOL).start()
+        daemon = self.daemon(config=UNITS).start()
         first, second = self.attach(daemon, 2), self.attach(daemon, 3, 4096)
         self.assertEqual(first.capacity(), (64 << 11, 512))
         self.assertEqual(second.capacity(), (32 << 8, 4096))
@@ -100,7 +90,7 @@ class DiskTest(DiskCase):
         self.assertEqual(daemon.stop(), 0)
 
     def test_a_disk_goes_back_when_its_sessions_have_ended_or_by_force(self):
-        daemon = self.daemon(config=POOL).start()
+        daemon = self.daemon(config=UNITS).start()
         first, second = self.attach(daemon, 2, name=HOST), self.attach(daemon, 3, 4096)
         old, new = noise(1 << 16, 1), noise(1 << 16, 2)
         self.good(first.write(0, old))
@@ -129,7 +119,7 @@ class DiskTest(DiskCase):
 
     def test_a_version_and_a_clone_are_disks_beside_the_present(self):
         folder = self.folder()
-        daemon = self.daemon(folder, config=POOL).start()
+        daemon = self.daemon(folder, config=UNITS).start()
         old, new, third = noise(1 << 16, 1), noise(1 << 16, 2), noise(1 << 16, 3)
         disk = self.attach(daemon, 2)
         self.good(disk.write(0, old))
@@ -145,7 +135,7 @@ class DiskTest(DiskCase):
             "[lun 4]\ntype = disk\ndevice = pool\npartition = 0x10002\nversion = before\n"
             "[lun 5]\ntype = disk\ndevice = pool\npartition = 0x20002\n"
         )
-        daemon = self.daemon(folder, config=POOL + more).start()
+        daemon = self.daemon(folder, config=UNITS + more).start()
         present, past, clone = (self.attach(daemon, lun) for lun in (2, 4, 5))
         self.assertEqual(present.read(0, 128).data_in, new)
         self.assertEqual(past.read(0, 128).data_in, old)
@@ -169,7 +159,7 @@ class DiskTest(DiskCase):
         self.assertEqual(self.attach(daemon, 2).read(0, 128).data_in, old)
         self.assertEqual(daemon.stop(), 0)
         # Who drops a version keeps nobody from the other units.
-        daemon = self.daemon(folder, config=POOL + more.replace("before", "never")).start()
+        daemon = self.daemon(folder, config=UNITS + more.replace("before", "never")).start()
         daemon.wait_for_line("partition 0x10002 has no version 'never'")
         missing = daemon.session(4)
         self.addCleanup(missing.close)
@@ -181,7 +171,7 @@ class DiskTest(DiskCase):
 
     def test_a_schedule_keeps_versions_of_a_disk_and_of_the_device(self):
         def scheduled(osd, disk):
-            keyed = POOL.replace("[lun 2]", f"snapshot_schedule = {osd}\n[lun 2]")
+            keyed = UNITS.replace("[lun 2]", f"snapshot_schedule = {osd}\n[lun 2]")
             return keyed.replace("[lun 3]", f"snapshot_schedule = {disk}\n[lun 3]") + "[daemon]\nlog_level = debug\n"
 
         def named(url, partition):
@@ -211,7 +201,7 @@ class DiskTest(DiskCase):
         self.assertEqual(daemon.stop(), 0)
 
     def test_disks_have_one_version_of_one_instant(self):
-        daemon = self.daemon(config=POOL).start()
+        daemon = self.daemon(config=UNITS).start()
         first, second = self.attach(daemon, 2), self.attach(daemon, 3, 4096)
         for disk in (first, second):
             self.good(disk.write(0, noise(1 << 16, 1)))
@@ -225,7 +215,7 @@ class DiskTest(DiskCase):
         self.assertEqual(daemon.stop(), 0)
 
     def test_a_disk_whose_volume_is_gone_is_not_ready(self):
-        daemon = self.daemon(config=POOL).start()
+        daemon = self.daemon(config=UNITS).start()
         disk = self.attach(daemon, 2)
         self.good(disk.write(0, bytes(512)))
         self.ctl("rmpart", daemon.url(1), "0x10002", "--contents")
@@ -277,11 +267,11 @@ class DiskTest(DiskCase):
 
     def test_a_rollback_that_changes_the_size_is_told_of(self):
         folder = self.folder()
-        daemon = self.daemon(folder, config=POOL).start()
+        daemon = self.daemon(folder, config=UNITS).start()
         self.good(self.attach(daemon, 2).write(0, noise(512, 1)))
         self.ctl("snapshot", daemon.url(1), "0x10002", "--name", "small")
         self.assertEqual(daemon.stop(), 0)
-        daemon = self.daemon(folder, config=POOL.replace("volume_size = 64M", "volume_size = 80M")).start()
+        daemon = self.daemon(folder, config=UNITS.replace("volume_size = 64M", "volume_size = 80M")).start()
         disk = self.attach(daemon, 2)
         self.good(disk.write((80 << 11) - 1, noise(512, 2)))
         self.ctl("rollback", daemon.url(1), "0x10002", "small", "--force")
