@@ -20,6 +20,7 @@
 #include "scsi.h"
 #include "tgtadm.h"
 
+#define ENDING_MS           1000
 #define PARAMETER_BYTES_MAX 8192 /* tgtd's own limit on a request */
 #define ANSWER_BYTES_MAX    (1U << 20)
 #define CONNECTIONS_MAX     4096
@@ -132,6 +133,14 @@ static int exchange(struct tgtd *tgtd, int fd, struct tgtadm_req *request, const
 	return result;
 }
 
+/* Is a broken connection that of a tgtd that ends? Its sockets are closed before it is gone. */
+static bool is_ending(struct tgtd *tgtd, int result)
+{
+	bool is_broken = result == -ECONNRESET || result == -EPIPE || result == -ECONNREFUSED;
+
+	return is_broken && tgtd->pid > 0 && tgtd_wait(tgtd, -1, ENDING_MS) == TGTD_ENDED;
+}
+
 /*
  * `answer` may be NULL; otherwise the caller frees it after success. `what` names the action in
  * sentences.
@@ -146,10 +155,13 @@ static int request_answer(struct tgtd *tgtd, struct tgtadm_req *request, const c
 	if (strlen(parameters) + 1 > PARAMETER_BYTES_MAX - sizeof(*request))
 		return error_set(error, -E2BIG, "%s: the parameters are too long for tgtd", what);
 	fd = connect_control(tgtd->answer_ms);
-	if (fd < 0)
+	if (fd < 0 && !is_ending(tgtd, fd))
 		return error_set(error, fd, "%s: tgtd's control socket: %s", what, strerror(-fd));
-	result = exchange(tgtd, fd, request, parameters, &code, answer);
-	close(fd);
+	result = fd < 0 ? -ESRCH : exchange(tgtd, fd, request, parameters, &code, answer);
+	if (fd >= 0)
+		close(fd);
+	if (is_ending(tgtd, result))
+		result = -ESRCH;
 	if (result == -ESRCH)
 		return error_set(error, result, "%s: tgtd has ended", what);
 	if (result == -ETIMEDOUT)
