@@ -155,7 +155,7 @@ int verb_session_kick(struct ctl *ctl)
 	if (ctl_parse_number(which, UINT16_MAX, &number) == 0)
 		json_object_set_new(request, "session", json_integer((json_int_t)number));
 	else
-		json_object_set_new(request, "initiator", json_string(which));
+		json_object_set_new(request, "initiator", json_string_nocheck(which));
 	code = service_ask(ctl, request, &answer);
 	return code == CTL_OK ? service_end(ctl, answer) : code;
 }
@@ -181,7 +181,7 @@ int verb_lun_add(struct ctl *ctl)
 	int code = take_lun(ctl, request);
 
 	for (int i = 1; i < ctl->argument_count; i++)
-		json_array_append_new(keys, json_string(ctl->arguments[i]));
+		json_array_append_new(keys, json_string_nocheck(ctl->arguments[i]));
 	if (code != CTL_OK) {
 		json_decref(keys);
 		return code;

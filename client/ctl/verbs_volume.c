@@ -29,7 +29,7 @@ static json_t *begin(const struct ctl *ctl)
 	json_t *request = json_object();
 
 	if (ctl->options->device)
-		json_object_set_new(request, "device", json_string(ctl->options->device));
+		json_object_set_new(request, "device", json_string_nocheck(ctl->options->device));
 	return request;
 }
 
@@ -156,7 +156,7 @@ static int take_moment(struct ctl *ctl, json_t *request, const char *text)
 	case OSD_CLIENT_NOW:
 		break;
 	case OSD_CLIENT_AT_NAME:
-		json_object_set_new(request, "version", json_string(moment.name));
+		json_object_set_new(request, "version", json_string_nocheck(moment.name));
 		return CTL_OK;
 	case OSD_CLIENT_AT_VERSION:
 		json_object_set_new(request, "version", json_sprintf("%" PRIu64, moment.value));

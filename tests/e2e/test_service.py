@@ -51,6 +51,16 @@ def ask_as(user, groups, folder):
 
 class Socket(ServiceTest):
     @unittest.skipIf(os.geteuid(), "only root can be somebody else")
+    def test_arguments_that_are_no_text_are_refused(self):
+        daemon = self.serve()
+        for words in (
+            ("lun", "add", "5", "type=osd", f"image={daemon.state_dir}/caf\udce9.img"),
+            ("volume", "ls", "--device", "p\udce9"),
+            ("session", "kick", "iqn.2026-11.host:\udce9"),
+        ):
+            self.assertIn("an argument is no UTF-8 text", self.refused(daemon, 2, *words))
+        self.assertEqual(sorted(self.units(daemon)), [1, 2])
+
     def test_only_root_the_service_and_members_of_a_group_may_ask(self):
         group = next(entry for entry in grp.getgrall() if entry.gr_gid not in (0, NOBODY))
         daemon = self.serve()
