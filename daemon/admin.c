@@ -27,6 +27,7 @@
 #define REQUEST_MS        5000  /* until all of it has come */
 #define ANSWER_MS         10000 /* until all of it is taken */
 #define GROUPS_MAX        1024
+#define TURNED_AWAY_MS    60000 /* one line of who is turned away in this time */
 
 struct connection {
 	int fd; /* -1: there is none */
@@ -41,7 +42,12 @@ struct connection {
 struct admin {
 	struct server *server;
 	int epoll_fd, listen_fd;
-	bool accepts; /* there is a place */
+	bool accepts;      /* there is a place */
+	bool carried_out;  /* a request, since admin_serve was called */
+	bool reload_waits; /* until tgtd runs: somebody has sent SIGHUP */
+	char reload_by[64];
+	int64_t turned_away_ms; /* when a line said so; 0: never */
+	unsigned int unsaid;    /* turned away since */
 	struct connection connections[CONNECTIONS_MAX];
 };
 
@@ -80,9 +86,27 @@ static bool may_ask(const struct config *config, int fd, char *who, size_t bytes
 	return group && is_member(fd, peer.gid, group->gr_gid);
 }
 
-/* Best effort: he has not asked yet, and gets no place. */
-static void turn_away(const struct config *config, int fd, const char *who)
+/* Whoever may connect can do so all the time: a line a minute. */
+static void log_turned_away(struct admin *admin, const char *who)
 {
+	char more[64] = "";
+
+	if (admin->turned_away_ms && clock_ms() - admin->turned_away_ms < TURNED_AWAY_MS) {
+		admin->unsaid++;
+		return;
+	}
+	if (admin->unsaid)
+		snprintf(more, sizeof(more), ", and %u times somebody since the last such line",
+			 admin->unsaid);
+	log_line(LOG_LEVEL_WARNING, "administration: %s was turned away%s", who, more);
+	admin->turned_away_ms = clock_ms();
+	admin->unsaid = 0;
+}
+
+/* Best effort: he has not asked yet, and gets no place. */
+static void turn_away(struct admin *admin, int fd, const char *who)
+{
+	const struct config *config = admin->server->config;
 	const struct passwd *own = getpwuid(geteuid());
 	char text[512];
 	int length = snprintf(
@@ -95,7 +119,7 @@ static void turn_away(const struct config *config, int fd, const char *who)
 
 	if (send(fd, text, (size_t)length, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 		log_line(LOG_LEVEL_DEBUG, "administration: %s was turned away unheard", who);
-	log_line(LOG_LEVEL_WARNING, "administration: %s was turned away", who);
+	log_turned_away(admin, who);
 }
 
 /* ---- connections ---- */
@@ -141,7 +165,7 @@ static void accept_one(struct admin *admin)
 		connection++;
 	if (connection == admin->connections + CONNECTIONS_MAX ||
 	    !may_ask(config, fd, who, sizeof(who))) {
-		turn_away(config, fd, who);
+		turn_away(admin, fd, who);
 		close(fd);
 		return;
 	}
@@ -169,12 +193,29 @@ static void send_answer(struct admin *admin, struct connection *connection)
 	end(admin, connection);
 }
 
+/* Who waited meanwhile was not slow. */
+static void put_off(struct admin *admin, int64_t ms)
+{
+	for (int i = 0; i < CONNECTIONS_MAX; i++)
+		admin->connections[i].deadline_ms += ms;
+}
+
+static json_t *carry_out(struct admin *admin, const json_t *request, const char *who)
+{
+	int64_t began_ms = clock_ms();
+	json_t *said = admin_carry_out(admin->server, request, who);
+
+	put_off(admin, clock_ms() - began_ms);
+	admin->carried_out = true;
+	return said;
+}
+
 /* Carries it out; then the answer goes as far as the other end takes it. */
 static void answer(struct admin *admin, struct connection *connection)
 {
 	json_error_t wrong;
 	json_t *request = json_loadb(connection->request, connection->got, 0, &wrong);
-	json_t *said = admin_carry_out(admin->server, request, connection->who);
+	json_t *said = carry_out(admin, request, connection->who);
 
 	json_decref(request);
 	connection->answer = said ? json_dumps(said, JSON_COMPACT) : NULL;
@@ -216,7 +257,7 @@ static void attend(struct admin *admin, int fd)
 			continue;
 		if (connection->answer)
 			send_answer(admin, connection);
-		else
+		else if (!admin->carried_out)
 			receive(admin, connection);
 		return;
 	}
@@ -231,16 +272,27 @@ static void end_slow_ones(struct admin *admin)
 }
 
 /* Somebody has sent SIGHUP to the service. */
-static void reload(struct admin *admin)
+static void note_reload(struct admin *admin)
 {
 	struct signalfd_siginfo info;
-	json_t *request = json_pack("{s:s}", "do", "reload");
-	char who[64];
 
-	if (read(admin->server->reload_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-		snprintf(who, sizeof(who), "SIGHUP of process %u", info.ssi_pid);
-		json_decref(admin_carry_out(admin->server, request, who));
-	}
+	if (read(admin->server->reload_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+		return;
+	snprintf(admin->reload_by, sizeof(admin->reload_by), "SIGHUP of process %u", info.ssi_pid);
+	admin->reload_waits = true;
+	if (!server_tgtd_runs(admin->server))
+		log_line(LOG_LEVEL_INFO,
+			 "administration: %s: the configuration is taken up when "
+			 "tgtd runs again",
+			 admin->reload_by);
+}
+
+static void reload(struct admin *admin)
+{
+	json_t *request = json_pack("{s:s}", "do", "reload");
+
+	admin->reload_waits = false;
+	json_decref(carry_out(admin, request, admin->reload_by));
 	json_decref(request);
 }
 
@@ -249,16 +301,19 @@ void admin_serve(struct admin *admin)
 	struct epoll_event events[CONNECTIONS_MAX + 3];
 	int count = epoll_wait(admin->epoll_fd, events, CONNECTIONS_MAX + 3, 0);
 
+	admin->carried_out = false;
 	for (int i = 0; i < count; i++) {
 		int fd = events[i].data.fd;
 
 		if (fd == admin->listen_fd)
 			accept_one(admin);
 		else if (fd == admin->server->reload_fd)
-			reload(admin);
+			note_reload(admin);
 		else if (fd != admin->server->signal_fd)
 			attend(admin, fd);
 	}
+	if (admin->reload_waits && !admin->carried_out && server_tgtd_runs(admin->server))
+		reload(admin);
 	end_slow_ones(admin);
 }
 
@@ -266,6 +321,8 @@ int64_t admin_wait_ms(const struct admin *admin)
 {
 	int64_t first_ms = INT64_MAX;
 
+	if (admin->reload_waits && server_tgtd_runs(admin->server))
+		return 0;
 	for (int i = 0; i < CONNECTIONS_MAX; i++)
 		if (admin->connections[i].fd >= 0 && admin->connections[i].deadline_ms < first_ms)
 			first_ms = admin->connections[i].deadline_ms;

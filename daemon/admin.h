@@ -36,7 +36,10 @@ int admin_open_to_group(const struct config *config);
 int admin_fd(const struct admin *admin);
 /* After how long admin_serve wants to be called in any case: somebody is too slow. */
 int64_t admin_wait_ms(const struct admin *admin);
-/* Does what is to be done, without waiting for who asks. */
+/*
+ * Does what is to be done, without waiting for who asks. Carries out one request at most, so that
+ * the caller can look after tgtd between two.
+ */
 void admin_serve(struct admin *admin);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* Requests of administrators: logical units and volumes, while they are served. */
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,7 +9,11 @@
 
 #include "daemon/admin_verbs.h"
 #include "daemon/check.h"
+#include "daemon/module/questions.h"
 #include "daemon/units.h"
+
+/* Of one answer, which muninnctl takes as a whole. */
+#define VOLUMES_MAX 16000
 
 /* What the file and those that are added make, with one more. One request at a time. */
 static struct config whole;
@@ -76,7 +81,7 @@ static int add_line(struct admin_request *request, const char *key, char *sectio
 	size_t used = strlen(section);
 	const char *sign = key ? strchr(key, '=') : NULL;
 
-	if (!sign || sign == key || key[0] == '[' || strpbrk(key, "\r\n"))
+	if (!sign || !isalpha((unsigned char)key[0]) || strpbrk(key, "\r\n"))
 		return error_set(&request->error, -EINVAL,
 				 "'%.60s' is not KEY=VALUE, as in type=disk", key ? key : "");
 	if (snprintf(section + used, ORIGIN_SECTION_MAX - used, "%.*s = %s\n", (int)(sign - key),
@@ -230,7 +235,7 @@ static const struct lun_config *find_disk(const struct config *config,
 
 /* A volume of an answer, with the units that it is. */
 static void add_volume(struct admin_request *request, const struct lun_config *device,
-		       const char *line)
+		       const char *line, uint64_t *from)
 {
 	const struct config *config = request->server->config;
 	uint64_t partition, bytes, block_bytes, used, source;
@@ -242,6 +247,7 @@ static void add_volume(struct admin_request *request, const struct lun_config *d
 		   "volume 0x%" SCNx64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " 0x%" SCNx64 " %d",
 		   &partition, &bytes, &block_bytes, &used, &source, &read_only) != 6)
 		return;
+	*from = partition + 1;
 	name_device(device, name);
 	volume = json_pack("{s:o,s:s,s:I,s:I,s:I,s:b,s:[]}", "partition",
 			   json_sprintf("0x%" PRIx64, partition), "device", name, "bytes",
@@ -260,18 +266,40 @@ static void add_volume(struct admin_request *request, const struct lun_config *d
 	json_array_append_new(json_object_get(request->ok, "volumes"), volume);
 }
 
-static int list_volumes(struct admin_request *request, const struct lun_config *device)
+/* Those of one answer; *from is behind the last of them. */
+static int list_some_volumes(struct admin_request *request, const struct lun_config *device,
+			     uint64_t *from)
 {
-	char *answer, *rest, *line;
-	int result = admin_ask(request, device->number, "volumes", &answer);
+	char question[64], *answer, *rest, *line;
+	int result;
 
+	snprintf(question, sizeof(question), "volumes %" PRIu64, *from);
+	result = admin_ask(request, device->number, question, &answer);
 	if (result)
 		return result;
 	rest = answer;
 	while ((line = strsep(&rest, "\n")))
-		add_volume(request, device, line);
+		add_volume(request, device, line, from);
 	free(answer);
+	server_alive();
 	return 0;
+}
+
+static int list_volumes(struct admin_request *request, const struct lun_config *device)
+{
+	const json_t *volumes = json_object_get(request->ok, "volumes");
+	uint64_t from = 1;
+	size_t before, listed;
+	int result;
+
+	do {
+		before = json_array_size(volumes);
+		result = list_some_volumes(request, device, &from);
+		listed = json_array_size(volumes);
+		if (listed >= VOLUMES_MAX)
+			json_object_set_new(request->ok, "incomplete", json_true());
+	} while (!result && listed - before == QUESTION_VOLUMES_MAX && listed < VOLUMES_MAX);
+	return result;
 }
 
 int admin_volume_ls(struct admin_request *request)

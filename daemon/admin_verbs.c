@@ -21,6 +21,7 @@
 
 #define SESSIONS_MAX 4096 /* as [limits] has it */
 #define STATUS_MS    2000 /* a unit that is busy for longer does not hold up `status` */
+#define STATUSES_MS  6000 /* nor do many of them */
 #define NAMED_MAX    3    /* sessions that a sentence names */
 
 /* One request at a time. */
@@ -77,19 +78,12 @@ int admin_ask(struct admin_request *request, unsigned int lun, const char *quest
 	return admin_result(result, refusal);
 }
 
-static bool tgtd_runs(const struct server *server)
-{
-	return server->tgtd.pid > 0 && server->target_exists;
-}
-
 /* The sessions that are logged in, in `sessions`. */
 static int list_sessions(struct server *server, size_t *count, struct error_text *error)
 {
 	int result;
 
 	*count = 0;
-	if (!tgtd_runs(server))
-		return error_set(error, -ESRCH, "tgtd does not run just now: it is started again");
 	result = tgt_sessions(&server->tgtd, sessions, SESSIONS_MAX, count, error);
 	if (*count > SESSIONS_MAX)
 		*count = SESSIONS_MAX;
@@ -219,21 +213,33 @@ static void add_facts(json_t *to, char *lines)
 	}
 }
 
-static json_t *describe_unit(struct server *server, const struct lun_config *lun)
+static int ask_facts(struct server *server, unsigned int lun, char **facts, char **use,
+		     struct error_text *error)
+{
+	int refusal, result = tgt_lun_ask(&server->tgtd, lun, "facts", facts, &refusal, error);
+
+	return result ? result : tgt_lun_ask(&server->tgtd, lun, "use", use, &refusal, error);
+}
+
+/* Not asked any more behind `deadline_ms`, nor behind a tgtd that does not answer. */
+static json_t *describe_unit(struct server *server, const struct lun_config *lun,
+			     int64_t *deadline_ms)
 {
 	json_t *unit = json_pack("{s:i,s:s,s:s,s:b,s:[]}", "lun", (int)lun->number, "type",
 				 lun->type->word, "image", lun->image, "added", lun->added,
 				 "sessions");
 	struct error_text error = { "" };
 	char *facts = NULL, *use = NULL;
-	int refusal, result = -ESRCH;
+	int result = -ESRCH;
 
 	if (lun->device[0])
 		json_object_set_new(unit, "device", json_string(lun->device));
-	if (tgtd_runs(server))
-		result = tgt_lun_ask(&server->tgtd, lun->number, "facts", &facts, &refusal, &error);
-	if (!result)
-		result = tgt_lun_ask(&server->tgtd, lun->number, "use", &use, &refusal, &error);
+	if (server_tgtd_runs(server) && clock_ms() >= *deadline_ms)
+		error_set(&error, 0, "it was not asked: others did not answer in time");
+	else if (server_tgtd_runs(server))
+		result = ask_facts(server, lun->number, &facts, &use, &error);
+	if (result == -ETIMEDOUT)
+		*deadline_ms = 0;
 	if (!result) {
 		take_users(use, add_number, json_object_get(unit, "sessions"));
 		add_facts(unit, facts);
@@ -269,13 +275,16 @@ static int verb_status(struct admin_request *request)
 	const struct config *config = server->config;
 	int answer_ms = server->tgtd.answer_ms;
 	json_t *units = json_array();
+	int64_t deadline_ms = clock_ms() + STATUSES_MS;
 	size_t count = 0;
 
 	if (answer_ms > STATUS_MS)
 		server->tgtd.answer_ms = STATUS_MS;
-	list_sessions(server, &count, &request->error);
+	if (server_tgtd_runs(server) &&
+	    list_sessions(server, &count, &request->error) == -ETIMEDOUT)
+		deadline_ms = 0;
 	for (unsigned int i = 0; i < config->lun_count; i++)
-		json_array_append_new(units, describe_unit(server, &config->luns[i]));
+		json_array_append_new(units, describe_unit(server, &config->luns[i], &deadline_ms));
 	server->tgtd.answer_ms = answer_ms;
 	json_object_update_new(request->ok,
 			       json_pack("{s:s,s:i,s:o,s:s,s:s,s:s,s:i,s:o,s:o}", "version",
@@ -285,7 +294,7 @@ static int verb_status(struct admin_request *request)
 					 server->portal, "sessions", (int)count, "units", units,
 					 "troubles", list_troubles()));
 	json_object_set_new(request->ok, "tgtd",
-			    tgtd_runs(server)
+			    server_tgtd_runs(server)
 				    ? json_pack("{s:i,s:o,s:i}", "process", (int)server->tgtd.pid,
 						"since", since_text(server->up_since_ms),
 						"restarts", (int)server->restarts_total)
@@ -385,19 +394,20 @@ static int verb_reload(struct admin_request *request)
 static const struct {
 	const char *name;
 	admin_verb *run;
+	bool without_tgtd; /* it needs none */
 } verbs[] = {
-	{ "status", verb_status },
-	{ "session ls", verb_session_ls },
-	{ "session kick", verb_session_kick },
-	{ "reload", verb_reload },
-	{ "lun add", admin_lun_add },
-	{ "lun rm", admin_lun_rm },
-	{ "lun resize", admin_lun_resize },
-	{ "volume ls", admin_volume_ls },
-	{ "volume create", admin_volume_create },
-	{ "volume rm", admin_volume_rm },
-	{ "volume resize", admin_volume_resize },
-	{ "volume expose", admin_volume_expose },
+	{ "status", verb_status, true },
+	{ "session ls", verb_session_ls, false },
+	{ "session kick", verb_session_kick, false },
+	{ "reload", verb_reload, false },
+	{ "lun add", admin_lun_add, false },
+	{ "lun rm", admin_lun_rm, false },
+	{ "lun resize", admin_lun_resize, false },
+	{ "volume ls", admin_volume_ls, false },
+	{ "volume create", admin_volume_create, false },
+	{ "volume rm", admin_volume_rm, false },
+	{ "volume resize", admin_volume_resize, false },
+	{ "volume expose", admin_volume_expose, false },
 };
 
 /* By the names that muninnctl gives its exit codes. */
@@ -432,7 +442,11 @@ static int run(struct admin_request *request)
 				 "a request is a JSON object on one line, with a verb as \"do\"");
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
 		if (!strcmp(verbs[i].name, name))
-			return verbs[i].run(request);
+			return verbs[i].without_tgtd || server_tgtd_runs(request->server)
+				       ? verbs[i].run(request)
+				       : error_set(&request->error, -ESRCH,
+						   "tgtd does not run just now, it is started "
+						   "again: try in a moment");
 	return error_set(&request->error, -EINVAL,
 			 "this service, " MUNINN_VERSION ", knows no '%s'; after an upgrade "
 			 "restart it",

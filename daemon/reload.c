@@ -3,6 +3,7 @@
 #include "daemon/reload.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,6 +137,21 @@ static bool is_same_unit(const struct lun_config *a, const struct lun_config *b)
 	       !strcmp(a->nvram, b->nvram) && !strcmp(texts[0], texts[1]);
 }
 
+/* Somebody has let the volume grow further than the file says. As at a start it stays so. */
+static bool is_larger(const struct reloading *r, struct lun_config *now, uint64_t wanted)
+{
+	struct error_text error = { "" };
+	uint64_t bytes;
+
+	if (units_disk_bytes(r->server, now->number, &bytes, &error) || bytes <= wanted)
+		return false;
+	now->options.disk.bytes = wanted;
+	say(r->report->done,
+	    "LUN %u has %" PRIu64 " bytes, more than volume_size says: it stays so", now->number,
+	    bytes);
+	return true;
+}
+
 static void change_unit(const struct reloading *r, struct lun_config *now,
 			const struct lun_config *new)
 {
@@ -149,7 +165,7 @@ static void change_unit(const struct reloading *r, struct lun_config *now,
 	if (!is_same_unit(now, new))
 		say(r->report->restart, "LUN %u has changed: it counts from the next start on",
 		    now->number);
-	if (bytes <= now->options.disk.bytes)
+	if (bytes <= now->options.disk.bytes || is_larger(r, now, bytes))
 		return;
 	if (units_grow(r->server, now->number, bytes, &error))
 		say(r->report->left, "LUN %u does not grow: %s", now->number, error.text);
@@ -308,10 +324,6 @@ int reload(struct server *server, struct reload_report *report, struct error_tex
 	const struct reloading r = { server, server->config, &new, report };
 	int result;
 
-	if (server->tgtd.pid <= 0 || !server->target_exists)
-		return error_set(
-			error, -ESRCH,
-			"tgtd does not run just now, it is started again: try in a moment");
 	result = read_anew(server, &file, &new, error);
 	if (result) {
 		log_line(LOG_LEVEL_ERROR, "reload: nothing has changed: %s", error->text);

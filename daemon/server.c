@@ -329,6 +329,11 @@ void server_alive(void)
 		sd_notify(0, "WATCHDOG=1");
 }
 
+bool server_tgtd_runs(const struct server *server)
+{
+	return server->tgtd.pid > 0 && server->target_exists;
+}
+
 void server_tell_status(const struct server *server)
 {
 	sd_notifyf(0, "STATUS=serving %u logical units at %s", server->config->lun_count,

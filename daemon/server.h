@@ -77,6 +77,9 @@ int server_create_lun(struct server *server, const struct lun_config *lun,
  */
 void server_alive(void);
 
+/* Whether there is a tgtd with a target, which requests can be about. */
+bool server_tgtd_runs(const struct server *server);
+
 /* Tells systemd what it serves, for `systemctl status`. */
 void server_tell_status(const struct server *server);
 

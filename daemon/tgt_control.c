@@ -155,6 +155,9 @@ static int request_answer(struct tgtd *tgtd, struct tgtadm_req *request, const c
 	if (strlen(parameters) + 1 > PARAMETER_BYTES_MAX - sizeof(*request))
 		return error_set(error, -E2BIG, "%s: the parameters are too long for tgtd", what);
 	fd = connect_control(tgtd->answer_ms);
+	/* It is not what was asked for that is missing. */
+	if (fd == -ENOENT)
+		fd = -ECONNREFUSED;
 	if (fd < 0 && !is_ending(tgtd, fd))
 		return error_set(error, fd, "%s: tgtd's control socket: %s", what, strerror(-fd));
 	result = fd < 0 ? -ESRCH : exchange(tgtd, fd, request, parameters, &code, answer);

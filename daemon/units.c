@@ -130,6 +130,7 @@ int units_remove(struct server *server, unsigned int number, struct error_text *
 	if (!lun)
 		return error_set(error, -ENOENT, "there is no LUN %u", number);
 	result = delete_lun(server, number, error);
+	server_alive();
 	if (result)
 		return result;
 	memmove(lun, lun + 1, (size_t)(config->luns + --config->lun_count - lun) * sizeof(*lun));
@@ -154,4 +155,20 @@ int units_grow(struct server *server, unsigned int number, uint64_t bytes, struc
 	if (!result)
 		lun->options.disk.bytes = bytes;
 	return admin_result(result, refusal);
+}
+
+int units_disk_bytes(struct server *server, unsigned int number, uint64_t *bytes,
+		     struct error_text *error)
+{
+	const char *line;
+	char *facts;
+	int refusal, result = tgt_lun_ask(&server->tgtd, number, "facts", &facts, &refusal, error);
+
+	if (result)
+		return admin_result(result, refusal);
+	line = strstr(facts, "\nbytes ");
+	if (!line || sscanf(line, "\nbytes %" SCNu64, bytes) != 1)
+		result = error_set(error, -EINVAL, "LUN %u is no disk", number);
+	free(facts);
+	return result;
 }

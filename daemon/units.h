@@ -30,4 +30,8 @@ int units_remove(struct server *server, unsigned int number, struct error_text *
 int units_grow(struct server *server, unsigned int number, uint64_t bytes,
 	       struct error_text *error);
 
+/* How large a disk is now, which is what its volume has. -errno with a sentence. */
+int units_disk_bytes(struct server *server, unsigned int number, uint64_t *bytes,
+		     struct error_text *error);
+
 #endif

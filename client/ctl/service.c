@@ -39,6 +39,7 @@ static int connect_to(const struct ctl *ctl, int *fd)
 {
 	const char *path = socket_path(ctl);
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int reason;
 
 	if (strlen(path) >= sizeof(address.sun_path))
 		return ctl_fail(ctl, CTL_USAGE, "%s: a socket's name has %zu characters at most",
@@ -49,8 +50,9 @@ static int connect_to(const struct ctl *ctl, int *fd)
 		return ctl_fail(ctl, CTL_LOCAL, "%s", strerror(errno));
 	if (connect(*fd, (struct sockaddr *)&address, sizeof(address)) == 0)
 		return CTL_OK;
+	reason = errno;
 	close(*fd);
-	return fail_connect(ctl, path, errno);
+	return reason == EINTR ? CTL_INTERRUPTED : fail_connect(ctl, path, reason);
 }
 
 static int send_all(int fd, const char *text, size_t length)
@@ -68,7 +70,10 @@ static int send_all(int fd, const char *text, size_t length)
 	return 0;
 }
 
-/* Until the other end closes; *text is to be freed. -ETIMEDOUT: it does nothing. */
+/*
+ * Until the other end closes; *text is to be freed. -ETIMEDOUT: it does nothing. -EINTR: a signal
+ * that this program handles.
+ */
 static int receive_all(int fd, int timeout_ms, char **text, size_t *length)
 {
 	size_t capacity = 0;
@@ -78,6 +83,7 @@ static int receive_all(int fd, int timeout_ms, char **text, size_t *length)
 	while (*length < ANSWER_BYTES_MAX) {
 		struct pollfd more = { .fd = fd, .events = POLLIN };
 		ssize_t got;
+		int ready;
 
 		if (*length + BLOCK_BYTES > capacity) {
 			char *larger = realloc(*text, capacity + 4 * BLOCK_BYTES);
@@ -87,8 +93,9 @@ static int receive_all(int fd, int timeout_ms, char **text, size_t *length)
 			*text = larger;
 			capacity += 4 * BLOCK_BYTES;
 		}
-		if (poll(&more, 1, timeout_ms) == 0)
-			return -ETIMEDOUT;
+		ready = poll(&more, 1, timeout_ms);
+		if (ready <= 0)
+			return ready ? -errno : -ETIMEDOUT;
 		got = recv(fd, *text + *length, BLOCK_BYTES, 0);
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -146,7 +153,9 @@ int service_ask(struct ctl *ctl, json_t *request, json_t **answer)
 		result = send_all(fd, "\n", 1);
 	result = receive_all(fd, timeout_ms, &text, &length);
 	close(fd);
-	if (result)
+	if (result == -EINTR)
+		code = CTL_INTERRUPTED;
+	else if (result)
 		code = ctl_fail(ctl, CTL_CONNECTION, "%s: the service does not answer: %s",
 				ctl->verb, strerror(-result));
 	else

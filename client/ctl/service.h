@@ -9,7 +9,8 @@
 
 /*
  * Sends {"do": ctl->verb, ...}; drops `request`, which has the other fields. CTL_OK, and *answer is
- * to be dropped; otherwise a code, with a message.
+ * to be dropped; otherwise a code, with a message. CTL_INTERRUPTED, without one: by a signal that
+ * the caller handles.
  */
 int service_ask(struct ctl *ctl, json_t *request, json_t **answer);
 

@@ -178,7 +178,7 @@ static int watch(struct ctl *ctl, struct look *before, struct look *now, bool ag
 			return CTL_OK;
 		code = look(ctl, now);
 		if (code != CTL_OK)
-			return code;
+			break;
 		if (again)
 			printf("\033[H\033[2J");
 		draw(before, now);
@@ -188,7 +188,7 @@ static int watch(struct ctl *ctl, struct look *before, struct look *now, bool ag
 		*before = *now;
 		now->status = NULL;
 	}
-	return code;
+	return code == CTL_INTERRUPTED && stopped ? CTL_OK : code;
 }
 
 int verb_top(struct ctl *ctl)

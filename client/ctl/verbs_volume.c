@@ -98,6 +98,8 @@ int verb_volume_ls(struct ctl *ctl)
 	for (size_t i = 0; !ctl->options->json && (volume = service_item(answer, "volumes", i));
 	     i++)
 		print_volume(volume);
+	if (!ctl->options->json && json_is_true(json_object_get(answer, "incomplete")))
+		printf("... and perhaps more: --device NAME lists those of one device\n");
 	return service_end(ctl, answer);
 }
 

@@ -15,8 +15,7 @@
 /* Needs the others before it. */
 #include "target.h"
 
-#define VOLUMES_MAX 2000 /* in one answer, which has an end */
-#define WORDS_MAX   6
+#define WORDS_MAX 6
 
 /* ---- use ---- */
 
@@ -130,10 +129,12 @@ static int answer_facts(const struct question *question, struct error_text *erro
 static int answer_volumes(const struct question *question, struct error_text *error)
 {
 	struct disk_volume volume = { 0 };
+	uint64_t from = number(question, 0);
 	int result = 0;
 
-	for (int count = 0; !result && count < VOLUMES_MAX; count++) {
-		result = disk_volume_next(question->engine, volume.partition + 1, &volume);
+	for (int count = 0; !result && count < QUESTION_VOLUMES_MAX; count++) {
+		result = disk_volume_next(question->engine, from, &volume);
+		from = volume.partition + 1;
 		if (!result)
 			fprintf(question->to,
 				"volume 0x%" PRIx64 " %" PRIu64 " %" PRIu32 " %" PRIu64
@@ -218,7 +219,7 @@ static const struct {
 	int words; /* behind it */
 	int (*answer)(const struct question *question, struct error_text *error);
 } answers[] = {
-	{ "facts", 0, answer_facts },   { "volumes", 0, answer_volumes },
+	{ "facts", 0, answer_facts },   { "volumes", 1, answer_volumes },
 	{ "grow", 1, answer_grow },     { "create", 3, answer_create },
 	{ "remove", 1, answer_remove }, { "resize", 2, answer_resize },
 	{ "clone", 4, answer_clone },   { "version", 2, answer_version },

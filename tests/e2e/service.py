@@ -46,6 +46,13 @@ class ServiceTest(DiskCase):
                 return b""
             return answer
 
+    def with_tgtd_of_its_own(self, config, **options):
+        """A daemon whose tgtd is a link in its folder, and that link: without it, tgtd is not started again."""
+        folder = self.folder()
+        link = os.path.join(folder, "tgtd")
+        os.symlink("/usr/sbin/tgtd", link)
+        return self.daemon(folder, config=f"[daemon]\ntgtd = {link}\n" + config, **options), link
+
     def units(self, daemon):
         return {unit["lun"]: unit for unit in self.admin(daemon, "status")["units"]}
 

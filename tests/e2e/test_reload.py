@@ -207,6 +207,16 @@ class Reload(ServiceTest):
         self.assertEqual(self.units(daemon)[2]["threads"], 3)
         self.assertEqual(self.admin(daemon, "status")["target"], IQN + "2")
 
+    def test_a_volume_that_has_grown_further_than_the_file_says_stays_so(self):
+        daemon = self.serve()
+        self.admin(daemon, "lun", "resize", 2, "80M")
+        daemon.restart()
+        done, left, restart = self.reload(daemon, POOL.replace("64M", "70M"))
+        self.assertEqual((left, restart), ([], []))
+        self.assertEqual(done, [f"LUN 2 has {80 << 20} bytes, more than volume_size says: it stays so"])
+        self.assertEqual(self.reload(daemon, POOL.replace("64M", "70M"))[0], ["nothing has changed"])
+        self.assertEqual(self.attach(daemon, 2).capacity(), (80 << 11, 512))
+
     def test_the_log_level_changes_at_once_for_tgtd_too(self):
         daemon = self.serve()
         quiet = "[daemon]\nlog_level = warning\n"
@@ -263,6 +273,23 @@ class UnderSystemd(ServiceTest):
         self.rewrite(daemon, "wrong")
         os.kill(daemon.process.pid, signal.SIGHUP)
         daemon.wait_for_line("reload: nothing has changed")
+        self.assertEqual(sorted(self.units(daemon)), [1, 2, 3])
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_sighup_while_there_is_no_tgtd_is_a_reload_later(self):
+        folder = self.folder()
+        manager = Manager(folder)
+        self.addCleanup(manager.close)
+        daemon, link = self.with_tgtd_of_its_own(POOL, environment={"NOTIFY_SOCKET": manager.path})
+        daemon.start()
+        os.unlink(link)
+        os.kill(daemon.tgtd_pid, signal.SIGKILL)
+        daemon.wait_for_line("tgtd is started again in")
+        self.rewrite(daemon, f"[daemon]\ntgtd = {link}\n" + POOL + THIRD)
+        os.kill(daemon.process.pid, signal.SIGHUP)
+        daemon.wait_for_line("the configuration is taken up when tgtd runs again")
+        os.symlink("/usr/sbin/tgtd", link)
+        daemon.wait_for_line("reload: LUN 3 is added")
         self.assertEqual(sorted(self.units(daemon)), [1, 2, 3])
         self.assertEqual(daemon.stop(), 0)
 

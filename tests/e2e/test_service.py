@@ -73,6 +73,10 @@ class Socket(ServiceTest):
         self.assertIn("may not administer this service: root may", message)
         self.assertIn(f"members of group {group.gr_name}", message)
         daemon.wait_for_line("administration: user", "was turned away")
+        # A line a minute is enough.
+        for _ in range(20):
+            self.assertEqual(ask_as(NOBODY, [], daemon.state_dir)["error"]["kind"], "denied")
+        self.assertEqual(sum("was turned away" in line for line in daemon.errors), 1)
         self.assertEqual(ask_as(NOBODY, [group.gr_gid], daemon.state_dir), {"ok": {"sessions": []}})
         self.assertEqual(self.admin(daemon, "session", "ls"), {"sessions": []})
 
@@ -110,6 +114,38 @@ class Socket(ServiceTest):
 
 
 class Status(ServiceTest):
+    def test_it_stops_asking_a_tgtd_that_hangs(self):
+        # The service does not ask by itself for 75 s.
+        daemon = self.serve("[daemon]\nwatchdog = 300\n" + POOL)
+        self.units(daemon)
+        os.kill(daemon.tgtd_pid, signal.SIGSTOP)
+        troubles = [unit["trouble"] for unit in self.units(daemon).values()]
+        self.assertEqual(troubles, ["it was not asked: others did not answer in time"] * 2)
+
+    def test_tgtd_is_looked_after_between_two_requests(self):
+        daemon = self.serve("[daemon]\nwatchdog = 3\n" + POOL)
+        os.kill(daemon.process.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, daemon.process.pid, os.WSTOPPED)
+        os.kill(daemon.tgtd_pid, signal.SIGSTOP)
+        asking = []
+        for _ in range(CONNECTIONS):
+            asking.append(socket.socket(socket.AF_UNIX))
+            self.addCleanup(asking[-1].close)
+            asking[-1].settimeout(LIMIT_SECONDS)
+            asking[-1].connect(self.socket_of(daemon))
+            asking[-1].sendall(b'{"do":"status"}\n')
+        os.kill(daemon.process.pid, signal.SIGCONT)
+        running = 0
+        for each in asking:
+            answer = b""
+            while got := each.recv(65536):
+                answer += got
+            running += json.loads(answer)["ok"]["tgtd"] is not None and b"not asked" in answer
+        # Each takes 2 s of the 3 s that tgtd has.
+        self.assertLessEqual(running, 3)
+        daemon.wait_for_line("tgtd does not answer within 3 s")
+        daemon.wait_for_line("initiators can log in")
+
     def test_it_tells_of_units_sessions_and_troubles(self):
         daemon = self.serve()
         disk = self.attach(daemon, 2, name=HOST)
@@ -142,6 +178,27 @@ class Status(ServiceTest):
         self.assertEqual(len(status["units"]), 2)
         daemon.wait_for_line("initiators can log in")
         self.assertEqual(self.admin(daemon, "status")["tgtd"]["restarts"], 1)
+
+    def test_what_needs_tgtd_is_refused_while_there_is_none(self):
+        daemon, link = self.with_tgtd_of_its_own(POOL)
+        daemon.start()
+        os.unlink(link)
+        os.kill(daemon.tgtd_pid, signal.SIGKILL)
+        daemon.wait_for_line("tgtd is started again in")
+        for verb in (
+            ("session", "ls"),
+            ("session", "kick", "1"),
+            ("lun", "rm", "2"),
+            ("lun", "resize", "2", "80M"),
+            ("lun", "add", "5", "type=osd"),
+            ("volume", "ls"),
+            ("volume", "rm", "0x10009"),
+            ("reload",),
+        ):
+            self.assertIn("tgtd does not run just now, it is started again", self.refused(daemon, 8, *verb))
+        os.symlink("/usr/sbin/tgtd", link)
+        daemon.wait_for_line("initiators can log in")
+        self.assertEqual(self.admin(daemon, "session", "ls"), {"sessions": []})
 
     def test_sessions_are_listed_with_what_they_use_and_ended(self):
         daemon = self.serve()
@@ -192,6 +249,27 @@ class Top(ServiceTest):
         self.assertGreaterEqual(status["written_bytes"], status["writes"] * 65536)
         self.assertGreater(status["writes"], 0)
         self.assertIn("`status --json` has what it counts", self.refused(daemon, 2, "top", "--json"))
+
+    def test_it_ends_while_the_service_hangs(self):
+        path = os.path.join(self.folder(), "admin")
+        with socket.socket(socket.AF_UNIX) as hanging:
+            hanging.settimeout(LIMIT_SECONDS)
+            hanging.bind(path)
+            hanging.listen()
+            top = subprocess.Popen([MUNINNCTL, "top", "--socket", path], stdin=subprocess.DEVNULL)
+            self.addCleanup(top.wait)
+            self.addCleanup(top.kill)
+            with hanging.accept()[0] as asked:
+                self.assertIn(b"status", asked.recv(4096))
+                # Perhaps before it waits for the answer.
+                for _ in range(LIMIT_SECONDS):
+                    top.send_signal(signal.SIGINT)
+                    try:
+                        self.assertEqual(top.wait(1), 0)
+                        return
+                    except subprocess.TimeoutExpired:
+                        pass
+        self.fail("top goes on")
 
     def test_a_terminal_gets_it_again_until_somebody_has_seen_enough(self):
         daemon = self.serve()
@@ -245,6 +323,9 @@ class Units(ServiceTest):
         for code, message, keys in (
             (2, "has no key typ", ["typ=disk"]),
             (2, "'type' is not KEY=VALUE", ["type"]),
+            (2, "' type=disk' is not KEY=VALUE", [" type=disk"]),
+            (2, "'[lun 6]=' is not KEY=VALUE", ["[lun 6]="]),
+            (2, "'#type=disk' is not KEY=VALUE", ["#type=disk"]),
             (2, "there is no section [device other]", ["device=other"]),
             (2, "both partition 0x10002", ["type=disk", "device=pool", "partition=0x10002"]),
             (2, "so size belongs to [device pool]", ["type=disk", "device=pool", "size=1G"]),
@@ -322,6 +403,17 @@ class Volumes(ServiceTest):
         self.admin(daemon, "volume", "create", "1M", "0x10011", "--device", "lun7")
         self.assertEqual(self.volumes(daemon)["0x10011"]["device"], "lun7")
         self.assertEqual(daemon.stop(), 0)
+
+    def test_all_volumes_are_listed_however_many(self):
+        daemon = self.serve()
+        wanted = [f"{0x20000 + i:#x}" for i in range(205)]
+        for partition in wanted:
+            request = {"do": "volume create", "partition": int(partition, 0), "bytes": 1 << 20, "block_bytes": 0}
+            self.assertIn(b'"ok"', self.ask(daemon, json.dumps(request).encode() + b"\n"))
+        answer = self.admin(daemon, "volume", "ls")
+        self.assertEqual([volume["partition"] for volume in answer["volumes"]], ["0x10002"] + wanted)
+        self.assertNotIn("incomplete", answer)
+        self.assertEqual(len(self.lines(daemon, "volume", "ls").splitlines()), 206)
 
     def test_a_locked_history_keeps_its_volume(self):
         daemon = self.serve()
