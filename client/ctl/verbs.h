@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* The table of verbs and their help. */
+/* The tables of verbs and their help. */
 #ifndef MUNINN_CLIENT_CTL_VERBS_H
 #define MUNINN_CLIENT_CTL_VERBS_H
 
@@ -13,6 +13,13 @@ struct ctl_verb {
 	int arguments_min, arguments_max; /* behind the URL */
 	ctl_run *run;
 };
+
+/* Those that verbs_of_host.c tells of; they come last in the help. */
+struct ctl_verb_table {
+	const struct ctl_verb *verbs;
+	size_t count;
+};
+extern const struct ctl_verb_table ctl_verbs_of_host;
 
 /* The verb that the words begin with, and how many words it has; NULL: none. */
 const struct ctl_verb *ctl_find_verb(int count, char **words, int *used);
