@@ -305,6 +305,61 @@ int engine_retention_set(struct engine_txn *txn, uint64_t partition,
 			 const struct engine_retention *retention, bool administrator);
 
 /*
+ * What takes the space. Pages of all that is stored are looked at, spread over the device, and each
+ * record in them is judged as a merge would. Sums over few pages tell parts of the whole, about;
+ * over all pages everything, once. A transaction that reads does a bounded part of that: the caller
+ * adds up, and goes on with `position`.
+ */
+enum engine_survey_kind {
+	ENGINE_SURVEY_PARTITION,
+	ENGINE_SURVEY_DEVICE,  /* what the device notes about itself */
+	ENGINE_SURVEY_REMOVED, /* partitions that are gone, and that a moment may still show */
+	ENGINE_SURVEY_OTHERS,  /* partitions that were not asked for */
+};
+
+/* Bytes of records. */
+struct engine_survey_part {
+	enum engine_survey_kind kind;
+	uint64_t partition; /* 0: none */
+	uint64_t live;      /* what the present shows */
+	uint64_t kept;      /* what only the past shows: versions, clones, what policies promise */
+	uint64_t history;   /* the rest of it, which goes when writes need its space */
+	uint64_t reclaimable; /* what nothing shows: the next merge may drop it */
+	uint64_t freed; /* what moves to the last two when what `drop` and `horizon` say is done */
+};
+
+/* What the present does not show, and of all versions only this one. */
+struct engine_survey_version {
+	uint32_t version;
+	uint64_t bytes;
+};
+
+#define ENGINE_SURVEY_PARTS    24
+#define ENGINE_SURVEY_VERSIONS 24
+#define ENGINE_SURVEY_DROPS    24
+
+struct engine_survey {
+	uint64_t partition; /* whose versions; 0: the device's, and all partitions */
+	uint32_t drop[ENGINE_SURVEY_DROPS], drop_count; /* its versions that would be dropped ... */
+	uint64_t horizon;  /* ... and the sequence number before which only versions stay */
+	uint64_t position; /* 0 at the beginning; then where to go on */
+	uint64_t wanted;   /* pages in all */
+	uint64_t work;     /* records that this transaction may read, about */
+	/* Results, of this part. */
+	bool done;
+	uint64_t looked_at; /* pages */
+	uint32_t part_count, version_count;
+	struct engine_survey_part parts[ENGINE_SURVEY_PARTS];
+	struct engine_survey_version versions[ENGINE_SURVEY_VERSIONS];
+	/* Of the whole: pages; bytes of the flash that all records take; and beside them. */
+	uint64_t pages, record_bytes;
+	uint64_t capacity_bytes, used_bytes, flash_bytes;
+};
+
+/* -ENOENT: no such partition, or version. -EOPNOTSUPP. -EIO. */
+int engine_survey(struct engine_txn *txn, struct engine_survey *survey);
+
+/*
  * Begins a new time epoch, after a clock that was far ahead: recorded times never go down, so
  * until the clock has caught up all commands have the last one. From this command on times count by
  * the clock again. Moments of before are reached by number, version or name; a time before the

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/*
- * What merging keeps: what is found at the present, at the end of every kept version, and at every
- * moment that can be reached, of objects that exist there.
- */
+/* A step of a merge, which keeps what keep.h says. */
 #ifndef MUNINN_ENGINE_HISTORY_MERGE_STEP_H
 #define MUNINN_ENGINE_HISTORY_MERGE_STEP_H
 

@@ -22,6 +22,7 @@
 #include "engine/muninn/repair.h"
 #include "engine/muninn/roots.h"
 #include "engine/muninn/row.h"
+#include "engine/muninn/sample.h"
 #include "engine/muninn/scrub.h"
 #include "engine/muninn/seal.h"
 #include "engine/muninn/settle.h"
@@ -342,6 +343,11 @@ static void muninn_scrub(struct record_store *base, struct record_scrub *scrub)
 	scrub_some(store_of(base), scrub);
 }
 
+static int muninn_sample(struct record_store *base, struct record_sample *sample)
+{
+	return sample_page(store_of(base), sample);
+}
+
 static uint32_t muninn_damaged(struct record_store *base)
 {
 	return repair_waiting(store_of(base));
@@ -448,6 +454,7 @@ const struct record_store_operations muninn_operations = {
 	.set_memo = muninn_set_memo,
 	.sync_memo = muninn_sync_memo,
 	.check = check_store,
+	.sample = muninn_sample,
 	.is_uncertain = lost_has,
 	.statistics = muninn_statistics,
 	.close = muninn_close,

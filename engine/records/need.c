@@ -27,9 +27,8 @@ static int is_found_at(const struct record_judged *judged, bool is_newest, uint6
 		return 0;
 	if (is_newest || (judged->roughly && bound == judged->info->sequence))
 		return 1;
-	/* Then the newest one is found there, or with number 0 none as new as this one. */
-	if ((bound == RECORD_NEWEST || (newest && newest <= bound)) &&
-	    !is_hidden(judged, newest, bound))
+	/* Then the newest one is found there. With number 0 it is not known. */
+	if (newest && newest <= bound && !is_hidden(judged, newest, bound))
 		return 0;
 	return judged->is_found(judged->context, bound, true, &sequence);
 }

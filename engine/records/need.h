@@ -31,7 +31,8 @@ struct record_judged {
 	/*
 	 * Whether a search of the key at `bound` finds this very version; `hides`: a search that
 	 * something is hidden from. 1, 0, or the error of the search. *sequence: of the
-	 * version that is found; 0: it is older than this one, or there is none.
+	 * version that is found; 0: it is older than this one, or there is none, or
+	 * it is not known.
 	 */
 	int (*is_found)(void *context, uint64_t bound, bool hides, uint64_t *sequence);
 	/*

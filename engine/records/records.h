@@ -229,6 +229,21 @@ struct record_check {
 	uint64_t segments, pages, records;
 };
 
+/* A look at one page of all that a store keeps, to tell from many of them what takes its space. */
+struct record_sample {
+	uint64_t page; /* below `pages`; there is nothing behind that */
+	/* Results: how many pages there are; bytes of the device, and those that all records take.
+	 */
+	uint64_t pages, device_bytes, bytes;
+	void *context;
+	/*
+	 * Called for each record in the page, whether it is found or not, with the bytes that it
+	 * takes. `counts`: false of what was aborted, or is void.
+	 */
+	void (*record)(void *context, const struct record_key *key, const struct record_info *info,
+		       uint32_t bytes, bool counts);
+};
+
 /* Whether a store that leaves out what is damaged may lack records of a key. */
 enum record_certainty {
 	RECORD_CERTAIN,
@@ -404,6 +419,9 @@ struct record_store_operations {
 	 * the store has nothing to compare.
 	 */
 	int (*check)(struct record_store *store, struct record_check *check);
+
+	/* Shows a page, beside readers. -EIO. NULL: the store has no way to show one. */
+	int (*sample)(struct record_store *store, struct record_sample *sample);
 
 	/* NULL: it lacks none. */
 	enum record_certainty (*is_uncertain)(struct record_store *store,

@@ -361,6 +361,27 @@ static int has_between(struct record_store *store, const struct record_key *key,
 	return 0;
 }
 
+/* A bucket is a page. */
+static int sample(struct record_store *store, struct record_sample *sample)
+{
+	const struct memory_store *memory = memory_of(store);
+
+	sample->pages = memory->bucket_count;
+	sample->device_bytes = memory->bytes_max[RECORD_ROOMS - 1];
+	sample->bytes = memory->counters.bytes;
+	if (sample->page >= sample->pages)
+		return 0;
+	for (const struct chain *chain = memory->buckets[sample->page]; chain; chain = chain->next)
+		for (const struct version *version = chain->newest; version;
+		     version = version->older) {
+			const struct record_info info = describe(version);
+
+			sample->record(sample->context, &chain->key, &info, version->length,
+				       version->sequence >= memory->void_before);
+		}
+	return 0;
+}
+
 static uint64_t flush_begin(struct record_store *store)
 {
 	return memory_of(store)->committed;
@@ -511,6 +532,7 @@ static const struct record_store_operations operations = {
 	.next = next,
 	.list = list,
 	.has_between = has_between,
+	.sample = sample,
 	.flush_begin = flush_begin,
 	.flush = flush,
 	.begin_format = begin_format,

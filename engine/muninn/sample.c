@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Shows the records of one page, of all pages of buffers and sealed segments: buffers come first,
+ * by row, then segments, by number. So whoever goes through all of them sees each record once.
+ */
+#include "engine/muninn/sample.h"
+
+#include "engine/muninn/repair.h"
+#include "engine/muninn/row.h"
+
+static bool is_sealed(const struct muninn_store *store, uint32_t segment)
+{
+	return store->segment_rows[segment] != NO_ROW;
+}
+
+static void show(struct muninn_store *store, const struct page_view *view,
+		 struct record_sample *sample)
+{
+	const struct visibility everything = store_visibility(store, RECORD_NEWEST);
+	struct page_record record;
+	uint32_t offset = 0;
+
+	while (page_next(view, &offset, &record)) {
+		struct record_header header;
+		struct record_info info;
+
+		record_header_decode(record.header, &header);
+		info = (struct record_info){
+			.sequence = header.sequence,
+			.length = header.length,
+			.flags = header.flags & (RECORD_TOMBSTONE | RECORD_ABSORB),
+		};
+		sample->record(sample->context, &header.key, &info,
+			       RECORD_HEADER_BYTES + header.length,
+			       sequence_is_visible(&everything, header.sequence));
+	}
+}
+
+/* A page of the buffers, of which there are *buffers. False: it is none of theirs. */
+static bool show_buffered(struct muninn_store *store, uint64_t page, struct record_sample *sample,
+			  uint32_t *buffers)
+{
+	uint32_t pages = store->geometry.segment_pages;
+	bool found = false;
+
+	*buffers = 0;
+	for (uint32_t number = 0; number < store->geometry.rows; number++) {
+		const struct row *row = &store->rows[number];
+		const struct buffer *both[] = { &row->buffer, &row->newer };
+
+		for (uint32_t n = 0; n < 1u + row_has_newer(row); n++, ++*buffers) {
+			if (page / pages != *buffers)
+				continue;
+			struct page_view view = buffer_page(both[n], (uint32_t)(page % pages));
+
+			show(store, &view, sample);
+			found = true;
+		}
+	}
+	return found;
+}
+
+/* A page that is lost has nothing to show. */
+static int show_sealed(struct muninn_store *store, uint32_t segment, uint32_t page,
+		       struct record_sample *sample)
+{
+	uint8_t data[MUNINN_PAGE_BYTES_MAX], bytes[4096];
+	const struct nand_page_io io = { .page = segment_page(&store->geometry, segment) + page,
+					 .data = data,
+					 .spare = bytes };
+	int result = repair_read(store, NAND_CAUSE_SCRUB, &io);
+	struct page_spare spare;
+
+	if (repair_is_for(result))
+		return 0;
+	if (result || !page_spare_decode(bytes, store->geometry.page_bytes, &spare) ||
+	    spare.kind != PAGE_KIND_RECORDS)
+		return result;
+	struct page_view view = {
+		.serial = spare.serial,
+		.data = data,
+		.used = spare.used,
+		.large_header = spare.large ? spare.large_header : NULL,
+	};
+
+	show(store, &view, sample);
+	return 0;
+}
+
+int sample_page(struct muninn_store *store, struct record_sample *sample)
+{
+	uint32_t pages = store->geometry.segment_pages, buffers, sealed = 0, wanted;
+	bool found = show_buffered(store, sample->page, sample, &buffers);
+	uint32_t segment, place = NO_SEGMENT;
+
+	wanted = (uint32_t)(sample->page / pages) - buffers;
+	for (segment = 0; segment < store->geometry.segments; segment++) {
+		if (!is_sealed(store, segment))
+			continue;
+		if (!found && sealed == wanted)
+			place = segment;
+		sealed++;
+	}
+	sample->pages = ((uint64_t)buffers + sealed) * pages;
+	sample->device_bytes =
+		(uint64_t)store->geometry.segments * pages * store->geometry.page_bytes;
+	sample->bytes =
+		rows_buffered_bytes(store) + (uint64_t)sealed * pages * store->geometry.page_bytes;
+	if (place == NO_SEGMENT)
+		return 0;
+	return show_sealed(store, place, (uint32_t)(sample->page % pages), sample);
+}
