@@ -94,6 +94,7 @@ static inline int osd_permille(uint64_t done, uint64_t total)
 /* ---- the functions ---- */
 
 int osd_function_merge(struct osd_request *request);
+int osd_function_space(struct osd_request *request);
 int osd_function_snapshot(struct osd_request *request);
 int osd_function_versions(struct osd_request *request);
 int osd_function_drop(struct osd_request *request);

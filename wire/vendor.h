@@ -41,6 +41,7 @@ enum osd_function {
 	OSD_FUNCTION_RETENTION = 0x0030,
 	OSD_FUNCTION_SET_RETENTION = 0x0031,
 	OSD_FUNCTION_MERGE = 0x0032,
+	OSD_FUNCTION_SPACE = 0x0033,
 	OSD_FUNCTION_SEARCH = 0x0040,
 	OSD_FUNCTION_CHECKSUM = 0x0041,
 };
@@ -49,7 +50,7 @@ enum osd_function {
 enum osd_feature {
 	OSD_FEATURE_VERSIONS = 1 << 0,  /* SNAPSHOT, VERSIONS, DROP, VIEW */
 	OSD_FEATURE_ROLLBACK = 1 << 1,  /* ROLLBACK, UNDO, LOG, DIFF */
-	OSD_FEATURE_RETENTION = 1 << 2, /* RETENTION, SET RETENTION, MERGE */
+	OSD_FEATURE_RETENTION = 1 << 2, /* RETENTION, SET RETENTION, MERGE, SPACE */
 	OSD_FEATURE_SEARCH = 1 << 3,    /* SEARCH */
 	OSD_FEATURE_CHECKSUM = 1 << 4,  /* CHECKSUM */
 	OSD_FEATURE_STATISTICS = 1 << 5,
@@ -85,7 +86,7 @@ enum osd_item_tag {
 	OSD_ITEM_KEEP_INTERVAL_FOR = 0x0019, /* ms */
 	OSD_ITEM_ACTION = 0x001A,            /* of MERGE: enum osd_merge_action */
 	OSD_ITEM_STATE = 0x001B,             /* of MERGE: enum osd_merge_state */
-	OSD_ITEM_FREED = 0x001C,             /* segments */
+	OSD_ITEM_FREED = 0x001C,             /* segments; of SPACE bytes */
 	OSD_ITEM_MOVED = 0x001D,             /* records */
 	OSD_ITEM_DROPPED = 0x001E,           /* records */
 	OSD_ITEM_HORIZON = 0x001F, /* ms since 1970: every moment from then on can be reached */
@@ -100,6 +101,14 @@ enum osd_item_tag {
 	OSD_ITEM_READ = 0x0026,
 	OSD_ITEM_REPAIRED = 0x0027, /* that were lost and made again */
 	OSD_ITEM_LOST = 0x0028,     /* for good */
+	/* Of SPACE: bytes of records, except PAGES. */
+	OSD_ITEM_LIVE = 0x0029,        /* that the present shows */
+	OSD_ITEM_KEPT = 0x002A,        /* that only the past shows, and that stay */
+	OSD_ITEM_HISTORY = 0x002B,     /* that go when writes need the space */
+	OSD_ITEM_RECLAIMABLE = 0x002C, /* that nothing shows */
+	OSD_ITEM_CAPACITY = 0x002D,
+	OSD_ITEM_DEVICE = 0x002E, /* all of the flash */
+	OSD_ITEM_PAGES = 0x002F,  /* that hold records */
 	/* Contain items. */
 	OSD_ITEM_ENTRY = 0x0100,
 };
@@ -125,6 +134,14 @@ enum osd_difference {
 /* OSD_ITEM_KIND of RETENTION and SET RETENTION. */
 enum osd_retention { OSD_RETAIN_SNAPSHOTS = 0, OSD_RETAIN_ALL = 1, OSD_RETAIN_NONE = 2 };
 
+/* OSD_ITEM_KIND of SPACE entries. */
+enum osd_space_kind {
+	OSD_SPACE_PARTITION = 0,
+	OSD_SPACE_DEVICE = 1,  /* what the device notes about itself */
+	OSD_SPACE_REMOVED = 2, /* partitions that are gone */
+	OSD_SPACE_OTHERS = 3,  /* partitions that were not asked for */
+};
+
 /* OSD_ITEM_KIND of LOG entries: bits. */
 enum { OSD_LOGGED_CREATED = 1, OSD_LOGGED_REMOVED = 2 };
 
@@ -134,6 +151,8 @@ enum { OSD_LOGGED_CREATED = 1, OSD_LOGGED_REMOVED = 2 };
 #define OSD_PATTERN_BYTES_MAX           1024
 #define OSD_VERSION_NAME_MAX            63
 #define OSD_MODIFICATIONS_MAX           65536 /* of UNDO */
+#define OSD_SPACE_BYTES_MIN             8192  /* Data-In that SPACE needs */
+#define OSD_SPACE_DROPS_MAX             24    /* versions that SPACE imagines to be dropped */
 
 /*
  * What one command may be about, since all others wait for it: more is refused. Bytes that a WRITE

@@ -519,7 +519,7 @@ void osd_generate_parameters(struct fuzz_random *random, struct osd_input_comman
 		OSD_FUNCTION_ROLLBACK,   OSD_FUNCTION_UNDO,      OSD_FUNCTION_LOG,
 		OSD_FUNCTION_DIFF,       OSD_FUNCTION_RETENTION, OSD_FUNCTION_SET_RETENTION,
 		OSD_FUNCTION_SEARCH,     OSD_FUNCTION_SEARCH,    OSD_FUNCTION_CHECKSUM,
-		OSD_FUNCTION_MERGE,
+		OSD_FUNCTION_MERGE,      OSD_FUNCTION_SPACE,
 	};
 	enum osd_function function = functions[fuzz_below(random, COUNT(functions))];
 	struct osd_item_writer writer;
@@ -539,6 +539,6 @@ void osd_generate_parameters(struct fuzz_random *random, struct osd_input_comman
 	if (fuzz_below(random, 5) == 0)
 		add_continuation(random, function, &writer);
 	cdb->address = osd_execute_address(function, (uint32_t)writer.length);
-	cdb->length = 2048;
+	cdb->length = function == OSD_FUNCTION_SPACE ? OSD_SPACE_BYTES_MIN : 2048;
 	osd_generate_ends_at(command, writer.length);
 }

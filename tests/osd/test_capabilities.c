@@ -61,6 +61,8 @@ static void functions_that_the_engine_cannot_serve_are_not_there(void **state)
 		{ ENGINE_HAS_RETENTION, OSD_FUNCTION_RETENTION },
 		{ ENGINE_HAS_VERSIONS, OSD_FUNCTION_RETENTION },
 		{ ENGINE_HAS_MERGE, OSD_FUNCTION_MERGE },
+		{ ENGINE_HAS_MERGE, OSD_FUNCTION_SPACE },
+		{ ENGINE_HAS_VERSIONS, OSD_FUNCTION_SPACE },
 	};
 	struct unit *unit = *state;
 

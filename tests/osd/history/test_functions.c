@@ -36,7 +36,7 @@ static void test_features_lists_every_function_and_a_host_subscribes_to_what_it_
 	assert_int_equal(function_number(unit, OSD_ITEM_FEATURES), OSD_FEATURES_ALL);
 	for (; function_entry(unit, functions, &entry); functions++)
 		has_search |= entry_number(&entry, OSD_ITEM_FUNCTION) == OSD_FUNCTION_SEARCH;
-	assert_int_equal(functions, 16);
+	assert_int_equal(functions, 17);
 	assert_true(has_search);
 
 	/* Without subscription, and with one to something else. */

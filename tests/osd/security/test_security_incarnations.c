@@ -229,7 +229,7 @@ static void try_functions(struct unit *unit, uint64_t version)
 		OSD_FUNCTION_VIEW,     OSD_FUNCTION_ROLLBACK,      OSD_FUNCTION_UNDO,
 		OSD_FUNCTION_LOG,      OSD_FUNCTION_DIFF,          OSD_FUNCTION_RETENTION,
 		OSD_FUNCTION_SEARCH,   OSD_FUNCTION_SET_RETENTION, OSD_FUNCTION_CHECKSUM,
-		OSD_FUNCTION_MERGE,
+		OSD_FUNCTION_MERGE,    OSD_FUNCTION_SPACE,
 	};
 
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)

@@ -527,6 +527,8 @@ static const struct function_case functions[] = {
 	{ OSD_FUNCTION_SET_RETENTION, 0, 0, POL_SEC, policy },
 	{ OSD_FUNCTION_SET_RETENTION, P, 0, POL_SEC, policy },
 	{ OSD_FUNCTION_MERGE, 0, 0, DEV_MGMT, no_parameters },
+	{ OSD_FUNCTION_SPACE, 0, 0, GET_ATTR, no_parameters },
+	{ OSD_FUNCTION_SPACE, P, 0, GET_ATTR, no_parameters },
 	{ OSD_FUNCTION_SEARCH, P, 0, READ | GLOBAL, pattern },
 	{ OSD_FUNCTION_SEARCH, P, O, READ, pattern },
 	{ OSD_FUNCTION_CHECKSUM, P, O, READ, no_parameters },
