@@ -138,21 +138,32 @@ int osd_client_format(struct osd_client *client, uint64_t capacity, struct osd_c
 	return run(client, &request, error);
 }
 
+int osd_client_create_named(struct osd_client *client, uint64_t requested, int layout,
+			    const char *name, uint64_t *chosen, struct osd_client_error *error)
+{
+	uint8_t value = (uint8_t)layout;
+	struct osd_client_value sets[2];
+	struct osd_request request = {
+		.cdb = { .action = OSD_CREATE_PARTITION, .partition = requested },
+		.sets = sets,
+	};
+
+	if (layout >= 0)
+		sets[request.set_count++] = (struct osd_client_value){
+			.page = OSD_MUNINN_PARTITION,
+			.number = OSD_MUNINN_LAYOUT,
+			.value = &value,
+			.length = 1,
+		};
+	if (name)
+		sets[request.set_count++] = osd_client_name_value(name);
+	return request_run_for_number(client, &request, OSD_CURRENT_PARTITION_ID, chosen, error);
+}
+
 int osd_client_create_partition(struct osd_client *client, uint64_t requested, int layout,
 				uint64_t *chosen, struct osd_client_error *error)
 {
-	uint8_t value = (uint8_t)layout;
-	struct osd_client_value set = { .page = OSD_MUNINN_PARTITION,
-					.number = OSD_MUNINN_LAYOUT,
-					.value = &value,
-					.length = 1 };
-	struct osd_request request = {
-		.cdb = { .action = OSD_CREATE_PARTITION, .partition = requested },
-		.sets = layout >= 0 ? &set : NULL,
-		.set_count = layout >= 0,
-	};
-
-	return request_run_for_number(client, &request, OSD_CURRENT_PARTITION_ID, chosen, error);
+	return osd_client_create_named(client, requested, layout, NULL, chosen, error);
 }
 
 int osd_client_remove_partition(struct osd_client *client, uint64_t partition, bool contents,
@@ -180,11 +191,12 @@ static int extend_by_partition(struct osd_client *client, struct osd_request *re
 				 error);
 }
 
-int osd_client_clone(struct osd_client *client, struct osd_client_address source,
-		     uint64_t requested, bool writable, uint64_t *chosen,
-		     struct osd_client_error *error)
+int osd_client_clone_named(struct osd_client *client, struct osd_client_address source,
+			   uint64_t requested, bool writable, const char *name, uint64_t *chosen,
+			   struct osd_client_error *error)
 {
-	struct osd_request request = { 0 };
+	const struct osd_client_value set = osd_client_name_value(name ? name : "");
+	struct osd_request request = { .sets = &set, .set_count = name != NULL };
 	uint8_t segment[OSD_REQUEST_EXTENSIONS_BYTES(1)];
 	int result;
 
@@ -196,6 +208,13 @@ int osd_client_clone(struct osd_client *client, struct osd_client_address source
 	if (result < 0)
 		return result;
 	return request_run_for_number(client, &request, OSD_CURRENT_PARTITION_ID, chosen, error);
+}
+
+int osd_client_clone(struct osd_client *client, struct osd_client_address source,
+		     uint64_t requested, bool writable, uint64_t *chosen,
+		     struct osd_client_error *error)
+{
+	return osd_client_clone_named(client, source, requested, writable, NULL, chosen, error);
 }
 
 int osd_client_refresh_clone(struct osd_client *client, uint64_t clone, bool force,

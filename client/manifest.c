@@ -68,6 +68,54 @@ size_t manifest_take_out(struct manifest *manifest)
 	return links;
 }
 
+/* The path as it is seen from `directory`; NULL: it is not below. */
+static const char *below(const char *path, const char *directory)
+{
+	size_t length = strlen(directory);
+
+	if (strncmp(path, directory, length) != 0)
+		return NULL;
+	return path[length] == '\0' ? "." : path[length] == '/' ? path + length + 1 : NULL;
+}
+
+/* The first link that is left becomes the file, and the others its links. */
+static void become_file(struct manifest *manifest, size_t index)
+{
+	struct manifest_entry *entry = &manifest->entries[index];
+	struct manifest_entry file = manifest->entries[entry->linked];
+	size_t outside = entry->linked;
+
+	file.path = entry->path;
+	file.left_out = false;
+	*entry = file;
+	for (size_t i = index + 1; i < manifest->count; i++)
+		if (manifest->entries[i].type == MANIFEST_HARD_LINK &&
+		    manifest->entries[i].linked == outside)
+			manifest->entries[i].linked = index;
+}
+
+int manifest_take_below(struct manifest *manifest, const char *directory)
+{
+	int result = -ENOENT;
+
+	for (size_t i = 0; i < manifest->count; i++) {
+		struct manifest_entry *entry = &manifest->entries[i];
+		const char *path = below(entry->path, directory);
+
+		entry->left_out = path == NULL;
+		if (!path)
+			continue;
+		if (strcmp(path, ".") == 0)
+			result = entry->type == MANIFEST_DIRECTORY ? 0 : -ENOTDIR;
+		if (entry->type == MANIFEST_HARD_LINK && manifest->entries[entry->linked].left_out)
+			become_file(manifest, i);
+		memmove(entry->path, path, strlen(path) + 1);
+	}
+	if (result < 0)
+		return result;
+	return manifest_take_out(manifest) == SIZE_MAX ? -ENOMEM : 0;
+}
+
 /* ---- text ---- */
 
 bool manifest_plain(unsigned char c)

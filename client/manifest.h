@@ -56,6 +56,12 @@ struct manifest_entry *manifest_add(struct manifest *manifest);
  */
 size_t manifest_take_out(struct manifest *manifest);
 
+/*
+ * Makes a directory of the tree the root of what is left. A hard link to a file outside takes that
+ * file's place. -ENOENT: the tree has no such path; -ENOTDIR: it is no directory; -ENOMEM.
+ */
+int manifest_take_below(struct manifest *manifest, const char *directory);
+
 /* The text; `*text` is the caller's to free. -ENOMEM. */
 int manifest_format(const struct manifest *manifest, char **text, size_t *length);
 

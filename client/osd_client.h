@@ -253,6 +253,9 @@ int osd_client_format(struct osd_client *client, uint64_t capacity, struct osd_c
  */
 int osd_client_create_partition(struct osd_client *client, uint64_t requested, int layout,
 				uint64_t *chosen, struct osd_client_error *error);
+/* The same, and gives it a name (NULL: none) with the same command. */
+int osd_client_create_named(struct osd_client *client, uint64_t requested, int layout,
+			    const char *name, uint64_t *chosen, struct osd_client_error *error);
 int osd_client_remove_partition(struct osd_client *client, uint64_t partition, bool contents,
 				struct osd_client_error *error);
 
@@ -352,6 +355,24 @@ int osd_client_get_number(struct osd_client *client, struct osd_client_address a
 			  uint32_t page, uint32_t number, uint64_t *value,
 			  struct osd_client_error *error);
 
+/*
+ * ---- names of partitions: the attribute USERNAME ----
+ *
+ * In an address a name must mean nothing else: it is one that a version may have, without / : and
+ * @, and not "root", "master" or "new".
+ */
+bool osd_client_name_is_valid(const char *name);
+/* To set with a command; points to `name`. "" takes the name away. */
+struct osd_client_value osd_client_name_value(const char *name);
+int osd_client_set_name(struct osd_client *client, uint64_t partition, const char *name,
+			struct osd_client_error *error);
+/*
+ * Finds a partition by its name, of those at a version of the device (0: now), by asking all that
+ * this initiator may ask. -ENOENT: none has it; -ENOTUNIQ: several have.
+ */
+int osd_client_find_named(struct osd_client *client, const char *name, uint16_t version,
+			  uint64_t *partition, struct osd_client_error *error);
+
 /* ---- moments ---- */
 
 enum osd_client_moment_kind {
@@ -392,6 +413,10 @@ bool osd_client_is_day(const char *text);
 int osd_client_clone(struct osd_client *client, struct osd_client_address source,
 		     uint64_t requested, bool writable, uint64_t *chosen,
 		     struct osd_client_error *error);
+/* The same with a name of its own. "": none; NULL: that of the source, which the target copies. */
+int osd_client_clone_named(struct osd_client *client, struct osd_client_address source,
+			   uint64_t requested, bool writable, const char *name, uint64_t *chosen,
+			   struct osd_client_error *error);
 /* Takes a clone to the present of its source. `force`: although other sessions use the clone. */
 int osd_client_refresh_clone(struct osd_client *client, uint64_t clone, bool force,
 			     struct osd_client_error *error);

@@ -60,15 +60,18 @@ struct tree_report {
 	uint8_t import_id[TREE_IMPORT_BYTES];
 	uint64_t first_object; /* its objects have this ID or higher ones; 0: it has none */
 	bool made_partition;
+	uint64_t partition;
 };
 
 struct tree_options {
 	size_t chunk_bytes; /* as of struct transfer_options */
 	bool replace; /* import: replaces the stored tree, and removes its objects afterwards */
 	bool update;  /* import: makes the stored tree equal to the directory, by its differences */
-	bool checksum; /* update: compare the content of all files, also of those with the same
-			  length and time */
-	bool clean;    /* import: first remove what unfinished imports have left */
+	bool checksum;     /* update: compare the content of all files, also of those with the same
+			      length and time */
+	bool clean;        /* import: first remove what unfinished imports have left */
+	const char *name;  /* import: of a partition that it makes; NULL: none */
+	const char *below; /* export: brings this directory of the tree, or file, only; NULL: all */
 	int log_fd; /* import: gets "OID LENGTH SHA256 PATH" for each object that is acknowledged;
 		       -1 = no log */
 	/* All may be NULL. */
@@ -80,7 +83,8 @@ struct tree_options {
 };
 
 /*
- * Stores a directory, and creates the partition if it does not exist. -EEXIST: it holds a tree
+ * Stores a directory, and creates the partition if it does not exist; 0: creates one with an ID
+ * that the target chooses. -EEXIST: it holds a tree
  * already. Small files are one command each; larger ones are complete when TREE_OBJECT_COMPLETE is
  * set. On error everything acknowledged stays (tree_discard removes it). What can't be read is left
  * out, or in an update stays as it was stored.
@@ -97,13 +101,14 @@ int tree_import(struct osd_client *client, uint64_t partition, const char *direc
  * it has made that. `report` is what tree_import has left there; `removed` counts. The client may
  * be another one. -EEXIST: nothing is removed, because the tree is there as a whole.
  */
-int tree_discard(struct osd_client *client, uint64_t partition, struct tree_report *report,
+int tree_discard(struct osd_client *client, struct tree_report *report,
 		 struct osd_client_error *error);
 
 /*
  * Unpacks the tree of a partition into a directory that does not exist or is empty. Checks content
- * against the manifest. -ENODATA: no tree there. -EINPROGRESS: an update of it is not complete.
- * -EBADMSG: something is not as the manifest says. On error the files that are there are whole.
+ * against the manifest. -ENOENT: the tree has nothing `below`; -ENOTDIR: that is a file. -ENODATA:
+ * no tree there. -EINPROGRESS: an update of it is not complete. -EBADMSG: something is not as the
+ * manifest says. On error the files that are there are whole.
  */
 int tree_export(struct osd_client *client, struct osd_client_address partition,
 		const char *directory, const struct tree_options *options,

@@ -195,9 +195,10 @@ int tree_remove_unused(struct osd_client *client, uint64_t partition, struct tre
 	return remove_from(client, partition, OSD_FIRST_ID, NULL, report, error);
 }
 
-int tree_discard(struct osd_client *client, uint64_t partition, struct tree_report *report,
+int tree_discard(struct osd_client *client, struct tree_report *report,
 		 struct osd_client_error *error)
 {
+	const uint64_t partition = report->partition;
 	struct osd_client_address address = { .partition = partition };
 	struct tree_pointer pointer;
 	int result;

@@ -542,6 +542,32 @@ static int refuse_half_updated(const struct exporter *exporter)
 			   text);
 }
 
+/* What is to be unpacked. */
+static int read_tree(struct exporter *exporter)
+{
+	const char *below = exporter->options->below;
+	struct osd_client_error *error = exporter->error;
+	struct tree_pointer pointer;
+	int result = tree_read_pointer(exporter->client, exporter->partition, &pointer, error);
+
+	if (result == 0)
+		result = refuse_half_updated(exporter);
+	if (result == 0)
+		result = tree_read_manifest(exporter->client, exporter->partition, &pointer,
+					    &exporter->manifest, error);
+	if (result < 0)
+		return result;
+	exporter->report->manifest_object = pointer.object;
+	result = below ? manifest_take_below(&exporter->manifest, below) : 0;
+	if (result == -ENOENT)
+		return outcome_set(error, result, "the tree has no directory '%s'", below);
+	if (result == -ENOTDIR)
+		return outcome_set_local(error, result,
+					 "'%s' is no directory; `muninnctl get` brings files out",
+					 below);
+	return result < 0 ? outcome_set_local(error, result, "export: out of memory") : 0;
+}
+
 int tree_export(struct osd_client *client, struct osd_client_address partition,
 		const char *directory, const struct tree_options *options,
 		struct tree_report *report, struct osd_client_error *error)
@@ -555,19 +581,12 @@ int tree_export(struct osd_client *client, struct osd_client_address partition,
 		.report = report,
 		.error = error,
 	};
-	struct tree_pointer pointer;
 	int result;
 
 	*report = (struct tree_report){ 0 };
-	result = tree_read_pointer(client, partition, &pointer, error);
+	result = read_tree(&exporter);
 	if (result == 0)
-		result = refuse_half_updated(&exporter);
-	if (result == 0)
-		result = tree_read_manifest(client, partition, &pointer, &exporter.manifest, error);
-	if (result < 0)
-		return result;
-	report->manifest_object = pointer.object;
-	result = open_destination(&exporter);
+		result = open_destination(&exporter);
 	if (result == 0) {
 		announce(&exporter);
 		result = make_entries(&exporter);

@@ -84,6 +84,18 @@ static int refuse_tree(const struct importer *importer)
 			   importer->partition);
 }
 
+/* The partition may have been chosen by the target. */
+static int make_partition(struct importer *importer)
+{
+	int result = osd_client_create_named(importer->client, importer->partition, -1,
+					     importer->options->name, &importer->partition,
+					     importer->error);
+
+	importer->report->made_partition = result == 0;
+	importer->report->partition = importer->partition;
+	return result;
+}
+
 /*
  * Makes sure that there is a partition without a tree, or with one that may be replaced or updated.
  * `old`: the tree to update; *has_old: there is one.
@@ -94,15 +106,14 @@ static int prepare_partition(struct importer *importer, struct manifest *old, bo
 	const struct tree_options *options = importer->options;
 	struct tree_pointer pointer;
 	uint64_t begun_ms;
-	int result = tree_read_pointer(importer->client, address, &pointer, importer->error);
+	int result;
 
 	*has_old = false;
-	if (result == -ENOENT) {
-		result = osd_client_create_partition(importer->client, importer->partition, -1,
-						     NULL, importer->error);
-		importer->report->made_partition = result == 0;
-		return result;
-	}
+	if (importer->partition == 0)
+		return make_partition(importer);
+	result = tree_read_pointer(importer->client, address, &pointer, importer->error);
+	if (result == -ENOENT)
+		return make_partition(importer);
 	if (result < 0 && result != -ENODATA)
 		return result;
 	if (result == 0 && !options->replace && !options->update)
@@ -203,7 +214,7 @@ int tree_import(struct osd_client *client, uint64_t partition, const char *direc
 	};
 	int result;
 
-	*report = (struct tree_report){ 0 };
+	*report = (struct tree_report){ .partition = partition };
 	if (getrandom(importer.import_id, sizeof(importer.import_id), 0) !=
 	    (ssize_t)sizeof(importer.import_id))
 		return outcome_set_local(error, -EIO, "import: the system gives no random bytes");

@@ -6,52 +6,17 @@
 #include <string.h>
 
 #include "client/ctl/ctl.h"
-
-/* Can --at change this argument? Only an address that is read, not one that something goes to. */
-static bool takes_at(const struct ctl *ctl, int index)
-{
-	return ctl->options->at && (index == 0 || strcmp(ctl->verb, "cat") == 0);
-}
-
-static int parse_address(struct ctl *ctl, int index, struct osd_client_address *address)
-{
-	struct error_text error;
-	const char *text, *at;
-	char plain[OSD_CLIENT_ADDRESS_TEXT];
-
-	if (index >= ctl->argument_count) {
-		*address = (struct osd_client_address){ 0 };
-		return CTL_OK;
-	}
-	text = ctl->arguments[index];
-	at = strchr(text, '@');
-	if (!at || (at[1] >= '0' && at[1] <= '9' &&
-		    strspn(at + 1, "0123456789abcdefABCDEFxX") == strlen(at + 1))) {
-		if (osd_client_parse_address(text, address, &error) < 0)
-			return ctl_fail(ctl, CTL_USAGE, "%s", error.text);
-		return CTL_OK;
-	}
-	if ((size_t)(at - text) >= sizeof(plain))
-		return ctl_fail(ctl, CTL_USAGE, "address '%.80s' is too long", text);
-	memcpy(plain, text, (size_t)(at - text));
-	plain[at - text] = '\0';
-	if (osd_client_parse_address(plain, address, &error) < 0)
-		return ctl_fail(ctl, CTL_USAGE, "%s", error.text);
-	return ctl_resolve(ctl, at + 1, address);
-}
+#include "client/ctl/places.h"
 
 int ctl_address(struct ctl *ctl, int index, struct osd_client_address *address)
 {
-	int code = parse_address(ctl, index, address);
+	struct ctl_place place;
+	int code = ctl_place(ctl, index, &place);
 
-	if (code != CTL_OK || !takes_at(ctl, index))
-		return code;
-	if (index < ctl->argument_count && strchr(ctl->arguments[index], '@'))
-		return ctl_fail(
-			ctl, CTL_USAGE,
-			"'%s' has a moment, and --at gives another one; leave one of them out",
-			ctl->arguments[index]);
-	return ctl_resolve(ctl, ctl->options->at, address);
+	if (code == CTL_OK)
+		code = ctl_find_file(ctl, &place);
+	*address = place.address;
+	return code;
 }
 
 int ctl_object_address(struct ctl *ctl, int index, struct osd_client_address *address)

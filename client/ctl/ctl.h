@@ -45,7 +45,7 @@ struct ctl_options {
 	bool replace;
 	bool update, checksum;
 	bool clean;
-	bool long_list;
+	bool long_list, recursive;
 	bool raw;
 	bool text;
 	bool hexadecimal;
@@ -78,6 +78,8 @@ struct ctl_options {
 #define CTL_MOMENT_TEXT (OSD_VERSION_NAME_MAX + 1)
 #define CTL_VIEWS_MAX   4
 
+struct tree_names;
+
 struct ctl {
 	const struct ctl_options *options;
 	const char *verb;
@@ -96,6 +98,9 @@ struct ctl {
 		char moment[CTL_TIME_TEXT];
 	} views[CTL_VIEWS_MAX];
 	int view_count;
+	/* places.c: the tree that was loaded last; NULL: none. */
+	struct tree_names *tree;
+	struct osd_client_address tree_of;
 };
 
 /* ---- output.c ---- */
@@ -163,7 +168,8 @@ const char *ctl_format_size(uint64_t bytes, char text[CTL_SIZE_TEXT]);
 /*
  * Argument `index` as an address. CTL_OK or, with a message, CTL_USAGE. If its moment is no version
  * number, as in 0x10000@-10min, connects and asks the target for the number of a view; errors are
- * then those of connecting and asking. So does --at.
+ * then those of connecting and asking. So does --at. A name becomes its partition, and a path the
+ * object of its file (places.h).
  */
 int ctl_address(struct ctl *ctl, int index, struct osd_client_address *address);
 /* The same, and it must name an object, or a partition. */
@@ -292,8 +298,8 @@ void ctl_forget_keys(void);
 
 typedef int ctl_run(struct ctl *ctl);
 
-ctl_run verb_info, verb_discover, verb_format, verb_mkpart, verb_rmpart, verb_ls, verb_stat,
-	verb_flush, verb_check, verb_cp;
+ctl_run verb_info, verb_discover, verb_format, verb_mkpart, verb_name, verb_rmpart, verb_ls,
+	verb_stat, verb_flush, verb_check, verb_cp;
 ctl_run verb_create, verb_rm, verb_truncate, verb_clear, verb_punch;
 ctl_run verb_put, verb_append, verb_get, verb_cat;
 ctl_run verb_attr_get, verb_attr_set, verb_attr_ls;

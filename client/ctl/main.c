@@ -9,6 +9,7 @@
 
 #include "client/ctl/ctl.h"
 #include "client/ctl/keyring.h"
+#include "client/ctl/places.h"
 #include "client/ctl/verbs.h"
 #include "common/version.h"
 
@@ -102,6 +103,7 @@ static const struct option long_options[] = {
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "raw", no_argument, NULL, OPTION_RAW },
 	{ "read-only", no_argument, NULL, OPTION_READ_ONLY },
+	{ "recursive", no_argument, NULL, 'R' },
 	{ "regex", no_argument, NULL, OPTION_REGEX },
 	{ "remove", no_argument, NULL, OPTION_REMOVE },
 	{ "replace", no_argument, NULL, OPTION_REPLACE },
@@ -258,6 +260,9 @@ static int take_option(const struct ctl *ctl, int code, struct ctl_options *opti
 	case 'l':
 		options->long_list = true;
 		return CTL_OK;
+	case 'R':
+		options->recursive = true;
+		return CTL_OK;
 	case 'q':
 		options->quiet = true;
 		return CTL_OK;
@@ -342,7 +347,7 @@ static int parse_options(const struct ctl *ctl, int count, char **arguments,
 		options->json = options->json || strcmp(arguments[i], "--json") == 0;
 	opterr = 0;
 	while (result == CTL_OK &&
-	       (code = getopt_long(count, arguments, ":hlq", long_options, NULL)) != -1) {
+	       (code = getopt_long(count, arguments, ":hlqR", long_options, NULL)) != -1) {
 		const char *word = arguments[optind - 1];
 
 		if (code == '?' && word[0] == '-' && word[1] >= '0' && word[1] <= '9')
@@ -534,6 +539,7 @@ static int run_verb(struct ctl *ctl, int count, char **words)
 	code = verb->run(ctl);
 	osd_client_disconnect(ctl->client);
 	ctl_forget_keys();
+	ctl_forget_tree(ctl);
 	return code;
 }
 

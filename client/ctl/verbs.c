@@ -29,32 +29,49 @@ static const struct ctl_verb verbs[] = {
 	  "Example:\n"
 	  "  muninnctl format $URL\n",
 	  0, 1, verb_format },
-	{ "mkpart", "URL [PID] [--layout flat|packed]", "create a partition",
+	{ "mkpart", "URL [PID|NAME] [--name NAME] [--layout flat|packed]", "create a partition",
 	  "Prints the ID. Without PID the target chooses it. IDs begin at 0x10000.\n"
+	  "--name NAME      a name, which may stand for the ID in every ADDRESS; no other\n"
+	  "                 partition may have it\n"
 	  "--layout flat    object IDs are numbers, as every initiator uses them\n"
 	  "--layout packed  an object ID holds identifier, version and first page\n"
 	  "Without --layout the unit's configuration decides.\n"
 	  "\n"
 	  "Examples:\n"
-	  "  muninnctl mkpart $URL\n"
-	  "  muninnctl mkpart $URL 0x10000\n",
+	  "  muninnctl mkpart $URL docs\n"
+	  "  muninnctl mkpart $URL 0x10000 --name mail\n",
 	  0, 1, verb_mkpart },
+	{ "name", "URL PID NAME | URL PID --remove", "give a partition a name",
+	  "NAME may then stand for the ID in every ADDRESS. `ls -l` shows names. NAME is up\n"
+	  "to 63 bytes of UTF-8, begins with a letter, and has none of / : @ in it. It is\n"
+	  "the partition's attribute USERNAME, so `rollback` brings an older name back.\n"
+	  "--remove  the partition has a name no more\n"
+	  "\n"
+	  "Examples:\n"
+	  "  muninnctl name $URL 0x10000 docs\n"
+	  "  muninnctl name $URL docs papers\n",
+	  1, 2, verb_name },
 	{ "rmpart", "URL PID [--contents]", "remove a partition",
 	  "--contents  also removes a partition that has objects, with the objects\n"
 	  "\n"
 	  "Example:\n"
 	  "  muninnctl rmpart $URL 0x10000 --contents\n",
 	  1, 1, verb_rmpart },
-	{ "ls", "URL [PID|0[@MOMENT]] [-l]", "list partitions, or the objects of one",
+	{ "ls", "URL [PID|0|PID:PATH[@MOMENT]] [-l] [-R]",
+	  "list partitions, the objects of one, or names of a tree",
 	  "Prints one ADDRESS a line, in ascending order. 0 is the device: ls lists its\n"
 	  "partitions. With a moment it lists those of that time; you can read them at\n"
-	  "that moment even if somebody has removed them.\n"
+	  "that moment even if somebody has removed them. With a path it lists a directory\n"
+	  "of the tree that `import` has stored; PID: is its top. The ADDRESSes are paths\n"
+	  "then.\n"
 	  "-l, --long  adds length, time of the last change and user name; of files that\n"
-	  "            import has stored, their own time\n"
+	  "            import has stored, their own time; of paths the mode, too\n"
+	  "-R, --recursive  of a path: everything below it\n"
 	  "\n"
 	  "Examples:\n"
 	  "  muninnctl ls $URL\n"
 	  "  muninnctl ls -l $URL 0x10000\n"
+	  "  muninnctl ls $URL docs:mail@yesterday\n"
 	  "  muninnctl ls $URL 0@-1d\n",
 	  0, 1, verb_ls },
 	{ "stat", "URL [ADDRESS]", "facts about the device, a partition, an object or a collection",
@@ -95,10 +112,11 @@ static const struct ctl_verb verbs[] = {
 	{ "get", "URL ADDRESS [FILE] [--offset N] [--length N]",
 	  "read an object into a file or to standard output",
 	  "Writes beside FILE and renames when complete. To read the past, add @MOMENT\n"
-	  "to the ADDRESS.\n"
+	  "to the ADDRESS. PID:PATH is a file of a tree that `import` has stored.\n"
 	  "\n"
 	  "Examples:\n"
 	  "  muninnctl get $URL 0x10000/0x10004 copy.jpg\n"
+	  "  muninnctl get $URL docs:mail/letter.txt@yesterday letter.txt\n"
 	  "  muninnctl get $URL 0x10000/0x10004 > copy.jpg\n"
 	  "  muninnctl get $URL 0x10000/0x10004@3 --offset 1M --length 64K | xxd\n",
 	  1, 2, verb_get },
@@ -222,12 +240,12 @@ static const struct ctl_verb verbs[] = {
 	  "Example:\n"
 	  "  muninnctl coll purge $URL 0x10000/0x10004\n",
 	  1, 1, verb_coll_purge },
-	{ "import", "URL PID DIR [--update [--checksum] | --replace] [--clean] [--log FILE]",
+	{ "import", "URL PID|NAME DIR [--update [--checksum] | --replace] [--clean] [--log FILE]",
 	  "store a directory tree in a partition",
 	  "Stores files, directories, symbolic and hard links with names, modes and\n"
 	  "times. When the command ends, the whole tree is there, or nothing of it: what\n"
 	  "fails or is interrupted removes its objects again.\n"
-	  "Makes the partition if it does not exist.\n"
+	  "Makes the partition if it does not exist; with NAME, it gets that name.\n"
 	  "--update    makes the stored tree equal to DIR: leaves files with the same\n"
 	  "            length and time alone, and writes the ranges of others that\n"
 	  "            differ; also completes an interrupted update\n"
@@ -238,16 +256,18 @@ static const struct ctl_verb verbs[] = {
 	  "            object\n"
 	  "\n"
 	  "Examples:\n"
-	  "  muninnctl import $URL 0x10000 /usr/share/doc\n"
-	  "  muninnctl import $URL 0x10000 /usr/share/doc --update\n",
+	  "  muninnctl import $URL docs /usr/share/doc\n"
+	  "  muninnctl import $URL docs /usr/share/doc --update\n",
 	  2, 2, verb_import },
-	{ "export", "URL PID[@MOMENT] DIR [--at MOMENT]", "bring a directory tree back",
+	{ "export", "URL PID[:PATH][@MOMENT] DIR [--at MOMENT]", "bring a directory tree back",
 	  "Makes DIR, or fills an empty one. Checks length and SHA-256 of every file, which\n"
-	  "is FILE.partial until it is whole.\n"
+	  "is FILE.partial until it is whole. With a PATH it brings that directory alone;\n"
+	  "`get` brings files.\n"
 	  "Owners are not kept, so files lose their set-user-ID and set-group-ID bits.\n"
 	  "\n"
-	  "Example:\n"
-	  "  muninnctl export $URL 0x10000 /tmp/doc\n",
+	  "Examples:\n"
+	  "  muninnctl export $URL docs /tmp/doc\n"
+	  "  muninnctl export $URL docs:mail@yesterday /tmp/mail\n",
 	  2, 2, verb_export },
 	{ "flush", "URL [ADDRESS]", "make everything at or below the address stable",
 	  "Ends when the data would survive a power loss of the target's host.\n"
@@ -313,35 +333,38 @@ static const struct ctl_verb verbs[] = {
 	  "Example:\n"
 	  "  muninnctl undo $URL 0x10000/0x10004 2\n",
 	  1, 2, verb_undo },
-	{ "log", "URL PID/OID[@MOMENT]", "all modifications of an object, newest first",
+	{ "log", "URL PID/OID|PID:PATH[@MOMENT]", "all modifications of an object, newest first",
 	  "One modification a line: #SEQUENCE, time, change, length after it. With\n"
 	  "MOMENT, the modifications up to then.\n"
 	  "\n"
 	  "Examples:\n"
 	  "  muninnctl log $URL 0x10000/0x10004\n"
-	  "  muninnctl log $URL 0x10000/0x10004@-1d\n",
+	  "  muninnctl log $URL docs:mail/letter.txt@-1d\n",
 	  1, 1, verb_log },
-	{ "diff", "URL PID MOMENT [MOMENT] [--raw]",
+	{ "diff", "URL PID[:PATH] MOMENT [MOMENT] [--raw]",
 	  "what differs between two moments of a partition",
 	  "One difference a line: the object, then added, removed, data OFFSET+LENGTH,\n"
 	  "length N or attributes. Without the second MOMENT it compares with the\n"
 	  "present. If the partition holds a directory tree at both moments, the file's\n"
 	  "path ends the line, and further lines show: renamed OLD, mode OLD NEW, time\n"
 	  "OLD NEW, linked, unlinked; of directories and links, which are no objects (-):\n"
-	  "added, removed, mode, time, target. Paths are escaped as in manifests.\n"
+	  "added, removed, mode, time, target. Paths are escaped as in manifests. With a\n"
+	  "PATH: only what is there or below it.\n"
 	  "--raw  objects only\n"
 	  "\n"
-	  "Example:\n"
-	  "  muninnctl diff $URL 0x10000 3 -1h\n",
+	  "Examples:\n"
+	  "  muninnctl diff $URL 0x10000 3 -1h\n"
+	  "  muninnctl diff $URL docs:mail yesterday\n",
 	  2, 3, verb_diff },
-	{ "clone", "URL PID[@MOMENT] [PID] [--read-only]",
+	{ "clone", "URL PID[@MOMENT] [PID|NAME] [--name NAME] [--read-only]",
 	  "make a partition with the contents of another one",
 	  "Copies nothing, and takes no time. From then on the two change independently.\n"
 	  "Prints the new ID. Without the second PID the target chooses it.\n"
+	  "--name NAME  the clone's name; without one it has none\n"
 	  "--read-only  the clone can only be read, as the standard's snapshots\n"
 	  "\n"
 	  "Example:\n"
-	  "  muninnctl clone $URL 0x10000@-1d 0x20000\n",
+	  "  muninnctl clone $URL docs@-1d docs-yesterday\n",
 	  1, 2, verb_clone },
 	{ "refresh", "URL PID [--force]", "bring a clone up to its source",
 	  "The clone loses its own changes.\n"
@@ -386,14 +409,16 @@ static const struct ctl_verb verbs[] = {
 	  "Example:\n"
 	  "  muninnctl watch $URL 0x10000\n",
 	  1, 1, verb_watch },
-	{ "search", "URL PID[/OID][@MOMENT] PATTERN [--regex]",
+	{ "search", "URL PID[/OID|:PATH][@MOMENT] PATTERN [--regex]",
 	  "find bytes in objects, on the target",
 	  "Prints ADDRESS OFFSET+LENGTH of each match. Nothing else crosses the network.\n"
-	  "The exit code is 3 if nothing matches.\n"
+	  "The exit code is 3 if nothing matches. With a PATH (PID: is the whole tree) it\n"
+	  "prints paths, of the files there or below.\n"
 	  "--regex  PATTERN is a POSIX extended regular expression; ^ and $ match at lines\n"
 	  "\n"
-	  "Example:\n"
-	  "  muninnctl search $URL 0x10000 'error [0-9]+' --regex\n",
+	  "Examples:\n"
+	  "  muninnctl search $URL 0x10000 'error [0-9]+' --regex\n"
+	  "  muninnctl search $URL docs: 'error [0-9]+' --regex\n",
 	  2, 2, verb_search },
 	{ "checksum", "URL PID/OID[@MOMENT] [--offset N] [--length N]",
 	  "SHA-256 of an object, on the target",
@@ -438,6 +463,9 @@ static const char general_help[] =
 	"         Where it is left out: the environment's MUNINN_URL.\n"
 	"ADDRESS  PID[/OID][@MOMENT], numbers decimal or 0x. PID alone is the partition,\n"
 	"         0 the device. With a MOMENT, only verbs that read take it.\n"
+	"         docs/0x10004: a partition's name (`name`) may stand for its PID\n"
+	"         docs:a/path, 0x10000:a/path: a file or directory that `import` has\n"
+	"         stored, for verbs that read; with @now behind it if the path has an @\n"
 	"MOMENT   3 or daily: a version by number or name\n"
 	"         2026-11-21T14:32:05, 2026-11-21: a time, local, or with Z or +hh:mm\n"
 	"         yesterday 14:32, today, 14:32 (the last one): local times\n"
@@ -454,8 +482,8 @@ static const char general_help[] =
 	"\n"
 	"Example\n"
 	"  URL=" URL_EXAMPLE "\n"
-	"  muninnctl import $URL 0x10000 /usr/share/doc\n"
-	"  muninnctl export $URL 0x10000 /tmp/doc\n";
+	"  muninnctl import $URL docs /usr/share/doc\n"
+	"  muninnctl export $URL docs /tmp/doc\n";
 
 /* In the order of the help. */
 static const struct ctl_verb *verb_at(size_t index)

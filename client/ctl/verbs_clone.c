@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "client/ctl/ctl.h"
+#include "client/ctl/places.h"
 
 /*
  * The target says only that there is no such source. Finds out whether partition or version is
@@ -34,20 +35,21 @@ static int fail_clone(struct ctl *ctl, struct osd_client_address source,
 
 int verb_clone(struct ctl *ctl)
 {
-	struct osd_client_address source, address = { 0 };
+	struct osd_client_address source;
 	struct osd_client_error error;
-	uint64_t chosen;
+	char name[OSD_VERSION_NAME_MAX + 1];
+	uint64_t requested, chosen;
 	int code = ctl_partition_address(ctl, 0, &source);
 
-	if (code == CTL_OK && ctl->argument_count > 1)
-		code = ctl_partition_address(ctl, 1, &address);
-	code = ctl_present(ctl, code, address);
+	if (code == CTL_OK)
+		code = ctl_partition_to_make(ctl, 1, &requested, name);
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);
 	if (code != CTL_OK)
 		return code;
-	if (osd_client_clone(ctl->client, source, address.partition, !ctl->options->read_only,
-			     &chosen, &error) < 0)
+	/* The target would copy the source's name, and then nobody could say which one is meant. */
+	if (osd_client_clone_named(ctl->client, source, requested, !ctl->options->read_only, name,
+				   &chosen, &error) < 0)
 		return fail_clone(ctl, source, &error);
 	return ctl_print_id(ctl, "partition", chosen);
 }

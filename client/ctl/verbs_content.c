@@ -10,6 +10,7 @@
 #include "client/ctl/ctl.h"
 #include "client/ctl/items.h"
 #include "client/ctl/merging.h"
+#include "client/ctl/places.h"
 #include "wire/expression.h"
 
 #define PARAMETERS_BYTES 2048
@@ -19,16 +20,53 @@
 struct search {
 	struct ctl *ctl;
 	struct osd_client_address address; /* what is searched */
+	const struct ctl_place *place;     /* as it is written */
+	const struct tree_names *tree;     /* NULL: it is not written as a path */
 	struct ctl_list matches;
 	uint64_t count;
 	struct progress progress;
 };
+
+static int print_match(struct search *search, const char *where, uint64_t offset, uint64_t bytes)
+{
+	search->count++;
+	if (search->matches.is_json)
+		return ctl_list_add(&search->matches,
+				    json_pack("{s:o,s:I,s:I}", "address", ctl_json_text(where),
+					      "offset", (json_int_t)offset, "length",
+					      (json_int_t)bytes));
+	ctl_print_text(where);
+	printf(" %" PRIu64 "+%" PRIu64 "\n", offset, bytes);
+	return 0;
+}
+
+/* Under each name of the object that is asked for; objects that have none are no part of the tree.
+ */
+static int print_by_name(struct search *search, uint64_t object, uint64_t offset, uint64_t bytes)
+{
+	const struct tree_names *tree = search->tree;
+	const struct tree_name *name = tree_names_find(tree, object);
+	int result = 0;
+
+	for (; result == 0 && name && name < tree->names + tree->count && name->object == object;
+	     name++) {
+		char *where;
+
+		if (!ctl_place_has(search->place, name->path))
+			continue;
+		where = ctl_place_text(search->ctl, search->place, name->path, "");
+		result = where ? print_match(search, where, offset, bytes) : -ENOMEM;
+		free(where);
+	}
+	return result;
+}
 
 static int take_matches(void *context, const uint8_t *data, size_t length)
 {
 	struct search *search = context;
 	struct osd_item_reader reader;
 	struct osd_item item;
+	int result;
 
 	progress_clear(&search->progress);
 	osd_items_read(&reader, data, length);
@@ -40,17 +78,14 @@ static int take_matches(void *context, const uint8_t *data, size_t length)
 
 		if (item.tag != OSD_ITEM_ENTRY)
 			continue;
-		search->count++;
 		/* The target prints objects without the version that a packed ID may have. */
 		if (!address.object)
 			address.object = entry_number(&item, OSD_ITEM_OBJECT);
 		ctl_format_address(search->ctl, address, text);
-		if (!search->matches.is_json)
-			printf("%s %" PRIu64 "+%" PRIu64 "\n", text, offset, bytes);
-		else if (ctl_list_add(&search->matches, json_pack("{s:s,s:I,s:I}", "address", text,
-								  "offset", (json_int_t)offset,
-								  "length", (json_int_t)bytes)) < 0)
-			return -ENOMEM;
+		result = search->tree ? print_by_name(search, address.object, offset, bytes)
+				      : print_match(search, text, offset, bytes);
+		if (result < 0)
+			return result;
 	}
 	return progress_items(&search->progress, data, length);
 }
@@ -78,18 +113,36 @@ static int check_expression(const struct ctl *ctl, const char *text)
 	return result == 0 ? CTL_OK : ctl_fail(ctl, CTL_LOCAL, "search: no memory");
 }
 
+/* A file is searched alone; of a directory's partition other matches are left out. */
+static int find_searched(struct ctl *ctl, struct ctl_place *place, struct search *search)
+{
+	const struct manifest_entry *entry = NULL;
+	int code = ctl_place(ctl, 0, place);
+
+	search->place = place;
+	if (code == CTL_OK && place->path)
+		code = ctl_load_tree(ctl, place->address, &search->tree);
+	if (code == CTL_OK && place->path)
+		code = ctl_find_entry(ctl, place, search->tree, &entry);
+	search->address = place->address;
+	if (code == CTL_OK && entry && entry->type == MANIFEST_FILE)
+		search->address.object = entry->object;
+	if (code == CTL_OK && !search->address.partition)
+		return ctl_fail(ctl, CTL_USAGE,
+				"search needs a partition, PID, an object, PID/OID, or a path of a "
+				"tree, PID:PATH");
+	return code;
+}
+
 int verb_search(struct ctl *ctl)
 {
 	struct search search = { .ctl = ctl };
-	struct osd_client_address address;
+	struct ctl_place place;
 	struct osd_client_error error;
 	uint8_t parameters[PARAMETERS_BYTES];
 	struct osd_item_writer writer;
-	int result, code = ctl_address(ctl, 0, &address);
+	int result, code = find_searched(ctl, &place, &search);
 
-	if (code == CTL_OK && !address.partition)
-		return ctl_fail(ctl, CTL_USAGE,
-				"search needs a partition, PID, or an object, PID/OID");
 	osd_items_begin(&writer, parameters, sizeof(parameters));
 	osd_item_add_text(&writer, ctl->options->regex ? OSD_ITEM_REGEX : OSD_ITEM_PATTERN,
 			  ctl->arguments[1]);
@@ -102,10 +155,9 @@ int verb_search(struct ctl *ctl)
 		code = ctl_connect(ctl);
 	if (code != CTL_OK)
 		return code;
-	search.address = address;
 	search.matches = ctl_list_of(ctl);
 	progress_watch(&search.progress, ctl, "search");
-	result = osd_client_execute(ctl->client, OSD_FUNCTION_SEARCH, address, parameters,
+	result = osd_client_execute(ctl->client, OSD_FUNCTION_SEARCH, search.address, parameters,
 				    writer.length, take_matches, &search, &error);
 	progress_end(&search.progress);
 	if (result < 0)

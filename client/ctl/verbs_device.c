@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* The device and its partitions: info, discover, format, mkpart, rmpart, flush. */
+/* The device and its partitions: info, discover, format, mkpart, name, rmpart, flush. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -7,6 +7,7 @@
 
 #include "client/ctl/ctl.h"
 #include "client/ctl/facts.h"
+#include "client/ctl/places.h"
 #include "client/manifest.h"
 
 /* ---- info ---- */
@@ -139,13 +140,11 @@ int verb_format(struct ctl *ctl)
 
 int verb_mkpart(struct ctl *ctl)
 {
-	struct osd_client_address address = { 0 };
 	struct osd_client_error error;
-	int layout = -1;
-	uint64_t chosen;
-	int code = ctl->argument_count > 0 ? ctl_partition_address(ctl, 0, &address) : CTL_OK;
+	char name[OSD_VERSION_NAME_MAX + 1];
+	uint64_t requested, chosen;
+	int layout = -1, code;
 
-	code = ctl_present(ctl, code, address);
 	if (ctl->options->layout && strcmp(ctl->options->layout, "flat") == 0)
 		layout = 0;
 	else if (ctl->options->layout && strcmp(ctl->options->layout, "packed") == 0)
@@ -153,14 +152,39 @@ int verb_mkpart(struct ctl *ctl)
 	else if (ctl->options->layout)
 		return ctl_fail(ctl, CTL_USAGE, "--layout '%s': flat or packed is wanted",
 				ctl->options->layout);
+	code = ctl_partition_to_make(ctl, 0, &requested, name);
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);
 	if (code != CTL_OK)
 		return code;
-	if (osd_client_create_partition(ctl->client, address.partition, layout, &chosen, &error) <
-	    0)
+	if (osd_client_create_named(ctl->client, requested, layout, name[0] ? name : NULL, &chosen,
+				    &error) < 0)
 		return ctl_fail_command(ctl, &error);
 	return ctl_print_id(ctl, "partition", chosen);
+}
+
+/* NAME, or with --remove none. */
+int verb_name(struct ctl *ctl)
+{
+	const char *name = ctl->options->remove ? "" : ctl->arguments[1];
+	struct osd_client_address address;
+	struct osd_client_error error;
+	char text[OSD_CLIENT_ADDRESS_TEXT];
+	int code;
+
+	if ((ctl->argument_count > 1) == ctl->options->remove)
+		return ctl_fail(ctl, CTL_USAGE, "name needs the new name, or --remove");
+	code = ctl_partition_to_change(ctl, &address);
+	if (code == CTL_OK && !ctl->options->remove)
+		code = ctl_check_new_name(ctl, name);
+	if (code != CTL_OK)
+		return code;
+	if (osd_client_set_name(ctl->client, address.partition, name, &error) < 0)
+		return ctl_fail_command(ctl, &error);
+	if (!ctl->options->json)
+		return CTL_OK;
+	return ctl_print_json(
+		stdout, json_pack("{s:s}", "changed", osd_client_format_address(address, text)));
 }
 
 int verb_rmpart(struct ctl *ctl)

@@ -13,6 +13,7 @@
 
 #include "client/ctl/ctl.h"
 #include "client/ctl/items.h"
+#include "client/ctl/places.h"
 #include "client/tree_diff.h"
 
 #define PARAMETERS_BYTES 512
@@ -21,6 +22,7 @@ struct difference_list {
 	struct ctl *ctl;
 	struct ctl_list output;
 	struct tree_names from, to;
+	const struct ctl_place *place; /* what is asked about */
 	struct progress progress;
 };
 
@@ -32,6 +34,7 @@ struct line {
 	uint64_t offset, length;
 	const char *before, *after; /* the old and the new */
 	const char *path;
+	const char *was; /* its path before */
 	bool is_directory;
 };
 
@@ -89,8 +92,19 @@ static json_t *line_json(const struct line *line)
 	return object;
 }
 
+/* Is it below the path that is asked about, or was it before? */
+static bool is_asked_for(const struct ctl_place *place, const struct line *line)
+{
+	if (!place->path)
+		return true;
+	return line->path &&
+	       (ctl_place_has(place, line->path) || (line->was && ctl_place_has(place, line->was)));
+}
+
 static int tell(struct difference_list *list, const struct line *line)
 {
+	if (!is_asked_for(list->place, line))
+		return 0;
 	return list->output.is_json ? ctl_list_add(&list->output, line_json(line))
 				    : print_line(line);
 }
@@ -194,7 +208,7 @@ static int take_name(void *context, const struct tree_difference *difference)
 
 	switch (difference->kind) {
 	case TREE_RENAMED:
-		line.before = difference->from_path;
+		line.before = line.was = difference->from_path;
 		break;
 	case TREE_MODE:
 		assert(from && to);
@@ -263,14 +277,32 @@ static int compare(struct difference_list *list, struct osd_client_address addre
 	return CTL_OK;
 }
 
+/* A partition, or a path in its tree, which may be gone at either moment. */
+static int find_compared(struct ctl *ctl, struct ctl_place *place,
+			 struct osd_client_address *address)
+{
+	int code = ctl_place(ctl, 0, place);
+
+	*address = place->address;
+	if (code == CTL_OK && (!address->partition || address->object))
+		return ctl_fail(ctl, CTL_USAGE,
+				"diff needs a partition, PID, or a path of its tree, PID:PATH; "
+				"'%s' is %s",
+				ctl->arguments[0], address->object ? "an object" : "the device");
+	if (code == CTL_OK && place->path && ctl->options->raw)
+		return ctl_fail(ctl, CTL_USAGE, "diff: --raw is about objects, not about paths");
+	return code;
+}
+
 int verb_diff(struct ctl *ctl)
 {
-	struct difference_list list = { .ctl = ctl, .output = ctl_list_of(ctl) };
+	struct ctl_place place;
+	struct difference_list list = { .ctl = ctl, .output = ctl_list_of(ctl), .place = &place };
 	struct osd_client_moment from, to;
-	struct osd_client_address address;
+	struct osd_client_address address = { 0 };
 	uint8_t parameters[PARAMETERS_BYTES];
 	struct osd_item_writer writer;
-	int code = ctl_partition_address(ctl, 0, &address);
+	int code = find_compared(ctl, &place, &address);
 
 	osd_items_begin(&writer, parameters, sizeof(parameters));
 	if (code == CTL_OK && address.version)

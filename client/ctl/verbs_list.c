@@ -7,6 +7,7 @@
 
 #include "client/ctl/ctl.h"
 #include "client/ctl/facts.h"
+#include "client/ctl/list_tree.h"
 #include "client/tree.h"
 #include "common/bytes.h"
 
@@ -195,10 +196,18 @@ static int list(struct listing *listing)
 int verb_ls(struct ctl *ctl)
 {
 	struct listing listing = { .ctl = ctl };
-	int code = ctl_address(ctl, 0, &listing.parent);
+	struct ctl_place place;
+	int code = ctl_place(ctl, 0, &place);
 
 	if (code != CTL_OK)
 		return code;
+	if (place.path)
+		return list_tree(ctl, &place);
+	listing.parent = place.address;
+	if (ctl->options->recursive)
+		return ctl_fail(ctl, CTL_USAGE,
+				"ls: --recursive is for trees, with a path or a colon behind the "
+				"partition, as in docs:");
 	if (listing.parent.object)
 		return ctl_fail(ctl, CTL_USAGE,
 				"ls: objects contain nothing (`coll ls` lists the members of a "

@@ -4,11 +4,12 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "client/ctl/ctl.h"
+#include "client/ctl/places.h"
 #include "client/tree.h"
 
 struct tree_run {
@@ -177,8 +178,7 @@ static void say_what_is_left(const char *why)
  * After a failure. An update can only go on. Of other imports nothing is left, or somebody is told
  * what is.
  */
-static void tidy_up(struct ctl *ctl, struct osd_client_address partition,
-		    struct tree_report *stored)
+static void tidy_up(struct ctl *ctl, struct tree_report *stored)
 {
 	struct osd_client_error error;
 	int result;
@@ -195,7 +195,7 @@ static void tidy_up(struct ctl *ctl, struct osd_client_address partition,
 		say_what_is_left(NULL);
 		return;
 	}
-	result = tree_discard(ctl->client, partition.partition, stored, &error);
+	result = tree_discard(ctl->client, stored, &error);
 	if (result == -EEXIST)
 		ctl_warn("import: the tree is stored as a whole all the same");
 	else if (result < 0)
@@ -206,20 +206,38 @@ static void tidy_up(struct ctl *ctl, struct osd_client_address partition,
 			stored->removed);
 }
 
+static int check_import(const struct ctl *ctl)
+{
+	if (ctl->options->update && ctl->options->replace)
+		return ctl_fail(ctl, CTL_USAGE, "import: either --update or --replace");
+	if (ctl->options->checksum && !ctl->options->update)
+		return ctl_fail(ctl, CTL_USAGE, "import: --checksum is for --update");
+	return CTL_OK;
+}
+
+/* The argument as a partition of the present, or as the name of one to make. */
+static int import_into(struct ctl *ctl, struct ctl_place *place)
+{
+	int code = ctl_place_to_make(ctl, 0, place);
+
+	if (code == CTL_OK && !place->new_name[0] && !place->address.partition)
+		return ctl_fail(ctl, CTL_USAGE,
+				"import needs a partition, PID or a name; '%s' is the device",
+				ctl->arguments[0]);
+	return code;
+}
+
 int verb_import(struct ctl *ctl)
 {
 	struct tree_run run = { .ctl = ctl };
-	struct osd_client_address address;
+	struct ctl_place place;
 	struct osd_client_error error;
 	struct tree_options options;
 	struct tree_report stored;
-	int log_fd, result, code = ctl_partition_address(ctl, 0, &address);
+	int log_fd, result, code = check_import(ctl);
 
-	code = ctl_present(ctl, code, address);
-	if (code == CTL_OK && ctl->options->update && ctl->options->replace)
-		return ctl_fail(ctl, CTL_USAGE, "import: either --update or --replace");
-	if (code == CTL_OK && ctl->options->checksum && !ctl->options->update)
-		return ctl_fail(ctl, CTL_USAGE, "import: --checksum is for --update");
+	if (code == CTL_OK)
+		code = import_into(ctl, &place);
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);
 	if (code == CTL_OK)
@@ -227,15 +245,16 @@ int verb_import(struct ctl *ctl)
 	if (code != CTL_OK)
 		return code;
 	options = options_of(&run, log_fd);
+	options.name = place.new_name[0] ? place.new_name : NULL;
 	ctl_catch_signals(ctl);
-	result = tree_import(ctl->client, address.partition, ctl->arguments[1], &options, &stored,
-			     &error);
+	result = tree_import(ctl->client, place.address.partition, ctl->arguments[1], &options,
+			     &stored, &error);
 	progress_end(&run.progress);
 	if (log_fd >= 0)
 		close(log_fd);
 	if (result < 0) {
 		code = fail_tree(ctl, &error);
-		tidy_up(ctl, address, &stored);
+		tidy_up(ctl, &stored);
 		return code;
 	}
 	code = report(ctl, &stored);
@@ -245,21 +264,38 @@ int verb_import(struct ctl *ctl)
 int verb_export(struct ctl *ctl)
 {
 	struct tree_run run = { .ctl = ctl };
-	struct osd_client_address address;
+	struct ctl_place place;
 	struct osd_client_error error;
 	struct tree_options options = options_of(&run, -1);
 	struct tree_report unpacked;
-	int result, code = ctl_partition_address(ctl, 0, &address);
+	char *below = NULL;
+	int result, code = ctl_place(ctl, 0, &place);
 
+	if (code == CTL_OK && (!place.address.partition || place.address.object))
+		return ctl_fail(ctl, CTL_USAGE,
+				"export needs a partition, PID, or a directory of its tree, "
+				"PID:PATH; '%s' is %s",
+				ctl->arguments[0],
+				place.address.object ? "an object" : "the device");
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);
+	if (code == CTL_OK && place.path && place.path_length > 0) {
+		below = strndup(place.path, place.path_length);
+		if (!below)
+			return ctl_fail(ctl, CTL_LOCAL, "export: out of memory");
+	}
 	if (code != CTL_OK)
 		return code;
+	options.below = below;
 	ctl_catch_signals(ctl);
-	result = tree_export(ctl->client, address, ctl->arguments[1], &options, &unpacked, &error);
+	result = tree_export(ctl->client, place.address, ctl->arguments[1], &options, &unpacked,
+			     &error);
 	progress_end(&run.progress);
+	free(below);
 	if (result == 0)
 		return report(ctl, &unpacked);
+	if (options.below && result == -ENOTDIR)
+		return ctl_fail(ctl, CTL_USAGE, "%s", error.sentence.text);
 	code = fail_tree(ctl, &error);
 	if (unpacked.directories)
 		fprintf(stderr,

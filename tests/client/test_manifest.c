@@ -354,6 +354,64 @@ static void test_every_truncation_and_every_changed_byte_is_refused(void **state
 	free(text);
 }
 
+/* A file with one name outside of "in" and two below; its neighbours have names that begin alike.
+ */
+static void parse_for_below(struct manifest *manifest)
+{
+	struct error_text error;
+	char *text = finish(ROOT FILE_OF("a") "f 0644 " TIME "0x10001 5 " SHA " b\n"
+					      "d 0755 " TIME "in\n"
+					      "h 1 in/x\n"
+					      "d 0755 " TIME "in/deep\n"
+					      "h 1 in/deep/y\n"
+					      "l " TIME "in/z ../a\n"
+					      "f 0644 " TIME "0x10002 5 " SHA " inner\n"
+					      "h 2 out\n",
+			    10);
+	assert_int_equal(manifest_parse(text, strlen(text), manifest, &error), 0);
+	free(text);
+}
+
+static void test_what_is_below_a_directory_becomes_a_tree(void **state)
+{
+	static const struct {
+		const char *path;
+		enum manifest_type type;
+	} expected[] = { { ".", MANIFEST_DIRECTORY },
+			 { "x", MANIFEST_FILE },
+			 { "deep", MANIFEST_DIRECTORY },
+			 { "deep/y", MANIFEST_HARD_LINK },
+			 { "z", MANIFEST_SYMLINK } };
+	struct manifest manifest;
+
+	(void)state;
+	parse_for_below(&manifest);
+	assert_int_equal(manifest_take_below(&manifest, "in"), 0);
+	assert_int_equal(manifest.count, sizeof(expected) / sizeof(expected[0]));
+	for (size_t i = 0; i < manifest.count; i++) {
+		assert_string_equal(manifest.entries[i].path, expected[i].path);
+		assert_int_equal(manifest.entries[i].type, expected[i].type);
+	}
+	assert_true(manifest.entries[1].object == 0x10000);
+	assert_true(manifest.entries[1].length == 5);
+	assert_int_equal(manifest.entries[3].linked, 1);
+	assert_string_equal(manifest.entries[4].target, "../a");
+	manifest_free(&manifest);
+}
+
+static void test_only_a_directory_of_the_tree_becomes_one(void **state)
+{
+	struct manifest manifest;
+
+	(void)state;
+	parse_for_below(&manifest);
+	assert_int_equal(manifest_take_below(&manifest, "i"), -ENOENT);
+	manifest_free(&manifest);
+	parse_for_below(&manifest);
+	assert_int_equal(manifest_take_below(&manifest, "in/x"), -ENOTDIR);
+	manifest_free(&manifest);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -368,6 +426,8 @@ int main(void)
 		cmocka_unit_test(test_malformed_fields_are_refused),
 		cmocka_unit_test(test_names_too_long_for_a_file_system_are_refused),
 		cmocka_unit_test(test_a_count_that_is_not_that_of_the_entries_is_refused),
+		cmocka_unit_test(test_what_is_below_a_directory_becomes_a_tree),
+		cmocka_unit_test(test_only_a_directory_of_the_tree_becomes_one),
 		cmocka_unit_test(test_every_truncation_and_every_changed_byte_is_refused),
 	};
 

@@ -125,7 +125,12 @@ static void test_wrong_addresses_are_found_before_connecting(void **state)
 	expect("ls $U 0x10000/1", CTL_USAGE, "objects contain nothing");
 	expect("get $U 0x10000", CTL_USAGE, "address of an object");
 	expect("cat $U 0x10000/1 0x10000", CTL_USAGE, "address of an object");
-	expect("rm $U 0x10000/1 x", CTL_USAGE, "PID[/OID]");
+	expect("rm $U 0x10000/1 1x", CTL_USAGE, "PID[/OID]");
+	expect("rm $U 0x10000/1 _x", CTL_USAGE, "neither with an ID");
+	expect("rm $U 0x10000:a", CTL_USAGE, "can only be read");
+	expect("get $U :a", CTL_USAGE, "missing before the colon");
+	expect("ls $U 0:", CTL_USAGE, "device has no paths");
+	expect("key mint keyring docs", CTL_USAGE, "asks no target");
 	expect("mkpart $U 0x10000/1", CTL_USAGE, "needs a partition, PID");
 	expect("rmpart $U 0", CTL_USAGE, "needs a partition, PID");
 	expect("put $U 0", CTL_USAGE, "address of a partition");
