@@ -293,28 +293,52 @@ static uint64_t newest_sequence(const struct lookup *lookup)
 	return min_u64(lookup->visibility.bound, lookup->visibility.below - 1);
 }
 
-/* A segment whose pages are probed. */
+/* A segment whose pages are probed for an old version: see index_search_narrow. */
 struct probed {
 	struct lookup *lookup;
 	uint64_t first_page;
+	/* The last page that has something old enough, so that it is not read again. */
+	uint64_t kept; /* UINT64_MAX: none */
+	struct read_page *kept_page, *other_page;
 };
 
-/* Whether a page has a record of the key that is old enough; see index_search_narrow. */
-static int is_as_old(void *context, uint32_t number)
+static void keep_page(struct probed *probed, uint64_t number)
 {
-	const struct probed *probed = context;
-	struct lookup *lookup = probed->lookup;
-	struct page_record record;
-	struct read_page page;
-	uint32_t offset = 0;
-	int found = 2;
-	int result = read_page(lookup, probed->first_page + number, &page);
+	struct read_page *page = probed->kept_page;
 
-	while (!result && found != 1 && page_next(&page.view, &offset, &record))
-		if (record_has_key(record.header, lookup->key))
-			found = record_sequence(record.header) <= newest_sequence(lookup);
-	return result ? result : found;
+	probed->kept = number;
+	probed->kept_page = probed->other_page;
+	probed->other_page = page;
 }
+
+static int probe_page(void *context, uint32_t number, struct page_numbers *numbers)
+{
+	struct probed *probed = context;
+	struct lookup *lookup = probed->lookup;
+	struct read_page *page = probed->other_page;
+	struct page_record record;
+	uint32_t offset = 0;
+	int result = read_page(lookup, probed->first_page + number, page);
+
+	if (result)
+		return result;
+	*numbers = (struct page_numbers){ .lowest = UINT64_MAX };
+	while (page_next(&page->view, &offset, &record)) {
+		if (!record_has_key(record.header, lookup->key))
+			continue;
+		numbers->lowest = min_u64(numbers->lowest, record_sequence(record.header));
+		numbers->highest = max_u64(numbers->highest, record_sequence(record.header));
+		numbers->records++;
+	}
+	result = numbers->records > 0;
+	if (result && numbers->lowest <= newest_sequence(lookup))
+		keep_page(probed, probed->first_page + number);
+	if (!result && !lookup->run)
+		count_up(&lookup->store->counters.false_positive_reads, 1);
+	return result;
+}
+
+enum { FOUND = 1 };
 
 /* The flash pages that may hold the key, from the newest to the oldest. */
 struct flash_walk {
@@ -342,13 +366,36 @@ static bool walk_page(struct flash_walk *walk, const struct lookup *lookup, uint
 	return false;
 }
 
-/* Goes on to the next page. -EAGAIN: there are no more. */
+/*
+ * Leaves out what is too new in the segment. 0, or FOUND: the search has ended in a page that was
+ * read for that; or an error.
+ */
+static int walk_narrow(struct flash_walk *walk, struct lookup *lookup)
+{
+	struct read_page pages[2];
+	struct probed probed = { .lookup = lookup,
+				 .first_page = walk->first_page,
+				 .kept = UINT64_MAX,
+				 .kept_page = &pages[0],
+				 .other_page = &pages[1] };
+	int result = index_search_narrow(&walk->search, lookup->run ? NARROW_HALVE : NARROW_GUESS,
+					 probe_page, &probed);
+	uint32_t page;
+
+	/* The pages of a merge are in its memory, which has to say when it lacks one. */
+	if (result || probed.kept == UINT64_MAX || lookup->run || !walk_page(walk, lookup, &page))
+		return result;
+	assert(walk->first_page + page == probed.kept);
+	result = lookup->visit(lookup, &probed.kept_page->view);
+	return result == 0 ? FOUND : result == -EAGAIN ? 0 : result;
+}
+
+/* Goes on to the next page. -EAGAIN: there are no more. FOUND. */
 static int walk_next(struct flash_walk *walk, struct lookup *lookup, uint64_t *number)
 {
 	uint32_t segment, page;
 
 	while (!walk->in_segment || !walk_page(walk, lookup, &page)) {
-		struct probed probed = { .lookup = lookup };
 		int result;
 
 		if (!index_search_segment(&walk->search, lookup->after, &segment))
@@ -356,8 +403,7 @@ static int walk_next(struct flash_walk *walk, struct lookup *lookup, uint64_t *n
 		walk->in_segment = true;
 		walk->older = &lookup->store->older[segment];
 		walk->first_page = segment_page(&lookup->store->geometry, segment);
-		probed.first_page = walk->first_page;
-		result = index_search_narrow(&walk->search, is_as_old, &probed);
+		result = walk_narrow(walk, lookup);
 		if (result)
 			return result;
 	}
@@ -392,7 +438,7 @@ static int search_flash(struct lookup *lookup, struct flash_walk *walk)
 			return result;
 		passed++;
 	}
-	return result;
+	return result == FOUND ? 0 : result;
 }
 
 static int search_buffer(struct lookup *lookup, const struct buffer *buffer)
@@ -605,6 +651,10 @@ static bool go_on_to_flash(struct run *run, uint32_t number, int *result)
 		return false;
 	}
 	*result = walk_next(&piece->walk, &piece->lookup, &piece->page);
+	if (*result == FOUND) {
+		*result = 0;
+		return false;
+	}
 	if (*result == 0)
 		wait_for_page(run, number);
 	return *result == 0;

@@ -201,7 +201,7 @@ static void search_table(const struct table *table, const struct muninn_geometry
 
 	table_search_begin(&search, table, &hash, fuzz_take8(input) & 1 ? RECORD_NEWEST : 100);
 	while (table_search_segment(&search, &segment))
-		while ((place = table_search_place(&search, UINT32_MAX)) != UINT32_MAX) {
+		while ((place = table_search_place(&search)) != UINT32_MAX) {
 			table_search_leave(&search, place);
 			fuzz_check(place < geometry->bloom.places);
 			fuzz_check(++found <= GROUP_SEGMENTS * geometry->bloom.places);

@@ -138,15 +138,8 @@ void overlap_count_bits(const struct table *older, const struct table *newer, ui
 
 /* ---- bloom_search.c ---- */
 
-/* The last place in the column that is left, of those up to `most`; UINT32_MAX: there is none. */
-uint32_t table_search_place(const struct table_search *search, uint32_t most);
-
-/* Leaves out a place; those behind it. */
+/* The last place in the column that is left; UINT32_MAX: there is none. Leaves one out. */
+uint32_t table_search_place(const struct table_search *search);
 void table_search_leave(struct table_search *search, uint32_t place);
-void table_search_leave_behind(struct table_search *search, uint32_t place);
-
-/* How many are left, and whether the numbers of a key rise with its places, up to what. */
-uint32_t table_search_count(const struct table_search *search);
-bool table_search_is_ordered(const struct table_search *search, uint64_t *last_sequence);
 
 #endif

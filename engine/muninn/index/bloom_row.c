@@ -407,10 +407,10 @@ static bool search_page(struct index_search *search, uint32_t *page)
 	return table_search_page(&search->table, page);
 }
 
-static int search_narrow(struct index_search *search, int (*probe)(void *context, uint32_t page),
+static int search_narrow(struct index_search *search, enum narrow_way way, index_probe *probe,
 			 void *context)
 {
-	return table_search_narrow(&search->table, search->table.bound, probe, context);
+	return table_search_narrow(&search->table, way, probe, context);
 }
 
 /* ---- */

@@ -2,7 +2,7 @@
 /* Searching a table: which of its segments may hold a key, and which pages of them. */
 #include "engine/muninn/index/bloom.h"
 
-/* From so many places in a column on the one for an old version is found by halving. */
+/* Of fewer places too many may be false: they are visited from the newest one on. */
 enum { NARROW_PLACES = 6 };
 
 static const uint8_t *column_at(const struct table *table, uint32_t column)
@@ -141,28 +141,13 @@ bool table_search_segment(struct table_search *search, uint32_t *segment)
 	return false;
 }
 
-uint32_t table_search_place(const struct table_search *search, uint32_t most)
+uint32_t table_search_place(const struct table_search *search)
 {
-	uint32_t places = search->places;
-
-	if (most >= BLOOM_FUNCTIONS) {
-		uint32_t further = most - BLOOM_FUNCTIONS;
-
-		for (uint32_t word = search->further_end; word-- > 0;) {
-			uint64_t bits = search->further[word];
-
-			if (word > further / 64)
-				continue;
-			if (word == further / 64 && further % 64 < 63)
-				bits &= (UINT64_C(2) << further % 64) - 1;
-			if (bits)
-				return BLOOM_FUNCTIONS + word * 64 + 63 -
-				       (uint32_t)__builtin_clzll(bits);
-		}
-	} else {
-		places &= (2U << most) - 1;
-	}
-	return places ? 31 - (uint32_t)__builtin_clz(places) : UINT32_MAX;
+	for (uint32_t word = search->further_end; word-- > 0;)
+		if (search->further[word])
+			return BLOOM_FUNCTIONS + word * 64 + 63 -
+			       (uint32_t)__builtin_clzll(search->further[word]);
+	return search->places ? 31 - (uint32_t)__builtin_clz(search->places) : UINT32_MAX;
 }
 
 void table_search_leave(struct table_search *search, uint32_t place)
@@ -174,38 +159,10 @@ void table_search_leave(struct table_search *search, uint32_t place)
 			~(UINT64_C(1) << (place - BLOOM_FUNCTIONS) % 64);
 }
 
-void table_search_leave_behind(struct table_search *search, uint32_t place)
-{
-	for (;;) {
-		uint32_t last = table_search_place(search, UINT32_MAX);
-
-		if (last == UINT32_MAX || last <= place)
-			return;
-		table_search_leave(search, last);
-	}
-}
-
-uint32_t table_search_count(const struct table_search *search)
-{
-	uint32_t count = (uint32_t)__builtin_popcount(search->places);
-
-	for (uint32_t word = 0; word < search->further_end; word++)
-		count += (uint32_t)__builtin_popcountll(search->further[word]);
-	return count;
-}
-
-bool table_search_is_ordered(const struct table_search *search, uint64_t *last_sequence)
-{
-	const uint8_t *facts = column_at(search->table, search->column);
-
-	*last_sequence = get_le64(facts + COLUMN_LAST_SEQUENCE_AT);
-	return get_le32(facts + COLUMN_ORDERED_AT) == 1;
-}
-
 bool table_search_page(struct table_search *search, uint32_t *page)
 {
 	for (;;) {
-		uint32_t place = table_search_place(search, UINT32_MAX);
+		uint32_t place = table_search_place(search);
 
 		if (place == UINT32_MAX)
 			return false;
@@ -221,48 +178,51 @@ bool table_search_page(struct table_search *search, uint32_t *page)
 	}
 }
 
-/*
- * Of a key with many places in a column whose numbers rise with them, leaves out those behind the
- * last one that has anything as old as is looked for: by halves, not one by one.
- */
-static int halve(struct table_search *search, int (*probe)(void *context, uint32_t page),
-		 void *context)
+/* Lists the places that are left, but for false ones. */
+static void list_places(struct table_search *search, struct narrow *narrow)
 {
-	uint32_t low = 0, high = table_search_place(search, UINT32_MAX);
+	struct table_search rest = *search;
+	uint32_t page, place;
 
-	/* What is looked for is not behind `high`, and in `low` or behind it. */
-	while (low < high) {
-		uint32_t middle = table_search_place(search, low + (high - low + 1) / 2);
-		uint32_t page;
-		int result;
-
-		if (middle == UINT32_MAX || middle <= low) {
-			low += (high - low + 1) / 2;
-			continue;
-		}
-		page = hash_own_page(search->hash, middle, search->table->segment_pages,
+	narrow->count = 0;
+	while ((place = table_search_place(&rest)) != UINT32_MAX) {
+		table_search_leave(&rest, place);
+		page = hash_own_page(search->hash, place, search->table->segment_pages,
 				     search->eighths);
-		result = page == UINT32_MAX ? 2 : probe(context, page);
-		if (result < 0)
-			return result;
-		if (result == 2)
-			table_search_leave(search, middle);
-		else if (result)
-			low = middle;
-		else
-			high = middle - 1;
+		if (page != UINT32_MAX)
+			narrow_add(narrow, place, page);
 	}
-	table_search_leave_behind(search, low);
-	return 0;
 }
 
-int table_search_narrow(struct table_search *search, uint64_t bound,
-			int (*probe)(void *context, uint32_t page), void *context)
+static void keep_places(struct table_search *search, const struct narrow *narrow)
 {
-	uint64_t last;
+	search->places = 0;
+	search->further_end = 0;
+	for (uint32_t n = 0; n < narrow->count; n++) {
+		uint32_t place = narrow->places[n];
 
-	if (table_search_count(search) < NARROW_PLACES || !table_search_is_ordered(search, &last) ||
-	    bound >= last)
+		if (place < BLOOM_FUNCTIONS)
+			search->places |= 1U << place;
+		else
+			note_further(search, place - BLOOM_FUNCTIONS, 1);
+	}
+}
+
+int table_search_narrow(struct table_search *search, enum narrow_way way, index_probe *probe,
+			void *context)
+{
+	const uint8_t *facts = column_at(search->table, search->column);
+	struct narrow narrow;
+	int result;
+
+	narrow.first_sequence = get_le64(facts + COLUMN_FIRST_SEQUENCE_AT);
+	narrow.last_sequence = get_le64(facts + COLUMN_LAST_SEQUENCE_AT);
+	if (get_le32(facts + COLUMN_ORDERED_AT) != 1 || search->bound >= narrow.last_sequence)
 		return 0;
-	return halve(search, probe, context);
+	list_places(search, &narrow);
+	if (narrow.count < NARROW_PLACES)
+		return 0;
+	result = narrow_find(&narrow, search->bound, way, probe, context);
+	keep_places(search, &narrow);
+	return result;
 }

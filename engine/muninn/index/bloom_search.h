@@ -6,6 +6,7 @@
 #include "engine/muninn/format.h"
 #include "engine/muninn/hash.h"
 #include "engine/muninn/index/bloom_geometry.h"
+#include "engine/muninn/index/narrow.h"
 
 struct table;
 
@@ -42,7 +43,7 @@ bool table_search_segment(struct table_search *search, uint32_t *segment);
 bool table_search_page(struct table_search *search, uint32_t *page);
 
 /* See index_search_narrow. */
-int table_search_narrow(struct table_search *search, uint64_t bound,
-			int (*probe)(void *context, uint32_t page), void *context);
+int table_search_narrow(struct table_search *search, enum narrow_way way, index_probe *probe,
+			void *context);
 
 #endif

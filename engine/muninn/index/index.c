@@ -292,8 +292,8 @@ bool index_search_page(struct index_search *search, uint32_t *page)
 	return search->row->type->search_page(search, page);
 }
 
-int index_search_narrow(struct index_search *search, int (*probe)(void *context, uint32_t page),
+int index_search_narrow(struct index_search *search, enum narrow_way way, index_probe *probe,
 			void *context)
 {
-	return search->row->type->search_narrow(search, probe, context);
+	return search->row->type->search_narrow(search, way, probe, context);
 }

@@ -363,10 +363,9 @@ bool index_search_page(struct index_search *search, uint32_t *page);
 
 /*
  * Leaves out pages of the segment that hold only what is newer than the bound, as far as few probes
- * tell. `probe` reads a page: 1: it has a record of the key up to the bound, 0: only newer ones, 2:
- * none of the key, or an error, which ends this.
+ * tell. An error of the probe ends this.
  */
-int index_search_narrow(struct index_search *search, int (*probe)(void *context, uint32_t page),
+int index_search_narrow(struct index_search *search, enum narrow_way way, index_probe *probe,
 			void *context);
 
 #endif

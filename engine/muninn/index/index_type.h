@@ -107,8 +107,8 @@ struct index_type {
 			     const struct key_hash *hash, uint64_t bound);
 	bool (*search_segment)(struct index_search *search, uint64_t after, uint32_t *segment);
 	bool (*search_page)(struct index_search *search, uint32_t *page);
-	int (*search_narrow)(struct index_search *search,
-			     int (*probe)(void *context, uint32_t page), void *context);
+	int (*search_narrow)(struct index_search *search, enum narrow_way way, index_probe *probe,
+			     void *context);
 };
 
 extern const struct index_type bloom_index, ribbon_index;

@@ -524,10 +524,10 @@ static bool search_page(struct index_search *search, uint32_t *page)
 	return ribbon_search_page(&search->ribbon, page);
 }
 
-static int search_narrow(struct index_search *search, int (*probe)(void *context, uint32_t page),
+static int search_narrow(struct index_search *search, enum narrow_way way, index_probe *probe,
 			 void *context)
 {
-	return ribbon_search_narrow(&search->ribbon, probe, context);
+	return ribbon_search_narrow(&search->ribbon, way, probe, context);
 }
 
 /* ---- */

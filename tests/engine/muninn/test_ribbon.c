@@ -655,32 +655,20 @@ static void test_a_search_meets_segments_from_the_newest_on_and_all_of_them(void
 /* Locations that are far apart: whole words between them have none. */
 static void test_locations_are_found_across_words_that_have_none(void **state)
 {
-	static const uint32_t all[] = { 0, 63, 64, 319, 320, 383 };
-	struct locations locations = { .words = { 0 }, .end = 6 };
+	static const uint16_t all[] = { 0, 63, 64, 319, 320, 383 };
+	const uint32_t count = sizeof(all) / sizeof(all[0]);
+	struct locations locations = { .words = { UINT64_MAX }, .end = 1 };
 	uint32_t last;
 
 	(void)state;
-	assert_false(locations_last(&locations, UINT32_MAX, &last));
-	for (size_t n = 0; n < sizeof(all) / sizeof(all[0]); n++)
-		locations.words[all[n] / 64] |= UINT64_C(1) << all[n] % 64;
-	assert_int_equal(locations_count(&locations), 6);
-	for (uint32_t most = 0; most < 400; most++) {
-		uint32_t expected = 0;
-
-		for (size_t n = 0; n < sizeof(all) / sizeof(all[0]); n++)
-			if (all[n] <= most)
-				expected = all[n];
-		assert_true(locations_last(&locations, most, &last));
-		assert_int_equal(last, expected);
+	locations_set(&locations, all, count);
+	for (uint32_t n = count; n-- > 0;) {
+		assert_true(locations_take_last(&locations, &last));
+		assert_int_equal(last, all[n]);
 	}
-	locations_leave_behind(&locations, 319);
-	assert_int_equal(locations_count(&locations), 4);
-	locations_leave(&locations, 319);
-	assert_true(locations_last(&locations, UINT32_MAX, &last));
-	assert_int_equal(last, 64);
-	locations_leave(&locations, 0);
-	assert_false(locations_last(&locations, 62, &last));
-	assert_int_equal(locations_count(&locations), 2);
+	assert_false(locations_take_last(&locations, &last));
+	locations_set(&locations, all, 0);
+	assert_false(locations_take_last(&locations, &last));
 }
 
 int main(void)

@@ -34,43 +34,11 @@ static void add(struct locations *locations, uint32_t location)
 	locations->words[word] |= UINT64_C(1) << location % 64;
 }
 
-uint32_t locations_count(const struct locations *locations)
+void locations_set(struct locations *locations, const uint16_t *all, uint32_t count)
 {
-	uint32_t count = 0;
-
-	for (uint32_t word = 0; word < locations->end; word++)
-		count += (uint32_t)__builtin_popcountll(locations->words[word]);
-	return count;
-}
-
-bool locations_last(const struct locations *locations, uint32_t most, uint32_t *location)
-{
-	uint32_t word = (uint32_t)min_u64(locations->end, most / 64 + UINT64_C(1));
-
-	while (word-- > 0) {
-		uint64_t bits = locations->words[word];
-
-		if (word == most / 64 && most % 64 < 63)
-			bits &= (UINT64_C(2) << most % 64) - 1;
-		if (!bits)
-			continue;
-		*location = word * 64 + 63 - (uint32_t)__builtin_clzll(bits);
-		return true;
-	}
-	return false;
-}
-
-void locations_leave(struct locations *locations, uint32_t location)
-{
-	locations->words[location / 64] &= ~(UINT64_C(1) << location % 64);
-}
-
-void locations_leave_behind(struct locations *locations, uint32_t location)
-{
-	uint32_t last;
-
-	while (locations_last(locations, UINT32_MAX, &last) && last > location)
-		locations_leave(locations, last);
+	clear(locations);
+	for (uint32_t n = 0; n < count; n++)
+		add(locations, all[n]);
 }
 
 bool locations_take_last(struct locations *locations, uint32_t *location)

@@ -50,15 +50,8 @@ void member_walk_begin(struct member_walk *walk, const struct group *group, uint
 /* The next member, and all locations in it. False: there are no more. */
 bool member_walk_next(struct member_walk *walk, uint32_t *member, struct locations *locations);
 
-/* How many are left. */
-uint32_t locations_count(const struct locations *locations);
-
-/* The highest one up to `most`. False: there is none. */
-bool locations_last(const struct locations *locations, uint32_t most, uint32_t *location);
-
-/* Takes one out; all behind it. */
-void locations_leave(struct locations *locations, uint32_t location);
-void locations_leave_behind(struct locations *locations, uint32_t location);
+/* Only these are left. */
+void locations_set(struct locations *locations, const uint16_t *all, uint32_t count);
 
 /* The highest location that is left, which is taken out. False: there is none. */
 bool locations_take_last(struct locations *locations, uint32_t *location);

@@ -109,49 +109,36 @@ bool ribbon_search_page(struct ribbon_search *search, uint32_t *page)
 	return false;
 }
 
-/* From so many pages of a key on the one of an old record is found by halving. */
-enum { NARROW_PAGES = 6 };
+/* Of fewer pages all are visited from the newest one on. */
+enum { GUESS_PAGES = 2, HALVE_PAGES = 6 };
 
-/*
- * The records of a key rise with its pages. So the pages behind the last one that has anything as
- * old as is looked for are left out, by halves, not one by one.
- */
-static int halve(struct ribbon_search *search, int (*probe)(void *context, uint32_t page),
-		 void *context)
+/* Lists the locations that are left, but for false ones. */
+static void list_locations(const struct ribbon_search *search, struct narrow *narrow)
 {
-	struct locations *locations = &search->locations;
-	uint32_t low = 0, high = 0;
+	struct locations rest = search->locations;
+	uint32_t location, page;
 
-	locations_last(locations, UINT32_MAX, &high);
-	/* What is looked for is not behind `high`, and in `low` or behind it. */
-	while (low < high) {
-		uint32_t half = low + (high - low + 1) / 2, location, page;
-		int result = 2;
-
-		if (!locations_last(locations, half, &location) || location <= low) {
-			low = half;
-			continue;
-		}
+	narrow->count = 0;
+	while (locations_take_last(&rest, &location))
 		if (page_of(search, location, &page))
-			result = probe(context, page);
-		if (result < 0)
-			return result;
-		if (result == 2)
-			locations_leave(locations, location);
-		else if (result)
-			low = location;
-		else
-			high = location - 1;
-	}
-	locations_leave_behind(locations, low);
-	return 0;
+			narrow_add(narrow, location, page);
 }
 
-int ribbon_search_narrow(struct ribbon_search *search, int (*probe)(void *context, uint32_t page),
+int ribbon_search_narrow(struct ribbon_search *search, enum narrow_way way, index_probe *probe,
 			 void *context)
 {
-	if (!search->segment.is_ordered || search->bound >= search->segment.last_sequence ||
-	    locations_count(&search->locations) < NARROW_PAGES)
+	const struct group_member *segment = &search->segment;
+	struct narrow narrow;
+	int result;
+
+	if (!segment->is_ordered || search->bound >= segment->last_sequence)
 		return 0;
-	return halve(search, probe, context);
+	list_locations(search, &narrow);
+	if (narrow.count < (way == NARROW_GUESS ? GUESS_PAGES : HALVE_PAGES))
+		return 0;
+	narrow.first_sequence = segment->first_sequence;
+	narrow.last_sequence = segment->last_sequence;
+	result = narrow_find(&narrow, search->bound, way, probe, context);
+	locations_set(&search->locations, narrow.places, narrow.count);
+	return result;
 }

@@ -3,6 +3,7 @@
 #ifndef MUNINN_ENGINE_MUNINN_INDEX_RIBBON_SEARCH_H
 #define MUNINN_ENGINE_MUNINN_INDEX_RIBBON_SEARCH_H
 
+#include "engine/muninn/index/narrow.h"
 #include "engine/muninn/index/ribbon/member_walk.h"
 #include "engine/muninn/index/ribbon/ribbon_row.h"
 
@@ -33,7 +34,7 @@ bool ribbon_search_page(struct ribbon_search *search, uint32_t *page);
  * Leaves out pages of the segment that hold only what is newer than the bound, as far as few probes
  * tell: see index_search_narrow.
  */
-int ribbon_search_narrow(struct ribbon_search *search, int (*probe)(void *context, uint32_t page),
+int ribbon_search_narrow(struct ribbon_search *search, enum narrow_way way, index_probe *probe,
 			 void *context);
 
 #endif
