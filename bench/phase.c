@@ -273,11 +273,16 @@ static int run_measured(struct phase_run *run, struct phase_report *report,
 static void note_ages(struct bench_store *store)
 {
 	struct record_statistics statistics = { 0 };
-	uint64_t complete, per_segment, oldest;
+	uint64_t complete, per_segment, tables, oldest;
 
 	store->records->operations->statistics(store->records, &statistics);
 	per_segment = statistics.sealed_records / max_u64(1, statistics.segments_sealed);
-	complete = min_u64(store->inserted - 1, statistics.tables * TABLE_SEGMENTS * per_segment);
+	/* Whatever groups another index has: so the same pairs are looked up with each. */
+	tables = store->options.index == INDEX_RIBBON
+			 ? statistics.segments_sealed / statistics.rows / TABLE_SEGMENTS *
+				   statistics.rows
+			 : statistics.tables;
+	complete = min_u64(store->inserted - 1, tables * TABLE_SEGMENTS * per_segment);
 	/*
 	 * Rows do not fill evenly: the last pairs of the slowest row's table are younger than those
 	 * of the fastest row's.
