@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "bench/experiments_history.h"
 #include "bench/experiments_merge.h"
 
 const struct experiment_scale experiment_scale_full = {
@@ -32,6 +33,8 @@ const struct experiment_scale experiment_scale_full = {
 	.overlap_pairs = 250000,
 	.merge_pairs = 175000,
 	.merge_updates = 400000,
+	.history_pairs = 200000,
+	.history_keys = 64,
 };
 
 const struct experiment_scale experiment_scale_quick = {
@@ -55,6 +58,8 @@ const struct experiment_scale experiment_scale_quick = {
 	.overlap_pairs = 250000,
 	.merge_pairs = 175000,
 	.merge_updates = 60000,
+	.history_pairs = 50000,
+	.history_keys = 16,
 	.note = "fewer pairs and rows, more tables a row",
 };
 
@@ -453,6 +458,7 @@ void experiments_list(struct experiment_list *list, const struct experiment_scal
 	list_updates(list, scale, seed);
 	list_basho(list, scale, seed);
 	experiments_list_merge(list, scale, seed);
+	experiments_list_history(list, scale, seed);
 }
 
 void experiments_add_ribbon(struct experiment_list *list)

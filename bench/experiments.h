@@ -31,6 +31,7 @@ struct experiment {
 	uint64_t operations; /* updates or lookups */
 	uint32_t steps;
 	uint64_t segments; /* to be sealed */
+	uint32_t keys;     /* with many versions */
 	const char *note;
 	bool has_second;           /* it is run with the ribbon index, too, ... */
 	struct experiment *second; /* ... which is this one, behind all others; NULL: not so */
@@ -64,7 +65,9 @@ struct experiment_scale {
 	uint32_t merge_rows;                 /* Figure 10 and section 6.5 */
 	uint64_t overlap_pairs;              /* Figure 10: of a row */
 	uint64_t merge_pairs, merge_updates; /* section 6.5: of a row; 0 pairs: left out */
-	const char *note;                    /* for section 6.3, or NULL */
+	uint64_t history_pairs; /* old versions: all pairs, and those that have many versions */
+	uint32_t history_keys;
+	const char *note; /* for section 6.3, or NULL */
 };
 
 extern const struct experiment_scale experiment_scale_full, experiment_scale_quick;

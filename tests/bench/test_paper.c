@@ -34,6 +34,8 @@ static const struct experiment_scale tiny = {
 	.update_rows = 2,
 	.merge_rows = 1,
 	.overlap_pairs = 70000,
+	.history_pairs = 5000,
+	.history_keys = 2,
 };
 
 static char folder[] = "/tmp/muninn-paper-XXXXXX";
@@ -134,7 +136,7 @@ static bool is_with_ribbon(const json_t *each)
 	const char *name = json_string_value(json_object_get(each, "case"));
 
 	return (strcmp(section, "6.3") == 0 && strcmp(metric, "ops_per_s") != 0) ||
-	       strcmp(section, "Figure 9") == 0 ||
+	       strcmp(section, "Figure 9") == 0 || strcmp(section, "as of") == 0 ||
 	       (strcmp(section, "6.4") == 0 && !strstr(name, "spread"));
 }
 
@@ -215,6 +217,27 @@ static void test_the_numbers_of_the_ribbon_index_stand_beside_those_of_the_other
 	assert_true(json_number_value(json_object_get(hot, "ours")) < 0.95);
 	assert_true(json_number_value(json_object_get(insert, "ribbon")) <
 		    json_number_value(json_object_get(insert, "ours")));
+	json_decref(results);
+}
+
+/* Whether it is put in a burst or between others, and with either index. */
+static void test_an_old_version_is_found_behind_a_thousand_newer_ones_in_few_reads(void **state)
+{
+	static const char *const names[] = { "versions in a burst", "versions in turn",
+					     "versions among 15 others",
+					     "versions of 100 bytes in a burst" };
+	static const char *const metrics[] = { "page_reads_behind_1000_newer",
+					       "page_reads_of_any_version" };
+	json_t *results = run_json();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		for (size_t m = 0; m < 2; m++) {
+			const json_t *found = entry(results, "as of", names[i], metrics[m]);
+
+			assert_true(json_number_value(json_object_get(found, "ours")) <= 4);
+			assert_true(json_number_value(json_object_get(found, "ribbon")) <= 4);
+		}
 	json_decref(results);
 }
 
@@ -348,6 +371,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_entry_says_what_was_measured),
 		cmocka_unit_test(test_all_sections_are_there),
+		cmocka_unit_test(
+			test_an_old_version_is_found_behind_a_thousand_newer_ones_in_few_reads),
 		cmocka_unit_test(test_the_papers_numbers_stand_beside_ours),
 		cmocka_unit_test(
 			test_the_numbers_of_the_ribbon_index_stand_beside_those_of_the_other_one),
