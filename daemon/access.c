@@ -46,100 +46,267 @@ static bool matches(const char *entry, const char *address)
 	       is_same_net(wanted, is, bits);
 }
 
-bool access_allows(const struct config *config, const char *name, const char *address)
+bool access_allows(const struct target_config *target, const char *name, const char *address)
 {
-	for (unsigned int i = 0; i < config->allow_names; i++)
-		if (!strcmp(config->allow_name[i], name))
+	for (unsigned int i = 0; i < target->allow_names; i++)
+		if (!strcmp(target->allow_name[i], name))
 			return true;
-	for (unsigned int i = 0; i < config->allow_addresses; i++)
-		if (matches(config->allow_address[i], address))
+	for (unsigned int i = 0; i < target->allow_addresses; i++)
+		if (matches(target->allow_address[i], address))
 			return true;
 	return false;
 }
 
 /* ---- lists ---- */
 
-typedef int list_request(struct tgtd *tgtd, const char *entry, struct error_text *error);
+typedef int list_request(struct tgtd *tgtd, unsigned int target, const char *entry,
+			 struct error_text *error);
 
-static bool is_in(const char *list, unsigned int count, size_t bytes, const char *entry)
+/* One of the two lists of a target. */
+struct list {
+	char *entries; /* of `bytes` bytes each */
+	size_t bytes;
+	unsigned int *count;
+	list_request *allow, *disallow;
+};
+
+enum { LISTS = 2 };
+
+static void find_lists(struct target_config *target, struct list lists[LISTS])
 {
-	for (unsigned int i = 0; i < count; i++)
-		if (!strcmp(list + i * bytes, entry))
+	lists[0] = (struct list){ target->allow_address[0], sizeof(target->allow_address[0]),
+				  &target->allow_addresses, tgt_allow_address,
+				  tgt_disallow_address };
+	lists[1] = (struct list){ target->allow_name[0], sizeof(target->allow_name[0]),
+				  &target->allow_names, tgt_allow_name, tgt_disallow_name };
+}
+
+static bool is_in(const struct list *list, const char *entry)
+{
+	for (unsigned int i = 0; i < *list->count; i++)
+		if (!strcmp(list->entries + i * list->bytes, entry))
 			return true;
 	return false;
 }
 
-/* Makes a request of each entry of `list` that `other` does not have. */
-static int for_each_beyond(struct tgtd *tgtd, list_request *request, const char *list,
-			   unsigned int count, const char *other, unsigned int other_count,
-			   size_t bytes, struct error_text *error)
+/* Takes out of tgtd's list what the new one does not have. */
+static int remove_others(struct tgtd *tgtd, unsigned int target, struct list *now,
+			 const struct list *new, struct error_text *error)
+{
+	unsigned int i = 0;
+	int result = 0;
+
+	while (!result && i < *now->count) {
+		char *entry = now->entries + i * now->bytes;
+
+		if (is_in(new, entry)) {
+			i++;
+			continue;
+		}
+		result = now->disallow(tgtd, target, entry, error);
+		if (!result)
+			memmove(entry, entry + now->bytes, (--*now->count - i) * now->bytes);
+	}
+	return result;
+}
+
+/* Behind remove_others there is room for all of them. */
+static int add_missing(struct tgtd *tgtd, unsigned int target, struct list *now,
+		       const struct list *new, struct error_text *error)
 {
 	int result = 0;
 
-	for (unsigned int i = 0; !result && i < count; i++)
-		if (!is_in(other, other_count, bytes, list + i * bytes))
-			result = request(tgtd, list + i * bytes, error);
+	for (unsigned int i = 0; !result && i < *new->count; i++) {
+		const char *entry = new->entries + i *new->bytes;
+
+		if (is_in(now, entry))
+			continue;
+		result = now->allow(tgtd, target, entry, error);
+		if (!result)
+			memcpy(now->entries + (*now->count)++ * now->bytes, entry, now->bytes);
+	}
 	return result;
 }
 
-int access_change(struct tgtd *tgtd, const struct config *old, const struct config *new,
-		  struct error_text *error)
+bool access_is_same_lists(const struct target_config *a, const struct target_config *b)
 {
-	const size_t address_bytes = sizeof(old->allow_address[0]);
-	const size_t name_bytes = sizeof(old->allow_name[0]);
-	int result = for_each_beyond(tgtd, tgt_disallow_address, old->allow_address[0],
-				     old->allow_addresses, new->allow_address[0],
-				     new->allow_addresses, address_bytes, error);
+	struct target_config copies[2] = { *a, *b };
+	struct list lists[2][LISTS];
+	bool same = true;
 
-	if (!result)
-		result = for_each_beyond(tgtd, tgt_disallow_name, old->allow_name[0],
-					 old->allow_names, new->allow_name[0], new->allow_names,
-					 name_bytes, error);
-	if (!result)
-		result = for_each_beyond(tgtd, tgt_allow_address, new->allow_address[0],
-					 new->allow_addresses, old->allow_address[0],
-					 old->allow_addresses, address_bytes, error);
-	if (!result)
-		result = for_each_beyond(tgtd, tgt_allow_name, new->allow_name[0], new->allow_names,
-					 old->allow_name[0], old->allow_names, name_bytes, error);
+	find_lists(&copies[0], lists[0]);
+	find_lists(&copies[1], lists[1]);
+	for (int i = 0; i < LISTS; i++) {
+		same &= *lists[0][i].count == *lists[1][i].count;
+		for (unsigned int j = 0; same && j < *lists[0][i].count; j++)
+			same = is_in(&lists[1][i], lists[0][i].entries + j * lists[0][i].bytes);
+	}
+	return same;
+}
+
+int access_change_lists(struct tgtd *tgtd, struct target_config *now,
+			const struct target_config *new, struct error_text *error)
+{
+	struct target_config copy = *new;
+	struct list have[LISTS], want[LISTS];
+	int result = 0;
+
+	find_lists(now, have);
+	find_lists(&copy, want);
+	/* First who is kept out. */
+	for (int i = 0; !result && i < LISTS; i++)
+		result = remove_others(tgtd, now->id, &have[i], &want[i], error);
+	for (int i = 0; !result && i < LISTS; i++)
+		result = add_missing(tgtd, now->id, &have[i], &want[i], error);
 	return result;
 }
 
-/* ---- the account ---- */
+/* ---- accounts ---- */
 
-/*
- * An account that nobody knows. While it is required nobody gets in without an account, and tgtd
- * can lose the old one, whose name the new one may have.
- */
-static int require_nobody(struct tgtd *tgtd, char user[64], struct error_text *error)
+static bool is_same_account(const struct chap_account *a, const struct chap_account *b)
 {
-	uint64_t random[4];
-	char secret[64];
+	return !strcmp(a->user, b->user) && !strcmp(a->secret, b->secret);
+}
+
+static const struct target_config *find_target(const struct config *config, const char *label)
+{
+	for (unsigned int i = 0; i < config->target_count; i++)
+		if (!strcmp(config->targets[i].label, label))
+			return &config->targets[i];
+	return NULL;
+}
+
+/* Whether each target of `a` has the accounts that `b` has for it; one that is missing has none. */
+static bool has_its_accounts(const struct config *a, const struct config *b)
+{
+	static const struct target_config none;
+	bool same = true;
+
+	for (unsigned int i = 0; same && i < a->target_count; i++) {
+		const struct target_config *other = find_target(b, a->targets[i].label);
+
+		other = other ? other : &none;
+		same = is_same_account(&a->targets[i].chap, &other->chap) &&
+		       is_same_account(&a->targets[i].mutual, &other->mutual);
+	}
+	return same;
+}
+
+bool access_is_same_accounts(const struct config *a, const struct config *b)
+{
+	return is_same_account(&a->discovery, &b->discovery) && has_its_accounts(a, b) &&
+	       has_its_accounts(b, a);
+}
+
+static int make_account(struct tgtd *tgtd, unsigned int target, const struct chap_account *account,
+			bool outgoing, struct error_text *error)
+{
+	int result = 0;
+
+	if (!account->user[0])
+		return 0;
+	result = tgt_account_create(tgtd, account->user, account->secret, error);
+	return result ? result : tgt_account_bind(tgtd, target, account->user, outgoing, error);
+}
+
+/* `served`: whose targets have tgtd's numbers. */
+static int make_accounts(struct tgtd *tgtd, const struct config *config,
+			 const struct config *served, struct error_text *error)
+{
+	int result = make_account(tgtd, TGT_DISCOVERY, &config->discovery, false, error);
+
+	for (unsigned int i = 0; !result && i < config->target_count; i++) {
+		const struct target_config *target = &config->targets[i];
+		const struct target_config *at = find_target(served, target->label);
+
+		if (!at || !at->id)
+			continue;
+		result = make_account(tgtd, at->id, &target->chap, false, error);
+		if (!result)
+			result = make_account(tgtd, at->id, &target->mutual, true, error);
+	}
+	return result;
+}
+
+int access_make_accounts(struct tgtd *tgtd, const struct config *config, struct error_text *error)
+{
+	return make_accounts(tgtd, config, config, error);
+}
+
+/* Configured names have no brackets. */
+static const char first[] = "(first)", nobody[] = "(nobody)";
+
+/* An account whose secret nobody knows. */
+static int make_unknown(struct tgtd *tgtd, const char *user, struct error_text *error)
+{
+	uint64_t random[2];
+	char secret[CONFIG_SECRET_BYTES];
 
 	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
 		return error_set(error, -EIO, "no random numbers");
-	snprintf(user, 64, "nobody-%016llx", (unsigned long long)random[0]);
-	snprintf(secret, sizeof(secret), "%016llx%016llx", (unsigned long long)random[1],
-		 (unsigned long long)random[2]);
-	return tgt_require_account(tgtd, user, secret, error);
+	snprintf(secret, sizeof(secret), "%016llx%016llx", (unsigned long long)random[0],
+		 (unsigned long long)random[1]);
+	return tgt_account_create(tgtd, user, secret, error);
 }
 
-int access_change_account(struct tgtd *tgtd, const struct config *old, const struct config *new,
-			  struct error_text *error)
+/*
+ * tgtd keeps a target's accounts at places, the lowest free one for the next, and looks for one
+ * only at as many places as there are accounts, from the first one on. So this must not have the
+ * first place, where the account that stays is to be when this one goes.
+ */
+static int bind_nobody(struct tgtd *tgtd, unsigned int target, struct error_text *error)
 {
-	char nobody[64];
-	int result;
+	int result = tgt_account_bind(tgtd, target, first, false, error);
 
-	if (!old->chap_user[0])
-		return tgt_require_account(tgtd, new->chap_user, new->chap_secret, error);
-	if (!new->chap_user[0])
-		return tgt_forget_account(tgtd, old->chap_user, error);
-	result = require_nobody(tgtd, nobody, error);
+	return result ? result : tgt_account_bind(tgtd, target, nobody, false, error);
+}
+
+/*
+ * While a target has an account that nobody knows, nobody gets in without an account, and tgtd can
+ * lose the old one, whose name the new one may have. For those that require one now.
+ */
+static int require_nobody(struct tgtd *tgtd, const struct config *now, struct error_text *error)
+{
+	int result = make_unknown(tgtd, first, error);
+
 	if (!result)
-		result = tgt_forget_account(tgtd, old->chap_user, error);
-	if (!result)
-		result = tgt_require_account(tgtd, new->chap_user, new->chap_secret, error);
-	if (!result)
-		result = tgt_forget_account(tgtd, nobody, error);
+		result = make_unknown(tgtd, nobody, error);
+	if (!result && now->discovery.user[0])
+		result = bind_nobody(tgtd, TGT_DISCOVERY, error);
+	for (unsigned int i = 0; !result && i < now->target_count; i++)
+		if (now->targets[i].chap.user[0] && now->targets[i].id)
+			result = bind_nobody(tgtd, now->targets[i].id, error);
 	return result;
+}
+
+/* Whatever tgtd has, also of a change that was left in the middle. */
+static int delete_others(struct tgtd *tgtd, struct error_text *error)
+{
+	char *text, *rest, *line;
+	int result = tgt_accounts(tgtd, &text, error);
+
+	if (result)
+		return result;
+	rest = text;
+	while (!result && (line = strsep(&rest, "\n"))) {
+		const char *user = line + strspn(line, " \t");
+
+		/* The first line is a headline. */
+		if (user != line && user[0] && strcmp(user, nobody))
+			result = tgt_account_delete(tgtd, user, error);
+	}
+	free(text);
+	return result;
+}
+
+int access_change_accounts(struct tgtd *tgtd, const struct config *now, const struct config *new,
+			   struct error_text *error)
+{
+	int result = require_nobody(tgtd, now, error);
+
+	if (!result)
+		result = delete_others(tgtd, error);
+	if (!result)
+		result = make_accounts(tgtd, new, now, error);
+	return result ? result : tgt_account_delete(tgtd, nobody, error);
 }

@@ -81,12 +81,17 @@ int admin_ask(struct admin_request *request, unsigned int lun, const char *quest
 /* The sessions that are logged in, in `sessions`. */
 static int list_sessions(struct server *server, size_t *count, struct error_text *error)
 {
-	int result;
+	const struct config *config = server->config;
+	int result = 0;
 
 	*count = 0;
-	result = tgt_sessions(&server->tgtd, sessions, SESSIONS_MAX, count, error);
-	if (*count > SESSIONS_MAX)
-		*count = SESSIONS_MAX;
+	for (unsigned int i = 0; !result && i < config->target_count; i++) {
+		size_t more = 0;
+
+		result = tgt_sessions(&server->tgtd, config->targets[i].id, sessions + *count,
+				      SESSIONS_MAX - *count, &more, error);
+		*count = *count + more < SESSIONS_MAX ? *count + more : SESSIONS_MAX;
+	}
 	return admin_result(result, 0);
 }
 
@@ -229,11 +234,14 @@ static json_t *describe_unit(struct server *server, const struct lun_config *lun
 				 lun->type->word, "image", lun->image, "added", lun->added,
 				 "sessions");
 	struct error_text error = { "" };
+	const struct target_config *target = config_find_target(server->config, lun->target);
 	char *facts = NULL, *use = NULL;
 	int result = -ESRCH;
 
 	if (lun->device[0])
 		json_object_set_new(unit, "device", json_string(lun->device));
+	if (target)
+		json_object_set_new(unit, "target", json_string(target->name));
 	if (server_tgtd_runs(server) && clock_ms() >= *deadline_ms)
 		error_set(&error, 0, "it was not asked: others did not answer in time");
 	else if (server_tgtd_runs(server))
@@ -269,6 +277,22 @@ static json_t *list_troubles(void)
 	return list;
 }
 
+/* The targets with their sessions, the first `count` of `sessions`. */
+static json_t *list_targets(const struct config *config, size_t count)
+{
+	json_t *list = json_array();
+
+	for (unsigned int i = 0; i < config->target_count; i++) {
+		int here = 0;
+
+		for (size_t j = 0; j < count; j++)
+			here += sessions[j].target == config->targets[i].id;
+		json_array_append_new(list, json_pack("{s:s,s:i}", "name", config->targets[i].name,
+						      "sessions", here));
+	}
+	return list;
+}
+
 static int verb_status(struct admin_request *request)
 {
 	struct server *server = request->server;
@@ -287,11 +311,12 @@ static int verb_status(struct admin_request *request)
 		json_array_append_new(units, describe_unit(server, &config->luns[i], &deadline_ms));
 	server->tgtd.answer_ms = answer_ms;
 	json_object_update_new(request->ok,
-			       json_pack("{s:s,s:i,s:o,s:s,s:s,s:s,s:i,s:o,s:o}", "version",
+			       json_pack("{s:s,s:i,s:o,s:s,s:s,s:s,s:i,s:o,s:o,s:o}", "version",
 					 MUNINN_VERSION, "process", (int)getpid(), "since",
 					 since_text(server->started_ms), "configuration",
-					 config->source, "target", config->target_name, "portal",
-					 server->portal, "sessions", (int)count, "units", units,
+					 config->source, "target", config->targets[0].name,
+					 "portal", server->portals, "sessions", (int)count,
+					 "targets", list_targets(config, count), "units", units,
 					 "troubles", list_troubles()));
 	json_object_set_new(request->ok, "tgtd",
 			    server_tgtd_runs(server)

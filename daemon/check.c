@@ -74,18 +74,17 @@ int check_programs(const struct config *config, struct error_text *error)
 
 /* ---- the portal ---- */
 
-int check_portal(const struct config *config, struct error_text *error)
+static int check_one_portal(const struct portal *where, struct error_text *error)
 {
-	bool six = strchr(config->address, ':') != NULL;
-	struct sockaddr_in address4 = { .sin_family = AF_INET, .sin_port = htons(config->port) };
-	struct sockaddr_in6 address6 = { .sin6_family = AF_INET6,
-					 .sin6_port = htons(config->port) };
+	bool six = strchr(where->address, ':') != NULL;
+	struct sockaddr_in address4 = { .sin_family = AF_INET, .sin_port = htons(where->port) };
+	struct sockaddr_in6 address6 = { .sin6_family = AF_INET6, .sin6_port = htons(where->port) };
 	char portal[CONFIG_PORTAL_BYTES];
 	const int yes = 1;
 	int fd, failed, reason;
 
-	config_portal(config, portal);
-	inet_pton(six ? AF_INET6 : AF_INET, config->address,
+	config_portal(where, portal);
+	inet_pton(six ? AF_INET6 : AF_INET, where->address,
 		  six ? (void *)&address6.sin6_addr : (void *)&address4.sin_addr);
 	fd = socket(six ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
@@ -108,6 +107,21 @@ int check_portal(const struct config *config, struct error_text *error)
 			"another port (make run PORT=..., muninnd --port, portal in [target])",
 			portal);
 	return error_set(error, -reason, "cannot listen on %s: %s", portal, strerror(reason));
+}
+
+int check_portals(const struct config *config, struct error_text *error)
+{
+	struct error_text reason = { "" };
+	int result = 0;
+
+	for (unsigned int i = 0; i < config->portal_count && (!result || result == -EADDRINUSE);
+	     i++) {
+		int one = check_one_portal(&config->portals[i], &reason);
+
+		if (one)
+			result = error_set(error, one, "%s", reason.text);
+	}
+	return result;
 }
 
 /* ---- the configuration ---- */
@@ -164,7 +178,7 @@ static int check_service(const struct config *config, struct error_text *error)
 		result = error_set(&reason, -ENOENT, "admin_group: this host has no group %s",
 				   config->admin_group);
 	if (!result)
-		result = check_portal(config, &reason);
+		result = check_portals(config, &reason);
 	/* What runs with this very configuration is no fault of it. A start looks again. */
 	if (result == -EADDRINUSE)
 		result = 0;

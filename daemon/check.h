@@ -30,9 +30,9 @@ int check_unit(const struct config *config, const struct lun_config *lun, struct
 int check_programs(const struct config *config, struct error_text *error);
 
 /*
- * Whether the portal can be listened on. -EADDRINUSE: somebody does, perhaps the service itself;
- * other -errno: it is no address of this host, or not for this user.
+ * Whether the portals can be listened on. -EADDRINUSE: somebody does, perhaps the service itself;
+ * other -errno: one is no address of this host, or not for this user.
  */
-int check_portal(const struct config *config, struct error_text *error);
+int check_portals(const struct config *config, struct error_text *error);
 
 #endif

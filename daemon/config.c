@@ -24,6 +24,8 @@
 #define SECTION_BYTES 50 /* with NUL */
 /* conf/muninn.sysusers */
 #define SERVICE_GROUP "muninn"
+/* With the label of a target behind it. */
+#define TARGET_NAMES "iqn.2014-06.local.muninn:"
 /* Of devices that are created: six records a page. */
 #define RECORD_BYTES_DEFAULT 640
 
@@ -41,9 +43,11 @@ void config_defaults(struct config *config)
 	config->log_level = LOG_LEVEL_INFO;
 	config->stop_timeout = 60;
 	config->watchdog = 60;
-	strcpy(config->target_name, "iqn.2014-06.local.muninn:osd");
-	strcpy(config->address, "127.0.0.1");
-	config->port = 3260;
+	strcpy(config->portals[0].address, "127.0.0.1");
+	config->portals[0].port = 3260;
+	config->portal_count = 1;
+	strcpy(config->targets[0].name, TARGET_NAMES "osd");
+	config->target_count = 1;
 	limits_default(&config->limits);
 }
 
@@ -98,6 +102,24 @@ struct lun_config *config_find_device(struct config *config, const char *name)
 	return NULL;
 }
 
+static struct target_config *add_target(struct config *config, const char *label, int line)
+{
+	struct target_config *target = &config->targets[config->target_count++];
+
+	target->line = line;
+	strcpy(target->label, label);
+	snprintf(target->name, sizeof(target->name), TARGET_NAMES "%s", label);
+	return target;
+}
+
+struct target_config *config_find_target(struct config *config, const char *label)
+{
+	for (unsigned int i = 0; i < config->target_count; i++)
+		if (!strcmp(config->targets[i].label, label))
+			return &config->targets[i];
+	return NULL;
+}
+
 /* ---- the file ---- */
 
 /* Far more than sections for all units take. */
@@ -116,7 +138,8 @@ struct reading {
 	int line;
 	bool line_too_long;
 	struct config *config;
-	struct key_set keys_seen; /* outside of [lun N] and [device NAME] */
+	struct key_set keys_seen; /* outside of sections with a number or name */
+	struct key_set target_keys_seen[CONFIG_TARGETS_MAX];
 	struct key_set lun_keys_seen[CONFIG_LUNS_MAX], device_keys_seen[CONFIG_DEVICES_MAX];
 	/* For all units: the values in [nand] and [engine] as they stand there; else NULL. */
 	char *for_all[CONFIG_KEYS_MAX];
@@ -128,6 +151,7 @@ struct reading {
 };
 
 static_assert(sizeof("device ") - 1 + CONFIG_DEVICE_BYTES == SECTION_BYTES, "names are whole");
+static_assert(sizeof("target ") == sizeof("device "), "names of targets too");
 
 /* "device NAME" → the device, which is added if it is new. */
 static struct lun_config *section_device(struct reading *reading, const char *name,
@@ -149,7 +173,33 @@ static struct lun_config *section_device(struct reading *reading, const char *na
 	return device ? device : add_device(reading->config, name, reading->line);
 }
 
+/* "target LABEL" → the target, which is added if it is new. */
+static struct target_config *section_target(struct reading *reading, const char *label,
+					    struct error_text *error)
+{
+	struct target_config *target;
+
+	if (!config_is_device_name(label)) {
+		error_set(error, -EINVAL,
+			  "section [target %s]: a name has 1 to %d letters, digits and . : - _",
+			  label, CONFIG_DEVICE_BYTES - 1);
+		return NULL;
+	}
+	target = config_find_target(reading->config, label);
+	if (!target && reading->config->target_count == CONFIG_TARGETS_MAX) {
+		error_set(error, -EINVAL, "more than %d targets", CONFIG_TARGETS_MAX);
+		return NULL;
+	}
+	return target ? target : add_target(reading->config, label, reading->line);
+}
+
 #define DEVICE_SECTION "device "
+#define TARGET_SECTION "target "
+
+static bool is_target_section(const char *section)
+{
+	return !strncmp(section, TARGET_SECTION, strlen(TARGET_SECTION));
+}
 
 static bool is_device_section(const char *section)
 {
@@ -171,8 +221,8 @@ static struct lun_config *section_lun(struct reading *reading, const char *secti
 	    lun_option_number(section + 4, 1, CONFIG_LUN_NUMBER_MAX, &number, &ignored)) {
 		error_set(
 			error, -EINVAL,
-			"section [%s] is unknown; there are [daemon], [target], [limits], [nand], "
-			"[engine], [device NAME] and [lun N] with N from 1 to %d",
+			"section [%s] is unknown; there are [daemon], [target], [target NAME], "
+			"[limits], [nand], [engine], [device NAME] and [lun N] with N from 1 to %d",
 			section, CONFIG_LUN_NUMBER_MAX);
 		return NULL;
 	}
@@ -196,6 +246,7 @@ static bool is_plain_section(const char *section)
 	for (size_t i = 0; i < config_key_count; i++)
 		if (strcmp(config_keys[i].section, "lun") &&
 		    strcmp(config_keys[i].section, "device") &&
+		    !config_key_is_of_target(&config_keys[i]) &&
 		    !strcmp(config_keys[i].section, section))
 			return true;
 	return false;
@@ -204,6 +255,7 @@ static bool is_plain_section(const char *section)
 static bool belongs(const struct config_key *key, const char *kind)
 {
 	return !strcmp(key->section, kind) ||
+	       (!strcmp(kind, "target") && config_key_is_of_target(key)) ||
 	       (!strcmp(kind, "lun") && config_key_is_of_unit(key)) ||
 	       (!strcmp(kind, "device") && config_key_is_of_device(key));
 }
@@ -212,6 +264,7 @@ static bool belongs(const struct config_key *key, const char *kind)
 static bool is_listed(const struct config_key *key, const char *kind)
 {
 	return !strcmp(key->section, kind) ||
+	       (!strcmp(kind, "target") && config_key_is_of_target(key)) ||
 	       (!strcmp(kind, "lun") && !strcmp(key->section, "device"));
 }
 
@@ -227,6 +280,8 @@ static int refuse_key(const char *section, const char *kind, const char *name,
 			return error_set(error, -EINVAL, "[%s] has no key %s; it belongs to [%s]",
 					 section, name,
 					 !strcmp(config_keys[i].section, "lun") ? "lun N"
+					 : config_key_is_of_target(&config_keys[i])
+						 ? "target] or [target NAME"
 					 : !strcmp(config_keys[i].section, "device")
 						 ? "lun N] or [device NAME"
 						 : config_keys[i].section);
@@ -258,46 +313,76 @@ static int set_for_all(struct reading *reading, size_t i, const char *value,
 	return reading->for_all[i] ? 0 : error_set(error, -ENOMEM, "out of memory");
 }
 
-/* `lun`: the unit of the section; NULL: another section. */
+/* `lun`, `target`: the unit or target of the section; NULL: another section. */
 static int set_value(struct reading *reading, size_t i, const char *value, struct lun_config *lun,
-		     struct error_text *error)
+		     struct target_config *target, struct error_text *error)
 {
 	const struct config_key *key = &config_keys[i];
+
+	if (config_key_is_of_target(key))
+		return key->parse(key, value,
+				  (char *)(target ? target : &reading->config->targets[0]), error);
 
 	if (!lun && config_key_is_of_unit(key))
 		return set_for_all(reading, i, value, error);
 	return key->parse(key, value, lun ? (char *)lun : (char *)reading->config, error);
 }
 
+/* What a section is about: a target, a unit or device, or neither. */
+struct subject {
+	const char *kind; /* as belongs() has it */
+	struct key_set *seen;
+	struct target_config *target;
+	struct lun_config *lun;
+};
+
+static int find_subject(struct reading *reading, const char *section, struct subject *subject,
+			struct error_text *error)
+{
+	struct config *config = reading->config;
+
+	*subject = (struct subject){ .kind = section, .seen = &reading->keys_seen };
+	if (is_plain_section(section))
+		return 0;
+	if (is_target_section(section)) {
+		subject->target = section_target(reading, section + strlen(TARGET_SECTION), error);
+		if (!subject->target)
+			return -EINVAL;
+		subject->kind = CONFIG_EACH_TARGET;
+		subject->seen = &reading->target_keys_seen[subject->target - config->targets];
+		return 0;
+	}
+	subject->lun = section_lun(reading, section, error);
+	if (!subject->lun)
+		return -EINVAL;
+	subject->kind = subject->lun->number ? "lun" : "device";
+	subject->seen = subject->lun->number
+				? &reading->lun_keys_seen[subject->lun - config->luns]
+				: &reading->device_keys_seen[subject->lun - config->devices];
+	return 0;
+}
+
 static int set_key(struct reading *reading, const char *section, const char *name,
 		   const char *value, struct error_text *error)
 {
-	struct key_set *seen = &reading->keys_seen;
-	struct lun_config *lun = NULL;
-	const char *kind = section;
 	struct error_text reason = { "" };
+	struct subject subject;
 	int result;
 
 	if (!*section)
 		return error_set(error, -EINVAL, "%s stands before the first [section]", name);
-	if (!is_plain_section(section)) {
-		lun = section_lun(reading, section, error);
-		if (!lun)
-			return -EINVAL;
-		kind = lun->number ? "lun" : "device";
-		seen = lun->number ? &reading->lun_keys_seen[lun - reading->config->luns]
-				   : &reading->device_keys_seen[lun - reading->config->devices];
-	}
+	if (find_subject(reading, section, &subject, error))
+		return -EINVAL;
 	for (size_t i = 0; i < config_key_count; i++) {
-		if (!belongs(&config_keys[i], kind) || strcmp(config_keys[i].name, name))
+		if (!belongs(&config_keys[i], subject.kind) || strcmp(config_keys[i].name, name))
 			continue;
-		if (seen->has[i])
+		if (subject.seen->has[i])
 			return error_set(error, -EINVAL, "%s is set twice in [%s]", name, section);
-		seen->has[i] = true;
-		result = set_value(reading, i, value, lun, &reason);
+		subject.seen->has[i] = true;
+		result = set_value(reading, i, value, subject.lun, subject.target, &reason);
 		return result ? error_set(error, result, "%s: %s", name, reason.text) : 0;
 	}
-	return refuse_key(section, kind, name, error);
+	return refuse_key(section, subject.kind, name, error);
 }
 
 /* A value for all units goes to the units whose section does not have it, wherever that stands. */
@@ -356,7 +441,10 @@ static void end_section(struct reading *reading)
 	if (reading->section_line == 0 || reading->section_has_keys || is_plain_section(section))
 		return;
 	reading->error_line = reading->section_line;
-	if (is_device_section(section))
+	if (is_target_section(section))
+		error_set(&reading->reason, -EINVAL,
+			  "[%s] is empty; write name = NAME below it, or remove it", section);
+	else if (is_device_section(section))
 		error_set(&reading->reason, -EINVAL,
 			  "[%s] is empty; write size = BYTES below it, or remove it", section);
 	else if (section_lun(reading, section, &reading->reason))
@@ -495,6 +583,18 @@ static int read_added(struct reading *reading, const char *added, struct error_t
 	return result;
 }
 
+/* The key of a secret that is in the file itself; NULL: there is none. */
+static const char *secret_key(const struct config *config)
+{
+	for (unsigned int i = 0; i < config->target_count; i++) {
+		if (config->targets[i].chap.secret[0])
+			return "chap_secret";
+		if (config->targets[i].mutual.secret[0])
+			return "mutual_secret";
+	}
+	return config->discovery.secret[0] ? "discovery_secret" : NULL;
+}
+
 /*
  * Who may read the file knows the secret. The group of the service may: its members are its user
  * alone. Where that group is, the advice leaves the file to the service also if root checks it; a
@@ -502,12 +602,12 @@ static int read_added(struct reading *reading, const char *added, struct error_t
  */
 void config_warn_of_readers(const struct config_file *file, const struct config *config)
 {
-	const char *source = config->source;
+	const char *source = config->source, *key = secret_key(config);
 	const struct stat *status = &file->status;
 	const struct group *own;
 	uid_t user = geteuid();
 
-	if (!config->chap_secret[0] || !file->status.st_mode)
+	if (!key || !file->status.st_mode)
 		return;
 	own = getgrnam(SERVICE_GROUP);
 	if (!(status->st_mode & S_IROTH) &&
@@ -515,13 +615,13 @@ void config_warn_of_readers(const struct config_file *file, const struct config 
 		return;
 	if (own && (user == 0 || user != status->st_uid))
 		log_line(LOG_LEVEL_WARNING,
-			 "%s holds chap_secret and others than its owner can read it: "
+			 "%s holds %s and others than its owner can read it: "
 			 "chgrp " SERVICE_GROUP " %s; chmod 640 %s",
-			 source, source, source);
+			 source, key, source, source);
 	else
 		log_line(LOG_LEVEL_WARNING,
-			 "%s holds chap_secret and others than its owner can read it: chmod 600 %s",
-			 source, source);
+			 "%s holds %s and others than its owner can read it: chmod 600 %s", source,
+			 key, source);
 }
 
 /* ---- the file, and what it says ---- */

@@ -6,6 +6,7 @@
 #define MUNINN_DAEMON_CONFIG_H
 
 #include <limits.h>
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
@@ -27,10 +28,14 @@
 #define CONFIG_LIST_MAX       32   /* entries of allow_address and of allow_name */
 #define CONFIG_NAME_BYTES     224  /* iSCSI names: 223 bytes and NUL */
 #define CONFIG_PAGE_BYTES_MAX 4096 /* the engine takes no more */
-#define CONFIG_PORTAL_BYTES   96
+#define CONFIG_PORTAL_BYTES   72   /* [ADDRESS]:PORT */
+#define CONFIG_PORTALS_MAX    8
+#define CONFIG_PORTALS_BYTES  1024
+#define CONFIG_TARGETS_MAX    16
+#define CONFIG_SECRET_BYTES   64 /* 63 bytes and NUL */
 #define CONFIG_DEVICES_MAX    64
 #define CONFIG_GROUP_BYTES    33 /* names of groups: 32 bytes, as useradd has it, and NUL */
-#define CONFIG_DEVICE_BYTES   43 /* names of devices: 42 bytes, see config.c, and NUL */
+#define CONFIG_DEVICE_BYTES   43 /* names of devices and targets: 42 bytes, see config.c, and NUL */
 
 /*
  * One [lun N] section, and for what it does not say the values of [nand] and [engine]. Or a [device
@@ -40,6 +45,7 @@ struct lun_config {
 	unsigned int number;              /* 0: a device */
 	int line;                         /* of its first key, for messages; 0 = built in */
 	char device[CONFIG_DEVICE_BYTES]; /* the name of the device; "": the unit has its own */
+	char target[CONFIG_DEVICE_BYTES]; /* the label of its target; "": that of [target] */
 	const struct unit_type *type;
 	bool added; /* at run time: not in the file */
 	char image[PATH_MAX];
@@ -48,6 +54,34 @@ struct lun_config {
 	uint64_t size_bytes;
 	struct nand_geometry geometry;
 	struct lun_options options; /* with the placement of an engine that is created */
+};
+
+/* Where initiators connect. */
+struct portal {
+	char address[INET6_ADDRSTRLEN]; /* numeric IPv4 or IPv6, no brackets */
+	uint16_t port;
+};
+
+/* Somebody who proves by CHAP that he knows a secret. */
+struct chap_account {
+	char user[64]; /* "": nobody has to */
+	char secret[CONFIG_SECRET_BYTES];
+	char secret_file[PATH_MAX]; /* has the secret (secrets.h); "": the configuration has it */
+};
+
+/* [target], or one [target LABEL] section. */
+struct target_config {
+	char label[CONFIG_DEVICE_BYTES]; /* "": [target] */
+	int line;                        /* of its first key, for messages; 0 = built in */
+	unsigned int id;                 /* tgtd's number of it; 0: it is not there */
+	char name[CONFIG_NAME_BYTES];
+	/* Who may log in: one of either list; both empty: everybody. */
+	char allow_address[CONFIG_LIST_MAX][64];
+	unsigned int allow_addresses;
+	char allow_name[CONFIG_LIST_MAX][CONFIG_NAME_BYTES];
+	unsigned int allow_names;
+	struct chap_account chap;   /* of initiators */
+	struct chap_account mutual; /* of the target, for initiators that ask */
 };
 
 struct config {
@@ -65,17 +99,12 @@ struct config {
 	/* Whose members may use the administration socket; "": root and the service alone. */
 	char admin_group[CONFIG_GROUP_BYTES];
 
-	/* [target] */
-	char target_name[CONFIG_NAME_BYTES];
-	char address[64]; /* numeric IPv4 or IPv6, no brackets */
-	uint16_t port;
-	/* Who may log in: one of either list; both empty: everybody. */
-	char allow_address[CONFIG_LIST_MAX][64];
-	unsigned int allow_addresses;
-	char allow_name[CONFIG_LIST_MAX][CONFIG_NAME_BYTES];
-	unsigned int allow_names;
-	char chap_user[64];
-	char chap_secret[64];
+	/* [target] has what is of all targets, too. */
+	struct portal portals[CONFIG_PORTALS_MAX];
+	unsigned int portal_count;
+	struct chap_account discovery; /* of initiators that ask which targets there are */
+	struct target_config targets[CONFIG_TARGETS_MAX];
+	unsigned int target_count;
 
 	struct limits limits; /* [limits] */
 
@@ -145,7 +174,19 @@ int config_parse_port(const char *text, uint16_t *port, struct error_text *error
  */
 int config_complete(struct config *config, struct error_text *error);
 
-/* Where initiators connect, as tgtd and URLs have it: ADDRESS:PORT or [ADDRESS]:PORT. */
-void config_portal(const struct config *config, char portal[CONFIG_PORTAL_BYTES]);
+/* A portal as tgtd and URLs have it: ADDRESS:PORT or [ADDRESS]:PORT. */
+void config_portal(const struct portal *portal, char text[CONFIG_PORTAL_BYTES]);
+/* All of them, each behind `before`, with commas in between. */
+void config_portals(const struct config *config, const char *before,
+		    char text[CONFIG_PORTALS_BYTES]);
+
+/* The target of a label; NULL: there is none. */
+struct target_config *config_find_target(struct config *config, const char *label);
+
+/* How its section is called, for messages: [target LABEL]. */
+void config_target_section(const struct target_config *target, char *text, size_t bytes);
+
+/* Whether a text can be a CHAP secret. -EINVAL with a sentence that does not have it. */
+int config_check_secret(const char *secret, struct error_text *error);
 
 #endif

@@ -183,18 +183,15 @@ static int parse_target_name(const struct config_key *key, const char *value, ch
 	return result ? result : copy_text(value, base + key->offset, CONFIG_NAME_BYTES, error);
 }
 
-/* ADDRESS:PORT or [ADDRESS]:PORT, numeric. */
-static int parse_portal(const struct config_key *key, const char *value, char *base,
-			struct error_text *error)
+/* ADDRESS:PORT or [ADDRESS]:PORT, numeric. The address gets the form that tgtd gives it. */
+static int read_portal(const char *value, struct portal *portal, struct error_text *error)
 {
-	struct config *config = (struct config *)base;
 	const char *colon = strrchr(value, ':');
 	bool bracketed = value[0] == '[';
 	struct in6_addr any;
-	char address[sizeof(config->address)];
+	char address[sizeof(portal->address)];
 	size_t length;
 
-	(void)key;
 	if (!colon || colon == value || (bracketed && colon[-1] != ']'))
 		return error_set(error, -EINVAL, "'%s' is not ADDRESS:PORT or [ADDRESS]:PORT",
 				 value);
@@ -207,8 +204,32 @@ static int parse_portal(const struct config_key *key, const char *value, char *b
 		return error_set(error, -EINVAL, "'%s' is not an %s", address,
 				 bracketed ? "IPv6 address"
 					   : "IPv4 address (IPv6 goes in brackets)");
-	memcpy(config->address, address, length + 1);
-	return config_parse_port(colon + 1, &config->port, error);
+	inet_ntop(bracketed ? AF_INET6 : AF_INET, &any, portal->address, sizeof(portal->address));
+	return config_parse_port(colon + 1, &portal->port, error);
+}
+
+static int parse_portal(const struct config_key *key, const char *value, char *base,
+			struct error_text *error)
+{
+	struct config *config = (struct config *)(void *)base;
+	char copy[CONFIG_LINE_BYTES], *rest = copy, *entry;
+	int result = 0;
+
+	(void)key;
+	snprintf(copy, sizeof(copy), "%s", value);
+	config->portal_count = 0;
+	while (!result && (entry = strsep(&rest, ", \t"))) {
+		if (!*entry)
+			continue;
+		if (config->portal_count == CONFIG_PORTALS_MAX)
+			return error_set(error, -EINVAL, "more than %d portals",
+					 CONFIG_PORTALS_MAX);
+		result = read_portal(entry, &config->portals[config->portal_count], error);
+		config->portal_count += result == 0;
+	}
+	if (!result && config->portal_count == 0)
+		return error_set(error, -EINVAL, "the value is empty");
+	return result;
 }
 
 /* An address, optionally with /PREFIX, or ALL. */
@@ -275,21 +296,21 @@ static int parse_list(const char *value, entry_check *check, char *list, size_t 
 static int parse_allow_address(const struct config_key *key, const char *value, char *base,
 			       struct error_text *error)
 {
-	struct config *config = (struct config *)base;
+	struct target_config *target = (struct target_config *)(void *)base;
 
 	(void)key;
-	return parse_list(value, check_initiator_address, config->allow_address[0],
-			  sizeof(config->allow_address[0]), &config->allow_addresses, error);
+	return parse_list(value, check_initiator_address, target->allow_address[0],
+			  sizeof(target->allow_address[0]), &target->allow_addresses, error);
 }
 
 static int parse_allow_name(const struct config_key *key, const char *value, char *base,
 			    struct error_text *error)
 {
-	struct config *config = (struct config *)base;
+	struct target_config *target = (struct target_config *)(void *)base;
 
 	(void)key;
-	return parse_list(value, check_iscsi_name, config->allow_name[0],
-			  sizeof(config->allow_name[0]), &config->allow_names, error);
+	return parse_list(value, check_iscsi_name, target->allow_name[0],
+			  sizeof(target->allow_name[0]), &target->allow_names, error);
 }
 
 bool config_is_device_name(const char *name)
@@ -297,14 +318,27 @@ bool config_is_device_name(const char *name)
 	return is_name(name) && strlen(name) < CONFIG_DEVICE_BYTES;
 }
 
-static int parse_device(const struct config_key *key, const char *value, char *base,
-			struct error_text *error)
+/* A section's name. */
+static int copy_name(const struct config_key *key, const char *value, char *base, const char *what,
+		     struct error_text *error)
 {
 	if (!config_is_device_name(value))
 		return error_set(error, -EINVAL,
-				 "'%s' is no name of a device: 1 to %d letters, digits and . : - _",
-				 value, CONFIG_DEVICE_BYTES - 1);
+				 "'%s' is no name of a %s: 1 to %d letters, digits and . : - _",
+				 value, what, CONFIG_DEVICE_BYTES - 1);
 	return copy_text(value, base + key->offset, key->most, error);
+}
+
+static int parse_device(const struct config_key *key, const char *value, char *base,
+			struct error_text *error)
+{
+	return copy_name(key, value, base, "device", error);
+}
+
+static int parse_target(const struct config_key *key, const char *value, char *base,
+			struct error_text *error)
+{
+	return copy_name(key, value, base, "target", error);
 }
 
 static int parse_word(const struct config_key *key, const char *value, char *base,
@@ -316,22 +350,42 @@ static int parse_word(const struct config_key *key, const char *value, char *bas
 }
 
 /* RFC 3720 8.2.1 wants at least 96 bits. The secret never gets into a message. */
-static int parse_chap_secret(const struct config_key *key, const char *value, char *base,
-			     struct error_text *error)
+int config_check_secret(const char *secret, struct error_text *error)
 {
-	size_t length = strlen(value);
+	size_t length = strlen(secret);
 
 	for (size_t i = 0; i < length; i++)
-		if (!isgraph((unsigned char)value[i]) || value[i] == ',')
+		if (!isgraph((unsigned char)secret[i]) || secret[i] == ',')
 			return error_set(
 				error, -EINVAL,
 				"the secret has a space, a comma or a character that is not "
 				"printable ASCII");
-	if (length < 12 || length >= key->most)
-		return error_set(error, -EINVAL, "the secret must have 12 to %u characters",
-				 key->most - 1);
-	memcpy(base + key->offset, value, length + 1);
+	if (length < 12 || length >= CONFIG_SECRET_BYTES)
+		return error_set(error, -EINVAL, "the secret must have 12 to %d characters",
+				 CONFIG_SECRET_BYTES - 1);
 	return 0;
+}
+
+static int parse_secret(const struct config_key *key, const char *value, char *base,
+			struct error_text *error)
+{
+	int result = config_check_secret(value, error);
+
+	if (!result)
+		strcpy(base + key->offset, value);
+	return result;
+}
+
+/* A file, or the name of a credential that systemd gives to the service. */
+static int parse_secret_file(const struct config_key *key, const char *value, char *base,
+			     struct error_text *error)
+{
+	if (value[0] != '/' && (strchr(value, '/') || value[0] == '.'))
+		return error_set(error, -EINVAL,
+				 "'%s' is neither an absolute path (it begins with /) nor the name "
+				 "of a credential (it has no /)",
+				 value);
+	return parse_path(key, value, base, error);
 }
 
 static int parse_log_level(const struct config_key *key, const char *value, char *base,
@@ -405,10 +459,12 @@ int config_parse_port(const char *text, uint16_t *port, struct error_text *error
 /* ---- keys ---- */
 
 #define IN_CONFIG(field)  offsetof(struct config, field)
+#define IN_TARGET(field)  offsetof(struct target_config, field)
 #define IN_LIMITS(field)  offsetof(struct config, limits.field)
 #define IN_LUN(field)     offsetof(struct lun_config, field)
 #define IN_ENGINE(field)  offsetof(struct lun_config, options.engine.field)
 #define TEXT_BYTES(field) sizeof(((struct config *)NULL)->field)
+#define USER_BYTES        sizeof(((struct chap_account *)NULL)->user)
 
 const struct config_key config_keys[] = {
 	{ "daemon", "state_dir", parse_absolute_path, IN_CONFIG(state_dir), 0, 0 },
@@ -421,13 +477,23 @@ const struct config_key config_keys[] = {
 	{ "daemon", "watchdog", parse_number, IN_CONFIG(watchdog), 1, 300 },
 	{ "daemon", "admin_group", parse_word, IN_CONFIG(admin_group), 0, TEXT_BYTES(admin_group) },
 
-	{ "target", "name", parse_target_name, IN_CONFIG(target_name), 0, 0 },
+	{ CONFIG_EACH_TARGET, "name", parse_target_name, IN_TARGET(name), 0, 0 },
+	{ CONFIG_EACH_TARGET, "allow_address", parse_allow_address, 0, 0, 0 },
+	{ CONFIG_EACH_TARGET, "allow_name", parse_allow_name, 0, 0, 0 },
+	{ CONFIG_EACH_TARGET, "chap_user", parse_word, IN_TARGET(chap.user), 0, USER_BYTES },
+	{ CONFIG_EACH_TARGET, "chap_secret", parse_secret, IN_TARGET(chap.secret), 0, 0 },
+	{ CONFIG_EACH_TARGET, "chap_secret_file", parse_secret_file, IN_TARGET(chap.secret_file), 0,
+	  0 },
+	{ CONFIG_EACH_TARGET, "mutual_user", parse_word, IN_TARGET(mutual.user), 0, USER_BYTES },
+	{ CONFIG_EACH_TARGET, "mutual_secret", parse_secret, IN_TARGET(mutual.secret), 0, 0 },
+	{ CONFIG_EACH_TARGET, "mutual_secret_file", parse_secret_file,
+	  IN_TARGET(mutual.secret_file), 0, 0 },
+
 	{ "target", "portal", parse_portal, 0, 0, 0 },
-	{ "target", "allow_address", parse_allow_address, 0, 0, 0 },
-	{ "target", "allow_name", parse_allow_name, 0, 0, 0 },
-	{ "target", "chap_user", parse_word, IN_CONFIG(chap_user), 0, TEXT_BYTES(chap_user) },
-	{ "target", "chap_secret", parse_chap_secret, IN_CONFIG(chap_secret), 0,
-	  TEXT_BYTES(chap_secret) },
+	{ "target", "discovery_user", parse_word, IN_CONFIG(discovery.user), 0, USER_BYTES },
+	{ "target", "discovery_secret", parse_secret, IN_CONFIG(discovery.secret), 0, 0 },
+	{ "target", "discovery_secret_file", parse_secret_file, IN_CONFIG(discovery.secret_file), 0,
+	  0 },
 
 	{ "limits", "connections", parse_number, IN_LIMITS(connections), 1, 4096 },
 	{ "limits", "connections_per_address", parse_number, IN_LIMITS(connections_per_address), 1,
@@ -475,6 +541,7 @@ const struct config_key config_keys[] = {
 
 	{ "lun", "type", parse_type, IN_LUN(type), 0, 0 },
 	{ "lun", "device", parse_device, IN_LUN(device), 0, CONFIG_DEVICE_BYTES },
+	{ "lun", "target", parse_target, IN_LUN(target), 0, CONFIG_DEVICE_BYTES },
 	{ "lun", "threads", parse_option, 0, 0, 0 },
 	{ "lun", "layout", parse_option, 0, 0, 0 },
 	{ "lun", "serial", parse_option, 0, 0, 0 },
@@ -496,6 +563,11 @@ const struct config_key config_keys[] = {
 static_assert(KEYS <= CONFIG_KEYS_MAX, "a set has them all");
 
 const size_t config_key_count = KEYS;
+
+bool config_key_is_of_target(const struct config_key *key)
+{
+	return !strcmp(key->section, CONFIG_EACH_TARGET);
+}
 
 bool config_key_is_of_unit(const struct config_key *key)
 {

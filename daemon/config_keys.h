@@ -18,8 +18,9 @@
 struct config_key;
 
 /*
- * Reads a value into `base` + the key's offset. `base` is the struct config or, for keys of units,
- * the unit's struct lun_config. -EINVAL with a sentence that does not name the key.
+ * Reads a value into `base` + the key's offset. `base` is the struct config; for keys of units the
+ * unit's struct lun_config, for those of targets the target's struct target_config. -EINVAL with a
+ * sentence that does not name the key.
  */
 typedef int config_key_parser(const struct config_key *key, const char *value, char *base,
 			      struct error_text *error);
@@ -29,7 +30,9 @@ typedef int config_key_parser(const struct config_key *key, const char *value, c
  * [lun N] or [device NAME], which are stronger, for one.
  */
 struct config_key {
-	/* "lun": what stands in [lun N] only; "device": in [device NAME], or in [lun N] without it
+	/*
+	 * "lun": what stands in [lun N] only; "device": in [device NAME], or in [lun N] without it;
+	 * CONFIG_EACH_TARGET
 	 */
 	const char *section;
 	const char *name;
@@ -37,6 +40,12 @@ struct config_key {
 	size_t offset;
 	uint32_t least, most; /* numbers: limits; texts: most = bytes with NUL */
 };
+
+/* The section of keys that [target] and each [target NAME] can have. */
+#define CONFIG_EACH_TARGET "target NAME"
+
+/* Is a key about a target? */
+bool config_key_is_of_target(const struct config_key *key);
 
 /* Is a key about a unit? */
 bool config_key_is_of_unit(const struct config_key *key);

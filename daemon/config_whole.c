@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * What only the whole configuration shows: names of files, what units have of their devices, and
- * what they can't share.
+ * what they can't share; targets and portals.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -256,6 +256,116 @@ bool config_is_first_of_device(const struct config *config, const struct lun_con
 	return true;
 }
 
+/* ---- targets ---- */
+
+void config_target_section(const struct target_config *target, char *text, size_t bytes)
+{
+	snprintf(text, bytes, "[target%s%s]", target->label[0] ? " " : "", target->label);
+}
+
+static bool has_units(const struct config *config, const struct target_config *target)
+{
+	for (unsigned int i = 0; i < config->lun_count; i++)
+		if (!strcmp(config->luns[i].target, target->label))
+			return true;
+	return false;
+}
+
+/* A secret stands in the configuration or in a file; and no user is without one. */
+static int check_account(const struct chap_account *account, const char *section, const char *kind,
+			 struct error_text *reason)
+{
+	bool has_secret = account->secret[0] || account->secret_file[0];
+
+	if (account->secret[0] && account->secret_file[0])
+		return error_set(reason, -EINVAL,
+				 "%s has %s_secret and %s_secret_file: one of them", section, kind,
+				 kind);
+	if (!account->user[0] == !has_secret)
+		return 0;
+	return error_set(reason, -EINVAL,
+			 "%s %s_user and %s_secret belong together; %s%s is missing", section, kind,
+			 kind, kind, account->user[0] ? "_secret" : "_user");
+}
+
+static int check_target(const struct config *config, const struct target_config *target,
+			struct error_text *reason)
+{
+	char section[CONFIG_DEVICE_BYTES + 16];
+	int result;
+
+	config_target_section(target, section, sizeof(section));
+	if (target->label[0] && !has_units(config, target))
+		return error_set(reason, -EINVAL, "no logical unit has target = %s", target->label);
+	for (const struct target_config *other = config->targets; other < target; other++)
+		if (!strcmp(other->name, target->name) &&
+		    (other->label[0] || has_units(config, other)))
+			return error_set(reason, -EINVAL, "two targets have the name %s",
+					 target->name);
+	result = check_account(&target->chap, section, "chap", reason);
+	if (!result)
+		result = check_account(&target->mutual, section, "mutual", reason);
+	if (!result && target->mutual.user[0] && !target->chap.user[0])
+		result = error_set(reason, -EINVAL,
+				   "%s mutual_user needs chap_user: a target proves itself in "
+				   "logins with CHAP only",
+				   section);
+	return result;
+}
+
+/* [target] is there for the portals, where all units are on others. */
+static void drop_unused_target(struct config *config)
+{
+	if (config->target_count == 1 || has_units(config, &config->targets[0]))
+		return;
+	memmove(config->targets, config->targets + 1,
+		--config->target_count * sizeof(config->targets[0]));
+}
+
+static int complete_targets(struct config *config, struct error_text *reason, int *line)
+{
+	int result = 0;
+
+	for (unsigned int i = 0; i < config->lun_count; i++) {
+		*line = config->luns[i].line;
+		if (!config_find_target(config, config->luns[i].target))
+			return error_set(reason, -EINVAL, "there is no section [target %s]",
+					 config->luns[i].target);
+	}
+	for (unsigned int i = 0; !result && i < config->target_count; i++) {
+		struct target_config *target = &config->targets[i];
+
+		*line = target->line;
+		result = check_target(config, target, reason);
+		/* Without a list, everybody may log in. */
+		if (target->allow_addresses == 0 && target->allow_names == 0) {
+			strcpy(target->allow_address[0], "ALL");
+			target->allow_addresses = 1;
+		}
+	}
+	if (result)
+		return result;
+	*line = 0;
+	drop_unused_target(config);
+	return check_account(&config->discovery, "[target]", "discovery", reason);
+}
+
+static int check_portals(const struct config *config, struct error_text *reason)
+{
+	char text[CONFIG_PORTAL_BYTES];
+
+	for (unsigned int i = 0; i < config->portal_count; i++)
+		for (unsigned int j = 0; j < i; j++) {
+			const struct portal *a = &config->portals[i], *b = &config->portals[j];
+
+			config_portal(a, text);
+			if (a->port == b->port && !strcmp(a->address, b->address))
+				return error_set(reason, -EINVAL, "[target] portal has %s twice",
+						 text);
+		}
+	return 0;
+}
+
 int config_complete(struct config *config, struct error_text *error)
 {
 	struct error_text reason = { "" };
@@ -272,16 +382,10 @@ int config_complete(struct config *config, struct error_text *error)
 		result = complete_luns(config, &reason, &line);
 	if (!result)
 		result = check_devices(config, &reason, &line);
-	/* Without a list, everybody may log in. */
-	if (config->allow_addresses == 0 && config->allow_names == 0) {
-		strcpy(config->allow_address[0], "ALL");
-		config->allow_addresses = 1;
-	}
-	if (!result && !config->chap_user[0] != !config->chap_secret[0])
-		result = error_set(
-			&reason, -EINVAL,
-			"[target] chap_user and chap_secret belong together; %s is missing",
-			config->chap_user[0] ? "chap_secret" : "chap_user");
+	if (!result)
+		result = complete_targets(config, &reason, &line);
+	if (!result)
+		result = check_portals(config, &reason);
 	if (!result && (config->limits.transfer > config->limits.session_memory ||
 			config->limits.session_memory > config->limits.memory))
 		result = error_set(&reason, -EINVAL,
@@ -294,10 +398,24 @@ int config_complete(struct config *config, struct error_text *error)
 	return error_set(error, result, "%s: %s", config->source, reason.text);
 }
 
-void config_portal(const struct config *config, char portal[CONFIG_PORTAL_BYTES])
+void config_portal(const struct portal *portal, char text[CONFIG_PORTAL_BYTES])
 {
-	bool six = strchr(config->address, ':') != NULL;
+	bool six = strchr(portal->address, ':') != NULL;
 
-	snprintf(portal, CONFIG_PORTAL_BYTES, "%s%s%s:%u", six ? "[" : "", config->address,
-		 six ? "]" : "", config->port);
+	snprintf(text, CONFIG_PORTAL_BYTES, "%s%s%s:%u", six ? "[" : "", portal->address,
+		 six ? "]" : "", portal->port);
+}
+
+void config_portals(const struct config *config, const char *before,
+		    char text[CONFIG_PORTALS_BYTES])
+{
+	size_t used = 0;
+
+	for (unsigned int i = 0; i < config->portal_count; i++) {
+		char portal[CONFIG_PORTAL_BYTES];
+
+		config_portal(&config->portals[i], portal);
+		used += (size_t)snprintf(text + used, CONFIG_PORTALS_BYTES - used, "%s%s%s",
+					 i ? "," : "", before, portal);
+	}
 }

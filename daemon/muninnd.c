@@ -17,6 +17,7 @@
 #include "daemon/config.h"
 #include "daemon/image.h"
 #include "daemon/origin.h"
+#include "daemon/secrets.h"
 #include "daemon/server.h"
 #include "daemon/troubles.h"
 
@@ -70,6 +71,16 @@ static void control_command(const char *started_in, char *command, size_t bytes)
 		snprintf(command, bytes, "%s", path);
 }
 
+/* Which units are on it, where there are several. */
+static void say_target(const struct config *config, const struct target_config *target)
+{
+	printf("target %s: LUN", target->name);
+	for (unsigned int i = 0, found = 0; i < config->lun_count; i++)
+		if (!strcmp(config->luns[i].target, target->label))
+			printf("%s%u", found++ ? ", " : " ", config->luns[i].number);
+	printf("\n");
+}
+
 static int say_configuration(const struct config *config)
 {
 	struct image_engine engines[CONFIG_LUNS_MAX];
@@ -83,6 +94,8 @@ static int say_configuration(const struct config *config)
 			return EXIT_FAILED;
 		}
 	printf("%s: correct; logical units: %u\n", config->source, config->lun_count);
+	for (unsigned int i = 0; config->target_count > 1 && i < config->target_count; i++)
+		say_target(config, &config->targets[i]);
 	for (unsigned int i = 0; i < config->lun_count; i++) {
 		const struct lun_config *lun = &config->luns[i];
 
@@ -98,14 +111,15 @@ static int say_configuration(const struct config *config)
 static void say_what_next(const struct server *server, const char *started_in)
 {
 	const struct config *config = server->config;
-	char control[PATH_MAX + 16], url[512];
+	char control[PATH_MAX + 16], url[512], portal[CONFIG_PORTAL_BYTES];
 	unsigned int i = 0;
 
 	while (i < config->lun_count && config->luns[i].type != &unit_types[UNIT_TYPE_OSD])
 		i++;
 	if (i == config->lun_count) {
+		config_portal(&config->portals[0], portal);
 		printf(" Initiators attach with: iscsiadm -m discovery -t sendtargets -p %s\n\n",
-		       server->portal);
+		       portal);
 		return;
 	}
 	control_command(started_in, control, sizeof(control));
@@ -137,7 +151,7 @@ static void say_ready(const struct server *server, const char *started_in)
 	}
 	fflush(stdout);
 	sd_notifyf(0, "READY=1\nSTATUS=serving %u logical units at %s", config->lun_count,
-		   server->portal);
+		   server->portals);
 }
 
 static int listen_for(const sigset_t *wanted)
@@ -213,7 +227,7 @@ int main(int argc, char **argv)
 	struct origin_options options = { .config = CONFIG_FILE_DEFAULT };
 	struct error_text error;
 	bool check = false;
-	int option;
+	int option, result;
 
 	while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
 		switch (option) {
@@ -251,6 +265,9 @@ int main(int argc, char **argv)
 		return complain(EXIT_USAGE, error.text);
 	if (check_plans(&config, &error))
 		return complain(EXIT_USAGE, error.text);
+	result = secrets_load(&config, &error);
+	if (result)
+		return complain(result == -EINVAL ? EXIT_USAGE : EXIT_FAILED, error.text);
 	if (check_host(&config, &error))
 		return complain(EXIT_FAILED, error.text);
 	if (check)

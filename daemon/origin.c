@@ -63,8 +63,9 @@ static int override(const struct origin_options *options, struct config *config,
 		strcpy(config->state_dir, options->state_dir);
 		strcpy(config->run_dir, options->state_dir);
 	}
-	if (options->port && config_parse_port(options->port, &config->port, &reason))
-		return error_set(error, -EINVAL, "--port: %s", reason.text);
+	for (unsigned int i = 0; options->port && i < config->portal_count; i++)
+		if (config_parse_port(options->port, &config->portals[i].port, &reason))
+			return error_set(error, -EINVAL, "--port: %s", reason.text);
 	return options->size ? override_size(options->size, config, error) : 0;
 }
 

@@ -13,6 +13,7 @@
 #include "daemon/access.h"
 #include "daemon/admin_verbs.h"
 #include "daemon/check.h"
+#include "daemon/secrets.h"
 #include "daemon/tgt_control.h"
 #include "daemon/troubles.h"
 #include "daemon/units.h"
@@ -55,19 +56,120 @@ static void compare_text(const struct reloading *r, const char *key, const char 
 static void compare_service(const struct reloading *r)
 {
 	const struct config *now = r->now, *new = r->new;
-	char portal[CONFIG_PORTAL_BYTES], limits[2][LIMITS_TEXT_BYTES];
+	char portals[CONFIG_PORTALS_BYTES], limits[2][LIMITS_TEXT_BYTES];
 
 	compare_text(r, "state_dir", now->state_dir, new->state_dir);
 	compare_text(r, "run_dir", now->run_dir, new->run_dir);
 	compare_text(r, "tgtd", now->tgtd, new->tgtd);
 	compare_text(r, "module", now->module, new->module);
 	compare_text(r, "allocator", now->allocator, new->allocator);
-	compare_text(r, "name of [target]", now->target_name, new->target_name);
-	config_portal(new, portal);
-	compare_text(r, "portal", r->server->portal, portal);
+	config_portals(new, "", portals);
+	compare_text(r, "portal", r->server->portals, portals);
 	limits_write(&now->limits, limits[0]);
 	limits_write(&new->limits, limits[1]);
 	compare_text(r, "[limits]", limits[0], limits[1]);
+}
+
+/* ---- targets ---- */
+
+static const struct target_config *find_target(const struct config *config, const char *label)
+{
+	for (unsigned int i = 0; i < config->target_count; i++)
+		if (!strcmp(config->targets[i].label, label))
+			return &config->targets[i];
+	return NULL;
+}
+
+static bool has_units(const struct config *config, const struct target_config *target)
+{
+	for (unsigned int i = 0; i < config->lun_count; i++)
+		if (!strcmp(config->luns[i].target, target->label))
+			return true;
+	return false;
+}
+
+/*
+ * Targets that the file has no more let nobody in from here on. So it does not matter that they
+ * lose their accounts before their units.
+ */
+static void close_targets(const struct reloading *r)
+{
+	for (unsigned int i = 0; i < r->now->target_count; i++) {
+		static const struct target_config nobody;
+		struct target_config *target = &r->now->targets[i];
+		struct error_text error = { "" };
+
+		if (!find_target(r->new, target->label) &&
+		    access_change_lists(&r->server->tgtd, target, &nobody, &error))
+			say(r->report->left, "target %s may still let initiators in: %s",
+			    target->name, error.text);
+	}
+}
+
+static void remove_target(const struct reloading *r, struct target_config *target)
+{
+	struct error_text error = { "" };
+	int result = tgt_connections_close(&r->server->tgtd, target->id, &error);
+
+	if (!result)
+		result = tgt_target_delete(&r->server->tgtd, target->id, &error);
+	if (result) {
+		say(r->report->left, "target %s is not removed: %s", target->name, error.text);
+		return;
+	}
+	say(r->report->done, "target %s is removed", target->name);
+	memmove(target, target + 1,
+		(size_t)(r->now->targets + --r->now->target_count - target) * sizeof(*target));
+}
+
+/* Behind their units, which stay while somebody uses them. */
+static void remove_targets(const struct reloading *r)
+{
+	for (unsigned int i = r->now->target_count; i-- > 0;) {
+		struct target_config *target = &r->now->targets[i];
+
+		if (!find_target(r->new, target->label) && !has_units(r->now, target))
+			remove_target(r, target);
+	}
+}
+
+static void add_target(const struct reloading *r, const struct target_config *new)
+{
+	struct target_config *target = &r->now->targets[r->now->target_count];
+	struct error_text error = { "" };
+
+	if (r->now->target_count == CONFIG_TARGETS_MAX) {
+		say(r->report->left, "target %s is not added: there are %d targets already",
+		    new->name, CONFIG_TARGETS_MAX);
+		return;
+	}
+	/* Its accounts and lists come behind it, one after the other. */
+	memset(target, 0, sizeof(*target));
+	strcpy(target->label, new->label);
+	strcpy(target->name, new->name);
+	if (server_create_target(r->server, target, &error)) {
+		say(r->report->left, "target %s is not added: %s", new->name, error.text);
+		return;
+	}
+	r->now->target_count++;
+	say(r->report->done, "target %s is added", new->name);
+}
+
+static void add_targets(const struct reloading *r)
+{
+	for (unsigned int i = 0; i < r->new->target_count; i++) {
+		const struct target_config *new = &r->new->targets[i];
+		const struct target_config *now = find_target(r->now, new->label);
+		char section[CONFIG_DEVICE_BYTES + 32];
+
+		if (!now) {
+			add_target(r, new);
+			continue;
+		}
+		strcpy(section, "name of ");
+		config_target_section(new, section + strlen(section), CONFIG_DEVICE_BYTES + 16);
+		compare_text(r, section, now->name, new->name);
+	}
 }
 
 /* ---- units ---- */
@@ -133,7 +235,8 @@ static bool is_same_unit(const struct lun_config *a, const struct lun_config *b)
 		options[i].disk.bytes = 0;
 		lun_options_write(&options[i], texts[i]);
 	}
-	return a->type == b->type && !strcmp(a->device, b->device) && !strcmp(a->image, b->image) &&
+	return a->type == b->type && !strcmp(a->device, b->device) &&
+	       !strcmp(a->target, b->target) && !strcmp(a->image, b->image) &&
 	       !strcmp(a->nvram, b->nvram) && !strcmp(texts[0], texts[1]);
 }
 
@@ -185,25 +288,19 @@ static void change_units(const struct reloading *r)
 
 /* ---- who may log in ---- */
 
-static bool is_same_access(const struct config *a, const struct config *b)
-{
-	return a->allow_addresses == b->allow_addresses && a->allow_names == b->allow_names &&
-	       !memcmp(a->allow_address, b->allow_address, sizeof(a->allow_address)) &&
-	       !memcmp(a->allow_name, b->allow_name, sizeof(a->allow_name));
-}
-
 /* Who may not log in any more is shown out. */
-static void end_sessions(const struct reloading *r)
+static void end_sessions(const struct reloading *r, const struct target_config *target)
 {
 	struct tgt_session *sessions = calloc(SESSIONS_MAX, sizeof(*sessions));
 	struct tgtd *tgtd = &r->server->tgtd;
 	struct error_text error = { "" };
 	size_t count = 0;
-	int result = sessions ? tgt_sessions(tgtd, sessions, SESSIONS_MAX, &count, &error)
-			      : error_set(&error, -ENOMEM, "out of memory");
+	int result =
+		sessions ? tgt_sessions(tgtd, target->id, sessions, SESSIONS_MAX, &count, &error)
+			 : error_set(&error, -ENOMEM, "out of memory");
 
 	for (size_t i = 0; !result && i < count && i < SESSIONS_MAX; i++) {
-		if (access_allows(r->new, sessions[i].initiator, sessions[i].address))
+		if (access_allows(target, sessions[i].initiator, sessions[i].address))
 			continue;
 		result = tgt_session_close(tgtd, &sessions[i], &error);
 		if (!result)
@@ -216,39 +313,73 @@ static void end_sessions(const struct reloading *r)
 		    error.text);
 }
 
-static void change_access(const struct reloading *r)
+static void change_list(const struct reloading *r, struct target_config *now,
+			const struct target_config *new)
 {
+	bool is_new = !now->allow_addresses && !now->allow_names;
 	struct error_text error = { "" };
+	char section[CONFIG_DEVICE_BYTES + 16];
 
-	if (is_same_access(r->now, r->new))
-		return;
-	if (access_change(&r->server->tgtd, r->now, r->new, &error)) {
-		say(r->report->left, "who may log in: %s", error.text);
+	config_target_section(now, section, sizeof(section));
+	if (is_new && r->server->accounts_unsure) {
+		say(r->report->left, "%s lets nobody in before its accounts are there", section);
 		return;
 	}
-	r->now->allow_addresses = r->new->allow_addresses;
-	r->now->allow_names = r->new->allow_names;
-	memcpy(r->now->allow_address, r->new->allow_address, sizeof(r->now->allow_address));
-	memcpy(r->now->allow_name, r->new->allow_name, sizeof(r->now->allow_name));
-	say(r->report->done, "who may log in has changed");
-	end_sessions(r);
+	if (access_change_lists(&r->server->tgtd, now, new, &error)) {
+		say(r->report->left, "who may log in%s%s: %s", now->label[0] ? " to " : "",
+		    now->label, error.text);
+		return;
+	}
+	if (!is_new)
+		say(r->report->done, "who may log in%s%s has changed", now->label[0] ? " to " : "",
+		    now->label);
+	end_sessions(r, now);
 }
 
-static void change_account(const struct reloading *r)
+static void change_access(const struct reloading *r)
+{
+	for (unsigned int i = 0; i < r->now->target_count; i++) {
+		struct target_config *now = &r->now->targets[i];
+		const struct target_config *new = find_target(r->new, now->label);
+
+		if (new && !access_is_same_lists(now, new))
+			change_list(r, now, new);
+	}
+}
+
+static void take_accounts(const struct reloading *r)
+{
+	r->now->discovery = r->new->discovery;
+	for (unsigned int i = 0; i < r->now->target_count; i++) {
+		struct target_config *now = &r->now->targets[i];
+		const struct target_config *new = find_target(r->new, now->label);
+
+		if (new) {
+			now->chap = new->chap;
+			now->mutual = new->mutual;
+		}
+	}
+}
+
+static void change_accounts(const struct reloading *r)
 {
 	struct error_text error = { "" };
 
-	if (!strcmp(r->now->chap_user, r->new->chap_user) &&
-	    !strcmp(r->now->chap_secret, r->new->chap_secret))
+	if (access_is_same_accounts(r->now, r->new) && !r->server->accounts_unsure)
 		return;
-	if (access_change_account(&r->server->tgtd, r->now, r->new, &error)) {
-		say(r->report->left, "the CHAP account: %s", error.text);
+	r->server->accounts_unsure = true;
+	if (access_change_accounts(&r->server->tgtd, r->now, r->new, &error)) {
+		say(r->report->left,
+		    "CHAP accounts: %s; until a reload has changed them nobody may get in where "
+		    "one "
+		    "is required",
+		    error.text);
 		return;
 	}
-	strcpy(r->now->chap_user, r->new->chap_user);
-	strcpy(r->now->chap_secret, r->new->chap_secret);
+	r->server->accounts_unsure = false;
+	take_accounts(r);
 	say(r->report->done,
-	    "the CHAP account has changed; sessions that are logged in go on until they end "
+	    "CHAP accounts have changed; sessions that are logged in go on until they end "
 	    "(muninnctl session kick)");
 }
 
@@ -305,6 +436,8 @@ static int read_anew(struct server *server, struct config_file *file, struct con
 	if (!result)
 		result = check_plans(config, error);
 	if (!result)
+		result = secrets_load(config, error);
+	if (!result)
 		result = check_host(config, error);
 	if (result)
 		config_file_free(file);
@@ -331,9 +464,12 @@ int reload(struct server *server, struct reload_report *report, struct error_tex
 	}
 	compare_service(&r);
 	/* First who is kept out. */
-	change_account(&r);
+	close_targets(&r);
+	add_targets(&r);
+	change_accounts(&r);
 	change_access(&r);
 	remove_units(&r);
+	remove_targets(&r);
 	change_units(&r);
 	add_units(&r);
 	change_process(&r);

@@ -15,6 +15,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "daemon/access.h"
 #include "daemon/allocator.h"
 #include "daemon/check.h"
 #include "daemon/folder.h"
@@ -134,27 +135,28 @@ static int prepare_images(struct server *server, struct error_text *error)
 	return result;
 }
 
-/* If the portal is taken, tgtd would quietly listen on all addresses, port 3260. */
-static int check_portal_is_free(struct server *server, struct error_text *error)
+/* If all portals are taken, tgtd would quietly listen on all addresses, port 3260. */
+static int check_portals_are_free(struct server *server, struct error_text *error)
 {
-	return check_portal(server->config, error);
+	return check_portals(server->config, error);
 }
 
 static int start_tgtd(struct server *server, struct error_text *error)
 {
 	const struct config *config = server->config;
-	char allocator[PATH_MAX];
+	char allocator[PATH_MAX], portals[CONFIG_PORTALS_BYTES];
 	const struct tgtd_options options = {
 		.program = config->tgtd,
 		.module = config->module,
 		.allocator = allocator,
-		.portal = server->portal,
+		.portals = portals,
 		.limits = &config->limits,
 		.log_level = config->log_level,
 		.answer_ms = (int)config->watchdog * 1000,
 	};
 	int result = check_programs(config, error);
 
+	config_portals(config, "portal=", portals);
 	if (!result)
 		result = allocator_find(config->allocator, allocator, error);
 	return result ? result : tgtd_start(&options, &server->tgtd, error);
@@ -165,24 +167,23 @@ static int wait_for_tgtd(struct server *server, struct error_text *error)
 	return tgt_wait_ready(&server->tgtd, READY_MS, error);
 }
 
-static int check_portal_is_ours(struct server *server, struct error_text *error)
+static int check_portals_are_ours(struct server *server, struct error_text *error)
 {
-	bool listens = false;
-	int result = tgt_portal_listens(&server->tgtd, server->portal, &listens, error);
+	const struct config *config = server->config;
+	int result = 0;
 
-	if (!result && !listens)
-		result =
-			error_set(error, -EADDRINUSE,
-				  "tgtd could not listen on %s: somebody took the port this moment",
-				  server->portal);
-	return result;
-}
+	for (unsigned int i = 0; !result && i < config->portal_count; i++) {
+		char portal[CONFIG_PORTAL_BYTES];
+		bool listens = false;
 
-static int create_target(struct server *server, struct error_text *error)
-{
-	int result = tgt_target_create(&server->tgtd, server->config->target_name, error);
-
-	server->target_exists = result == 0;
+		config_portal(&config->portals[i], portal);
+		result = tgt_portal_listens(&server->tgtd, portal, &listens, error);
+		if (!result && !listens)
+			result = error_set(error, -EADDRINUSE,
+					   "tgtd could not listen on %s: somebody took the port "
+					   "this moment",
+					   portal);
+	}
 	return result;
 }
 
@@ -190,7 +191,8 @@ static int create_target(struct server *server, struct error_text *error)
  * With tgtd's own values every 8 KiB are a PDU. These let 256 KiB come with the command itself,
  * without a request for them. Initiators can negotiate smaller values.
  */
-static int offer_large_transfers(struct server *server, struct error_text *error)
+static int offer_large_transfers(struct server *server, unsigned int target,
+				 struct error_text *error)
 {
 	static const char *const offers[] = {
 		"MaxRecvDataSegmentLength=262144",
@@ -200,18 +202,70 @@ static int offer_large_transfers(struct server *server, struct error_text *error
 	int result = 0;
 
 	for (size_t i = 0; !result && i < sizeof(offers) / sizeof(offers[0]); i++)
-		result = tgt_target_offer(&server->tgtd, offers[i], error);
+		result = tgt_target_offer(&server->tgtd, target, offers[i], error);
 	return result;
+}
+
+static unsigned int free_target_id(const struct config *config)
+{
+	unsigned int id = 1;
+
+	for (unsigned int i = 0; i < config->target_count; i++)
+		if (config->targets[i].id == id) {
+			id++;
+			i = UINT_MAX; /* begin again */
+		}
+	return id;
+}
+
+int server_create_target(struct server *server, struct target_config *target,
+			 struct error_text *error)
+{
+	unsigned int id = free_target_id(server->config);
+	int result = tgt_target_create(&server->tgtd, id, target->name, error);
+
+	if (result)
+		return result;
+	target->id = id;
+	return offer_large_transfers(server, id, error);
+}
+
+static int create_targets(struct server *server, struct error_text *error)
+{
+	struct config *config = server->config;
+	int result = 0;
+
+	for (unsigned int i = 0; i < config->target_count; i++)
+		config->targets[i].id = 0;
+	server->accounts_unsure = false;
+	for (unsigned int i = 0; !result && i < config->target_count; i++) {
+		result = server_create_target(server, &config->targets[i], error);
+		server->targets_exist |= config->targets[i].id != 0;
+	}
+	return result;
+}
+
+struct target_config *server_target_of(const struct server *server, const struct lun_config *lun)
+{
+	struct target_config *target = config_find_target(server->config, lun->target);
+
+	return target && target->id ? target : NULL;
 }
 
 int server_create_lun(struct server *server, const struct lun_config *lun, struct error_text *error)
 {
+	const struct target_config *target = server_target_of(server, lun);
 	char options[LUN_OPTIONS_TEXT_BYTES];
 	int answer_ms = server->tgtd.answer_ms, result;
 
+	if (!target)
+		return error_set(error, -ENXIO,
+				 "LUN %u: target %s is not served yet: a reload serves it",
+				 lun->number, lun->target);
 	lun_options_write(&lun->options, options);
 	server->tgtd.answer_ms = OPEN_MS;
-	result = tgt_lun_create(&server->tgtd, lun->number, lun->type, lun->image, options, error);
+	result = tgt_lun_create(&server->tgtd, target->id, lun->number, lun->type, lun->image,
+				options, error);
 	server->tgtd.answer_ms = answer_ms;
 	server_alive();
 	return result;
@@ -231,13 +285,9 @@ static int create_luns(struct server *server, struct error_text *error)
 	return result;
 }
 
-static int require_account(struct server *server, struct error_text *error)
+static int require_accounts(struct server *server, struct error_text *error)
 {
-	const struct config *config = server->config;
-
-	if (!config->chap_user[0])
-		return 0;
-	return tgt_require_account(&server->tgtd, config->chap_user, config->chap_secret, error);
+	return access_make_accounts(&server->tgtd, server->config, error);
 }
 
 /* tgtd lets nobody in before this, so it comes last. */
@@ -246,10 +296,11 @@ static int allow_initiators(struct server *server, struct error_text *error)
 	const struct config *config = server->config;
 	int result = 0;
 
-	for (unsigned int i = 0; !result && i < config->allow_names; i++)
-		result = tgt_allow_name(&server->tgtd, config->allow_name[i], error);
-	for (unsigned int i = 0; !result && i < config->allow_addresses; i++)
-		result = tgt_allow_address(&server->tgtd, config->allow_address[i], error);
+	for (unsigned int i = 0; !result && i < config->target_count; i++) {
+		struct target_config nobody = { .id = config->targets[i].id };
+
+		result = access_change_lists(&server->tgtd, &nobody, &config->targets[i], error);
+	}
 	return result;
 }
 
@@ -266,15 +317,14 @@ static const struct step own_steps[] = {
 
 /* Also when it is started again. */
 static const struct step tgtd_steps[] = {
-	{ "check that the portal is free", check_portal_is_free },
+	{ "check that the portals are free", check_portals_are_free },
 	{ "prepare images", prepare_images },
 	{ "start tgtd", start_tgtd },
 	{ "wait for tgtd", wait_for_tgtd },
-	{ "check that the portal is ours", check_portal_is_ours },
-	{ "create the target", create_target },
-	{ "offer large transfers", offer_large_transfers },
+	{ "check that the portals are ours", check_portals_are_ours },
+	{ "create the targets", create_targets },
 	{ "create the logical units", create_luns },
-	{ "require the CHAP account", require_account },
+	{ "require the CHAP accounts", require_accounts },
 	{ "allow initiators", allow_initiators },
 };
 
@@ -331,13 +381,13 @@ void server_alive(void)
 
 bool server_tgtd_runs(const struct server *server)
 {
-	return server->tgtd.pid > 0 && server->target_exists;
+	return server->tgtd.pid > 0 && server->targets_exist;
 }
 
 void server_tell_status(const struct server *server)
 {
 	sd_notifyf(0, "STATUS=serving %u logical units at %s", server->config->lun_count,
-		   server->portal);
+		   server->portals);
 }
 
 int server_start(struct server *server, struct config *config, struct origin *origin, int signal_fd,
@@ -355,7 +405,7 @@ int server_start(struct server *server, struct config *config, struct origin *or
 	server->tgtd_lock_fd = -1;
 	server->tgtd.pid_fd = -1;
 	server->tgtd.log_fd = -1;
-	config_portal(config, server->portal);
+	config_portals(config, "", server->portals);
 	result = run_steps(server, own_steps, sizeof(own_steps) / sizeof(own_steps[0]), error);
 	if (!result)
 		result = server_start_tgtd(server, error);
@@ -369,16 +419,19 @@ int server_start(struct server *server, struct config *config, struct origin *or
 
 void server_url(const struct server *server, unsigned int lun, char *url, size_t bytes)
 {
-	const struct config *config = server->config;
-	bool any4 = !strcmp(config->address, "0.0.0.0");
-	bool any6 = !strcmp(config->address, "::");
-	char portal[96];
+	struct config *config = server->config;
+	struct portal first = config->portals[0];
+	const struct target_config *target = &config->targets[0];
+	char portal[CONFIG_PORTAL_BYTES];
 
-	if (any4 || any6)
-		snprintf(portal, sizeof(portal), "%s:%u", any4 ? "127.0.0.1" : "[::1]",
-			 config->port);
-	else
-		snprintf(portal, sizeof(portal), "%s", server->portal);
-	snprintf(url, bytes, "iscsi://%s%s%s/%s/%u", config->chap_user,
-		 config->chap_user[0] ? "%SECRET@" : "", portal, config->target_name, lun);
+	for (unsigned int i = 0; i < config->lun_count; i++)
+		if (config->luns[i].number == lun)
+			target = config_find_target(config, config->luns[i].target);
+	if (!strcmp(first.address, "0.0.0.0"))
+		strcpy(first.address, "127.0.0.1");
+	else if (!strcmp(first.address, "::"))
+		strcpy(first.address, "::1");
+	config_portal(&first, portal);
+	snprintf(url, bytes, "iscsi://%s%s%s/%s/%u", target->chap.user,
+		 target->chap.user[0] ? "%SECRET@" : "", portal, target->name, lun);
 }

@@ -19,15 +19,16 @@ struct server {
 	int reload_fd;         /* readable: somebody wants the file taken up anew; -1: nobody can */
 	int lock_fd;           /* of the run directory */
 	int tgtd_lock_fd;      /* of the run directory, which tgtd inherits */
-	bool target_exists;
-	bool units_open; /* by tgtd, which has not closed them in good order */
+	bool targets_exist;
+	bool accounts_unsure; /* a change of them was left in the middle */
+	bool units_open;      /* by tgtd, which has not closed them in good order */
 	struct tgtd tgtd;
 	struct admin *admin;
-	int64_t started_ms;               /* of clock.h */
-	int64_t up_since_ms;              /* of clock.h: when tgtd was ready last */
-	unsigned int restarts;            /* of tgtd, without a steady time between them */
-	unsigned int restarts_total;      /* since the start */
-	char portal[CONFIG_PORTAL_BYTES]; /* ADDRESS:PORT as tgtd and URLs have it */
+	int64_t started_ms;                 /* of clock.h */
+	int64_t up_since_ms;                /* of clock.h: when tgtd was ready last */
+	unsigned int restarts;              /* of tgtd, without a steady time between them */
+	unsigned int restarts_total;        /* since the start */
+	char portals[CONFIG_PORTALS_BYTES]; /* ADDRESS:PORT of all, as tgtd listens at them */
 };
 
 enum { SERVER_STOP_WANTED = 1 };
@@ -59,13 +60,24 @@ int server_run(struct server *server, struct error_text *error);
  */
 int server_stop(struct server *server, struct error_text *error);
 
-/* iscsi://[USER%SECRET@]ADDRESS:PORT/TARGET/LUN, where SECRET stands for itself. */
+/* iscsi://[USER%SECRET@]ADDRESS:PORT/TARGET/LUN, where SECRET stands for itself; by the first
+ * portal. */
 void server_url(const struct server *server, unsigned int lun, char *url, size_t bytes);
 
 /*
  * Makes the image of a unit, unless that is there, and checks it. For the first unit of a device.
  */
 int server_prepare_image(const struct lun_config *lun, struct error_text *error);
+
+/* The target of a unit that is served; NULL: it is not there. */
+struct target_config *server_target_of(const struct server *server, const struct lun_config *lun);
+
+/*
+ * Makes a target with a free number, which `target` gets, and lets nobody in yet. As the requests
+ * of tgt_control.h.
+ */
+int server_create_target(struct server *server, struct target_config *target,
+			 struct error_text *error);
 
 /* Hands a unit to tgtd. As the requests of tgt_control.h. */
 int server_create_lun(struct server *server, const struct lun_config *lun,

@@ -70,8 +70,35 @@ static void tell_what_runs(struct server *server)
 				 config->luns[i].number, config->stop_timeout);
 }
 
+/* Ends all connections of initiators. */
+static int close_connections(struct server *server, struct error_text *error)
+{
+	const struct config *config = server->config;
+	int result = 0;
+
+	for (unsigned int i = 0; !result && i < config->target_count; i++)
+		if (config->targets[i].id)
+			result = tgt_connections_close(&server->tgtd, config->targets[i].id, error);
+	return result;
+}
+
+/* Those that are still there. */
+static int delete_targets(struct server *server, struct error_text *error)
+{
+	struct config *config = server->config;
+	int result = 0;
+
+	for (unsigned int i = 0; !result && i < config->target_count; i++) {
+		if (config->targets[i].id)
+			result = tgt_target_delete(&server->tgtd, config->targets[i].id, error);
+		if (!result)
+			config->targets[i].id = 0;
+	}
+	return result;
+}
+
 /* Commands that are under way end first; their initiators are gone. */
-static int delete_target(struct server *server, int64_t deadline_ms, struct error_text *error)
+static int end_targets(struct server *server, int64_t deadline_ms, struct error_text *error)
 {
 	int64_t tell_at = clock_ms() + TELL_MS;
 	int answer_ms = server->tgtd.answer_ms;
@@ -79,10 +106,10 @@ static int delete_target(struct server *server, int64_t deadline_ms, struct erro
 
 	do {
 		/* A login that was under way when the portal was closed may have come through. */
-		result = tgt_connections_close(&server->tgtd, error);
+		result = close_connections(server, error);
 		server->tgtd.answer_ms = CLOSE_MS;
 		if (!result)
-			result = tgt_target_delete(&server->tgtd, error);
+			result = delete_targets(server, error);
 		server->tgtd.answer_ms = answer_ms;
 		if (result != TGT_BUSY)
 			return result;
@@ -100,18 +127,32 @@ static int delete_target(struct server *server, int64_t deadline_ms, struct erro
 	return result;
 }
 
-static int close_target(struct server *server, struct error_text *error)
+static int close_portals(struct server *server, struct error_text *error)
+{
+	const struct config *config = server->config;
+	int result = 0;
+
+	for (unsigned int i = 0; !result && i < config->portal_count; i++) {
+		char portal[CONFIG_PORTAL_BYTES];
+
+		config_portal(&config->portals[i], portal);
+		result = tgt_portal_close(&server->tgtd, portal, error);
+	}
+	return result;
+}
+
+static int close_targets(struct server *server, struct error_text *error)
 {
 	int64_t deadline_ms = clock_ms() + (int64_t)server->config->stop_timeout * 1000;
-	int result = tgt_portal_close(&server->tgtd, server->portal, error);
+	int result = close_portals(server, error);
 
 	/* Nothing more is acknowledged from here on. */
 	if (!result)
-		result = tgt_connections_close(&server->tgtd, error);
+		result = close_connections(server, error);
 	if (!result)
 		result = flush_units(server, deadline_ms);
 	if (!result)
-		result = delete_target(server, deadline_ms, error);
+		result = end_targets(server, deadline_ms, error);
 	if (!result)
 		server->units_open = false;
 	return result;
@@ -119,7 +160,7 @@ static int close_target(struct server *server, struct error_text *error)
 
 static int stop_tgtd(struct server *server, struct error_text *error)
 {
-	int result = server->target_exists ? close_target(server, error) : 0;
+	int result = server->targets_exist ? close_targets(server, error) : 0;
 
 	if (!result)
 		result = tgt_shutdown(&server->tgtd, error);

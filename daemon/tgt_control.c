@@ -142,11 +142,11 @@ static bool is_ending(struct tgtd *tgtd, int result)
 }
 
 /*
- * `answer` may be NULL; otherwise the caller frees it after success. `what` names the action in
- * sentences.
+ * `answer` may be NULL; otherwise the caller frees it after success. `as_good`: a refusal that is
+ * success, too. `what` names the action in sentences.
  */
-static int request_answer(struct tgtd *tgtd, struct tgtadm_req *request, const char *parameters,
-			  const char *what, char **answer, struct error_text *error)
+static int request_full(struct tgtd *tgtd, struct tgtadm_req *request, const char *parameters,
+			const char *what, char **answer, uint32_t as_good, struct error_text *error)
 {
 	uint32_t code = TGTADM_SUCCESS;
 	int fd, result;
@@ -173,7 +173,7 @@ static int request_answer(struct tgtd *tgtd, struct tgtadm_req *request, const c
 	if (result)
 		return error_set(error, result, "%s: tgtd does not answer: %s", what,
 				 strerror(-result));
-	if (code == TGTADM_SUCCESS)
+	if (code == TGTADM_SUCCESS || code == as_good)
 		return 0;
 	if (answer) {
 		free(*answer);
@@ -183,10 +183,22 @@ static int request_answer(struct tgtd *tgtd, struct tgtadm_req *request, const c
 	return code == TGTADM_LUN_ACTIVE ? TGT_BUSY : TGT_REFUSED;
 }
 
+static int request_answer(struct tgtd *tgtd, struct tgtadm_req *request, const char *parameters,
+			  const char *what, char **answer, struct error_text *error)
+{
+	return request_full(tgtd, request, parameters, what, answer, TGTADM_SUCCESS, error);
+}
+
 static int request_done(struct tgtd *tgtd, struct tgtadm_req *request, const char *parameters,
 			const char *what, struct error_text *error)
 {
 	return request_answer(tgtd, request, parameters, what, NULL, error);
+}
+
+/* tgtd's numbers of targets are signed. */
+static int32_t tid_of(unsigned int target)
+{
+	return (int32_t)target;
 }
 
 /* ---- readiness, portals ---- */
@@ -238,29 +250,32 @@ int tgt_portal_close(struct tgtd *tgtd, const char *portal, struct error_text *e
 
 /* ---- target, units, access ---- */
 
-int tgt_target_create(struct tgtd *tgtd, const char *name, struct error_text *error)
+int tgt_target_create(struct tgtd *tgtd, unsigned int target, const char *name,
+		      struct error_text *error)
 {
-	struct tgtadm_req request = { .mode = MODE_TARGET, .op = OP_NEW, .tid = TGT_TARGET_ID };
+	struct tgtadm_req request = { .mode = MODE_TARGET, .op = OP_NEW, .tid = tid_of(target) };
 	char parameters[512];
 
 	snprintf(parameters, sizeof(parameters), "targetname=%s", name);
 	return request_done(tgtd, &request, parameters, "creating the target", error);
 }
 
-int tgt_target_offer(struct tgtd *tgtd, const char *parameter, struct error_text *error)
+int tgt_target_offer(struct tgtd *tgtd, unsigned int target, const char *parameter,
+		     struct error_text *error)
 {
-	struct tgtadm_req request = { .mode = MODE_TARGET, .op = OP_UPDATE, .tid = TGT_TARGET_ID };
+	struct tgtadm_req request = { .mode = MODE_TARGET, .op = OP_UPDATE, .tid = tid_of(target) };
 
 	return request_done(tgtd, &request, parameter, parameter, error);
 }
 
-int tgt_lun_create(struct tgtd *tgtd, unsigned int number, const struct unit_type *type,
-		   const char *image, const char *options, struct error_text *error)
+int tgt_lun_create(struct tgtd *tgtd, unsigned int target, unsigned int number,
+		   const struct unit_type *type, const char *image, const char *options,
+		   struct error_text *error)
 {
 	struct tgtadm_req request = {
 		.mode = MODE_DEVICE,
 		.op = OP_NEW,
-		.tid = TGT_TARGET_ID,
+		.tid = tid_of(target),
 		.lun = number,
 		.device_type = type->device_type,
 	};
@@ -269,6 +284,7 @@ int tgt_lun_create(struct tgtd *tgtd, unsigned int number, const struct unit_typ
 	snprintf(parameters, sizeof(parameters), "path=%s,bstype=%s,bsopts=%s", image,
 		 type->backing_store, options);
 	snprintf(what, sizeof(what), "LUN %u", number);
+	tgtd->target_of[number % sizeof(tgtd->target_of)] = (uint8_t)target;
 	return request_done(tgtd, &request, parameters, what, error);
 }
 
@@ -279,7 +295,7 @@ static int ask_lun(struct tgtd *tgtd, unsigned int number, const char *word,
 	struct tgtadm_req request = {
 		.mode = MODE_DEVICE,
 		.op = OP_UPDATE,
-		.tid = TGT_TARGET_ID,
+		.tid = tgtd->target_of[number % sizeof(tgtd->target_of)],
 		.lun = number,
 	};
 	char parameters[CONTROL_QUESTION_BYTES + 16], what[64];
@@ -318,7 +334,7 @@ int tgt_lun_delete(struct tgtd *tgtd, unsigned int number, struct error_text *er
 	struct tgtadm_req request = {
 		.mode = MODE_DEVICE,
 		.op = OP_DELETE,
-		.tid = TGT_TARGET_ID,
+		.tid = tgtd->target_of[number % sizeof(tgtd->target_of)],
 		.lun = number,
 	};
 	char what[64];
@@ -374,69 +390,88 @@ int tgt_lun_ask(struct tgtd *tgtd, unsigned int number, const char *question, ch
 	return result ? result : take_answer(answer, refusal, error);
 }
 
-static int allow(struct tgtd *tgtd, bool yes, const char *kind, const char *who,
-		 struct error_text *error)
+static int allow(struct tgtd *tgtd, unsigned int target, bool yes, const char *kind,
+		 const char *who, struct error_text *error)
 {
 	struct tgtadm_req request = {
 		.mode = MODE_TARGET,
 		.op = yes ? OP_BIND : OP_UNBIND,
-		.tid = TGT_TARGET_ID,
+		.tid = tid_of(target),
 	};
 	char parameters[512];
 
 	snprintf(parameters, sizeof(parameters), "%s=%s", kind, who);
-	return request_done(tgtd, &request, parameters,
-			    yes ? "allowing initiators" : "refusing initiators", error);
+	return request_full(tgtd, &request, parameters,
+			    yes ? "allowing initiators" : "refusing initiators", NULL,
+			    yes ? TGTADM_ACL_EXIST : TGTADM_ACL_NOEXIST, error);
 }
 
-int tgt_allow_address(struct tgtd *tgtd, const char *address, struct error_text *error)
+int tgt_allow_address(struct tgtd *tgtd, unsigned int target, const char *address,
+		      struct error_text *error)
 {
-	return allow(tgtd, true, "initiator-address", address, error);
+	return allow(tgtd, target, true, "initiator-address", address, error);
 }
 
-int tgt_allow_name(struct tgtd *tgtd, const char *name, struct error_text *error)
+int tgt_allow_name(struct tgtd *tgtd, unsigned int target, const char *name,
+		   struct error_text *error)
 {
-	return allow(tgtd, true, "initiator-name", name, error);
+	return allow(tgtd, target, true, "initiator-name", name, error);
 }
 
-int tgt_disallow_address(struct tgtd *tgtd, const char *address, struct error_text *error)
+int tgt_disallow_address(struct tgtd *tgtd, unsigned int target, const char *address,
+			 struct error_text *error)
 {
-	return allow(tgtd, false, "initiator-address", address, error);
+	return allow(tgtd, target, false, "initiator-address", address, error);
 }
 
-int tgt_disallow_name(struct tgtd *tgtd, const char *name, struct error_text *error)
+int tgt_disallow_name(struct tgtd *tgtd, unsigned int target, const char *name,
+		      struct error_text *error)
 {
-	return allow(tgtd, false, "initiator-name", name, error);
+	return allow(tgtd, target, false, "initiator-name", name, error);
 }
 
-int tgt_require_account(struct tgtd *tgtd, const char *user, const char *secret,
-			struct error_text *error)
+int tgt_account_create(struct tgtd *tgtd, const char *user, const char *secret,
+		       struct error_text *error)
 {
-	struct tgtadm_req create = { .mode = MODE_ACCOUNT, .op = OP_NEW, .tid = -1 };
-	struct tgtadm_req bind = {
-		.mode = MODE_ACCOUNT,
-		.op = OP_BIND,
-		.tid = TGT_TARGET_ID,
-		.ac_dir = ACCOUNT_TYPE_INCOMING,
-	};
+	struct tgtadm_req request = { .mode = MODE_ACCOUNT, .op = OP_NEW, .tid = -1 };
 	char parameters[512];
-	int result;
 
 	snprintf(parameters, sizeof(parameters), "user=%s,password=%s", user, secret);
-	result = request_done(tgtd, &create, parameters, "creating the CHAP account", error);
-	if (result)
-		return result;
-	snprintf(parameters, sizeof(parameters), "user=%s", user);
-	return request_done(tgtd, &bind, parameters, "requiring the CHAP account", error);
+	return request_full(tgtd, &request, parameters, "creating the CHAP account", NULL,
+			    TGTADM_USER_EXIST, error);
 }
 
-int tgt_forget_account(struct tgtd *tgtd, const char *user, struct error_text *error)
+int tgt_account_bind(struct tgtd *tgtd, unsigned int target, const char *user, bool outgoing,
+		     struct error_text *error)
+{
+	struct tgtadm_req request = {
+		.mode = MODE_ACCOUNT,
+		.op = OP_BIND,
+		.tid = tid_of(target),
+		.ac_dir = outgoing ? ACCOUNT_TYPE_OUTGOING : ACCOUNT_TYPE_INCOMING,
+	};
+	char parameters[512];
+
+	snprintf(parameters, sizeof(parameters), "user=%s", user);
+	return request_full(tgtd, &request, parameters, "requiring the CHAP account", NULL,
+			    outgoing ? TGTADM_SUCCESS : TGTADM_USER_EXIST, error);
+}
+
+int tgt_account_delete(struct tgtd *tgtd, const char *user, struct error_text *error)
 {
 	struct tgtadm_req request = { .mode = MODE_ACCOUNT, .op = OP_DELETE, .tid = -1 };
 	char parameters[512];
 
 	snprintf(parameters, sizeof(parameters), "user=%s", user);
-	return request_done(tgtd, &request, parameters, "removing the CHAP account", error);
+	return request_full(tgtd, &request, parameters, "removing the CHAP account", NULL,
+			    TGTADM_NO_USER, error);
+}
+
+int tgt_accounts(struct tgtd *tgtd, char **text, struct error_text *error)
+{
+	struct tgtadm_req request = { .mode = MODE_ACCOUNT, .op = OP_SHOW, .tid = -1 };
+
+	return request_answer(tgtd, &request, "", "CHAP accounts", text, error);
 }
 
 /* ---- sessions ---- */
@@ -470,10 +505,10 @@ static size_t parse_sessions(char *text, struct tgt_session *sessions, size_t ca
 	return count;
 }
 
-int tgt_sessions(struct tgtd *tgtd, struct tgt_session *sessions, size_t capacity, size_t *count,
-		 struct error_text *error)
+int tgt_sessions(struct tgtd *tgtd, unsigned int target, struct tgt_session *sessions,
+		 size_t capacity, size_t *count, struct error_text *error)
 {
-	struct tgtadm_req show = { .mode = MODE_CONNECTION, .op = OP_SHOW, .tid = TGT_TARGET_ID };
+	struct tgtadm_req show = { .mode = MODE_CONNECTION, .op = OP_SHOW, .tid = tid_of(target) };
 	char *answer = NULL;
 	int result = request_answer(tgtd, &show, "", "connections", &answer, error);
 
@@ -481,6 +516,7 @@ int tgt_sessions(struct tgtd *tgtd, struct tgt_session *sessions, size_t capacit
 		return result;
 	*count = parse_sessions(answer, sessions, capacity);
 	for (size_t i = 0; i < *count && i < capacity; i++) {
+		sessions[i].target = target;
 		tgt_make_plain(sessions[i].initiator);
 		tgt_make_plain(sessions[i].address);
 	}
@@ -494,7 +530,7 @@ int tgt_session_close(struct tgtd *tgtd, const struct tgt_session *session,
 	struct tgtadm_req close_one = {
 		.mode = MODE_CONNECTION,
 		.op = OP_DELETE,
-		.tid = TGT_TARGET_ID,
+		.tid = tid_of(session->target),
 		.sid = session->number,
 		.cid = session->connection,
 	};
@@ -505,7 +541,7 @@ int tgt_session_close(struct tgtd *tgtd, const struct tgt_session *session,
 
 /* ---- the end ---- */
 
-int tgt_connections_close(struct tgtd *tgtd, struct error_text *error)
+int tgt_connections_close(struct tgtd *tgtd, unsigned int target, struct error_text *error)
 {
 	struct tgt_session *sessions = calloc(CONNECTIONS_MAX, sizeof(*sessions));
 	size_t count = 0;
@@ -513,19 +549,19 @@ int tgt_connections_close(struct tgtd *tgtd, struct error_text *error)
 
 	if (!sessions)
 		return error_set(error, -ENOMEM, "out of memory");
-	result = tgt_sessions(tgtd, sessions, CONNECTIONS_MAX, &count, error);
+	result = tgt_sessions(tgtd, target, sessions, CONNECTIONS_MAX, &count, error);
 	for (size_t i = 0; !result && i < count && i < CONNECTIONS_MAX; i++)
 		result = tgt_session_close(tgtd, &sessions[i], error);
 	free(sessions);
 	return result;
 }
 
-int tgt_target_delete(struct tgtd *tgtd, struct error_text *error)
+int tgt_target_delete(struct tgtd *tgtd, unsigned int target, struct error_text *error)
 {
 	struct tgtadm_req request = {
 		.mode = MODE_TARGET,
 		.op = OP_DELETE,
-		.tid = TGT_TARGET_ID,
+		.tid = tid_of(target),
 		.force = 1,
 	};
 

@@ -150,7 +150,6 @@ static void set_environment(const struct tgtd_options *options)
 /* In the child. Returns only by failing. */
 static void become_tgtd(const struct tgtd_options *options, pid_t parent, int log_fd)
 {
-	char portal[128];
 	sigset_t none;
 
 	/*
@@ -169,8 +168,7 @@ static void become_tgtd(const struct tgtd_options *options, pid_t parent, int lo
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	dup2(log_fd, STDERR_FILENO);
 	set_environment(options);
-	snprintf(portal, sizeof(portal), "portal=%s", options->portal);
-	execl(options->program, "tgtd", "-f", "-C", "0", "--iscsi", portal, (char *)NULL);
+	execl(options->program, "tgtd", "-f", "-C", "0", "--iscsi", options->portals, (char *)NULL);
 	fprintf(stderr, "%s: %s\n", options->program, strerror(errno));
 	_exit(127);
 }

@@ -10,6 +10,7 @@
 #define MUNINN_DAEMON_TGTD_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "common/error.h"
@@ -27,14 +28,15 @@ struct tgtd {
 	int answer_ms;   /* how long it may take to answer a request */
 	char line[1024]; /* unfinished line of it */
 	size_t line_bytes;
-	char last_words[1024]; /* its last line that tells of trouble; "" = none */
+	uint8_t target_of[256]; /* target IDs, by the numbers of units that it was given */
+	char last_words[1024];  /* its last line that tells of trouble; "" = none */
 };
 
 struct tgtd_options {
 	const char *program;
 	const char *module;    /* preloaded: it need not be installed, and stands before libc */
 	const char *allocator; /* preloaded too; "": the C library's */
-	const char *portal;    /* ADDRESS:PORT, IPv6 in brackets */
+	const char *portals;   /* as tgtd has them: portal=ADDRESS:PORT,portal=... */
 	const struct limits *limits;
 	enum log_level log_level;
 	int answer_ms; /* as in struct tgtd */

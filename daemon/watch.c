@@ -139,7 +139,7 @@ static int restart(struct server *server, struct error_text *error)
 		log_line(LOG_LEVEL_ERROR, "%s", error->text);
 		sd_notifyf(0, "STATUS=tgtd is started again: %s", error->text);
 		tgtd_kill(&server->tgtd);
-		server->target_exists = false;
+		server->targets_exist = false;
 		if (server->restarts == RESTARTS_MAX)
 			return error_set(error, -ECHILD, "tgtd does not stay up: %d restarts",
 					 RESTARTS_MAX);

@@ -63,9 +63,10 @@ static void print_status(const json_t *status)
 		       service_number(tgtd, "restarts"));
 	else
 		printf("tgtd    does not run just now: it is started again\n");
-	printf("target  %s at %s, %" PRIu64 " sessions\nfile    %s\n",
-	       service_text(status, "target"), service_text(status, "portal"),
-	       service_number(status, "sessions"), service_text(status, "configuration"));
+	for (size_t i = 0; (each = service_item(status, "targets", i)); i++)
+		printf("target  %s at %s, %" PRIu64 " sessions\n", service_text(each, "name"),
+		       service_text(status, "portal"), service_number(each, "sessions"));
+	printf("file    %s\n", service_text(status, "configuration"));
 	for (size_t i = 0; (each = service_item(status, "units", i)); i++)
 		print_unit(each);
 	for (size_t i = 0; (each = service_item(status, "troubles", i)); i++)

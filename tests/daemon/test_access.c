@@ -36,7 +36,7 @@ static bool allows(const char *lists, const char *name, const char *address)
 	snprintf(text, sizeof(text), "[target]\n%s\n" UNIT, lists);
 	if (read_texts(text, NULL))
 		fail_msg("%s", error.text);
-	return access_allows(&config, name, address);
+	return access_allows(&config.targets[0], name, address);
 }
 
 static void test_a_name_in_the_list_may_from_wherever(void **state)

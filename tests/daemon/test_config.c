@@ -51,7 +51,7 @@ static int read_text(const char *text)
 /* Reading and completing `text` fails, and the sentence is FILE, then `rest`. */
 static void assert_refused(const char *text, const char *rest)
 {
-	char expected[256];
+	char expected[512];
 	int result = read_text(text);
 
 	if (!result)
@@ -73,8 +73,8 @@ static void test_one_unit_is_enough_and_the_rest_is_default(void **state)
 	assert_int_equal(config.luns[0].number, 3);
 	assert_string_equal(config.luns[0].image, "lun3.img");
 	assert_int_equal(config.luns[0].size_bytes, UINT64_C(8) << 30);
-	assert_string_equal(config.target_name, defaults.target_name);
-	assert_int_equal(config.port, 3260);
+	assert_string_equal(config.targets[0].name, defaults.targets[0].name);
+	assert_int_equal(config.portals[0].port, 3260);
 }
 
 static void test_every_key_gets_to_its_place(void **state)
@@ -114,17 +114,17 @@ static void test_every_key_gets_to_its_place(void **state)
 	assert_int_equal(config.log_level, LOG_LEVEL_DEBUG);
 	assert_int_equal(config.stop_timeout, 7);
 	assert_int_equal(config.watchdog, 8);
-	assert_string_equal(config.target_name, "iqn.2014-06.x:y");
-	assert_string_equal(config.address, "192.0.2.1");
-	assert_int_equal(config.port, 99);
-	assert_int_equal(config.allow_addresses, 3);
-	assert_string_equal(config.allow_address[0], "192.0.2.0/24");
-	assert_string_equal(config.allow_address[1], "::1");
-	assert_string_equal(config.allow_address[2], "10.0.0.1");
-	assert_int_equal(config.allow_names, 2);
-	assert_string_equal(config.allow_name[1], "iqn.2014-06.h:b");
-	assert_string_equal(config.chap_user, "u");
-	assert_string_equal(config.chap_secret, "123456789012");
+	assert_string_equal(config.targets[0].name, "iqn.2014-06.x:y");
+	assert_string_equal(config.portals[0].address, "192.0.2.1");
+	assert_int_equal(config.portals[0].port, 99);
+	assert_int_equal(config.targets[0].allow_addresses, 3);
+	assert_string_equal(config.targets[0].allow_address[0], "192.0.2.0/24");
+	assert_string_equal(config.targets[0].allow_address[1], "::1");
+	assert_string_equal(config.targets[0].allow_address[2], "10.0.0.1");
+	assert_int_equal(config.targets[0].allow_names, 2);
+	assert_string_equal(config.targets[0].allow_name[1], "iqn.2014-06.h:b");
+	assert_string_equal(config.targets[0].chap.user, "u");
+	assert_string_equal(config.targets[0].chap.secret, "123456789012");
 	assert_int_equal(config.limits.connections, 5);
 	assert_int_equal(config.limits.connections_per_address, 4);
 	assert_int_equal(config.limits.login_timeout, 3);
@@ -261,7 +261,7 @@ static void test_a_key_of_all_units_is_set_once(void **state)
 		       ":2: [engine] has no key backend; it belongs to [nand]");
 	assert_refused(
 		"[lun 1]\ncolour = blue\n",
-		":2: [lun 1] has no key colour; it has type, device, threads, layout, serial, "
+		":2: [lun 1] has no key colour; it has type, device, target, threads, layout, serial, "
 		"key_file, system_id, partition, volume_size, block_size, version, "
 		"snapshot_schedule, image, nvram, size, "
 		"recover_without_nvram, and all of [nand] and [engine]");
@@ -271,8 +271,8 @@ static void test_an_ipv6_portal_is_written_in_brackets(void **state)
 {
 	(void)state;
 	assert_int_equal(read_text("[target]\nportal = [::1]:3261\n[lun 1]\ntype = osd\n"), 0);
-	assert_string_equal(config.address, "::1");
-	assert_int_equal(config.port, 3261);
+	assert_string_equal(config.portals[0].address, "::1");
+	assert_int_equal(config.portals[0].port, 3261);
 	assert_refused("[target]\nportal = ::1:3261\n", ":2: portal: '::1' is not an IPv4 address");
 }
 
@@ -319,8 +319,9 @@ static void test_a_misplaced_key_is_told_where_it_belongs(void **state)
 {
 	(void)state;
 	assert_refused("[target]\ncolour = blue\n",
-		       ":2: [target] has no key colour; it has name, portal, allow_address, "
-		       "allow_name, chap_user, chap_secret");
+		       ":2: [target] has no key colour; it has name, allow_address, allow_name, "
+		       "chap_user, chap_secret, chap_secret_file, mutual_user, mutual_secret, "
+		       "mutual_secret_file, portal, discovery_user");
 	assert_refused("[target]\nsize = 8G\n",
 		       ":2: [target] has no key size; it belongs to [lun N]");
 	assert_refused("[lun 1]\nportal = 127.0.0.1:3260\n",
@@ -432,12 +433,12 @@ static void test_everybody_may_log_in_unless_somebody_is_named(void **state)
 	(void)state;
 	assert_int_equal(read_text("[lun 1]\ntype = osd\n"), 0);
 	assert_int_equal(config_complete(&config, &error), 0);
-	assert_int_equal(config.allow_addresses, 1);
-	assert_string_equal(config.allow_address[0], "ALL");
+	assert_int_equal(config.targets[0].allow_addresses, 1);
+	assert_string_equal(config.targets[0].allow_address[0], "ALL");
 	assert_int_equal(read_text("[target]\nallow_name = iqn.2014-06.h:a\n[lun 1]\ntype = osd\n"),
 			 0);
 	assert_int_equal(config_complete(&config, &error), 0);
-	assert_int_equal(config.allow_addresses, 0);
+	assert_int_equal(config.targets[0].allow_addresses, 0);
 }
 
 static void test_sizes_have_binary_suffixes(void **state)
@@ -510,9 +511,9 @@ static void test_the_example_shows_the_built_in_values(void **state)
 	assert_string_equal(config.module, defaults.module);
 	assert_string_equal(config.allocator, defaults.allocator);
 	assert_int_equal(config.log_level, defaults.log_level);
-	assert_string_equal(config.target_name, defaults.target_name);
-	assert_string_equal(config.address, defaults.address);
-	assert_int_equal(config.port, defaults.port);
+	assert_string_equal(config.targets[0].name, defaults.targets[0].name);
+	assert_string_equal(config.portals[0].address, defaults.portals[0].address);
+	assert_int_equal(config.portals[0].port, defaults.portals[0].port);
 	assert_memory_equal(&config.luns[0].geometry, &defaults.luns[0].geometry,
 			    sizeof(config.luns[0].geometry));
 	assert_int_equal(config.luns[0].options.nand.backend, NAND_BACKEND_MMAP);

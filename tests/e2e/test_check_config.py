@@ -33,6 +33,13 @@ VALUES = {
         "allow_name": ["iqn.2014-06.h:a", "iqn.2014-06.h:a, iqn.2014-06.h:b", "iqn.h:a iqn.h:a", "h"],
         "chap_user": ["erik", "e" * 63, "e" * 64, "e,k"],
         "chap_secret": ["twelve-or-more", "s" * 63, "s" * 64, "short"],
+        "chap_secret_file": ["{folder}/secret", "{folder}/readable", "{folder}/key", "no-credential", "a/b"],
+        "mutual_user": ["muninn", "e,k"],
+        "mutual_secret": ["another-of-twelve", "twelve-or-more", "short"],
+        "mutual_secret_file": ["{folder}/secret", "/nowhere/secret"],
+        "discovery_user": ["scout", "erik"],
+        "discovery_secret": ["third-of-twelve", "short"],
+        "discovery_secret_file": ["{folder}/secret", "{folder}/taken"],
     },
     "limits": {
         "connections": ["1", "4096", "0", "4097"],
@@ -104,9 +111,9 @@ class Host:
         self.module = os.path.join(os.path.dirname(os.path.dirname(MUNINND)), "lib", "bs_muninn.so")
         os.mkdir(self.state)
         os.mkdir(os.path.join(self.state, "dir"))
-        for name, mode in (("taken", 0o600), ("key", 0o600), ("readable", 0o644)):
+        for name, mode in (("taken", 0o600), ("key", 0o600), ("readable", 0o644), ("secret", 0o600)):
             with open(os.path.join(self.folder, name), "w", encoding="ascii") as file:
-                file.write("0" * 64 + "\n")
+                file.write("of-this-file\n" if name == "secret" else "0" * 64 + "\n")
             os.chmod(file.name, mode)
         # Of an earlier life, now and then: a device, half of one, or one that was not finished.
         lives = [[".nvram"], [""], ["", ".nvram"], [".new", ".nvram"]]

@@ -172,7 +172,7 @@ class Reload(ServiceTest):
         daemon = self.serve()
         disk = self.attach(daemon, 2)
         done, _, _ = self.reload(daemon, ACCOUNT + POOL)
-        self.assertIn("the CHAP account has changed; sessions that are logged in go on", done[0])
+        self.assertIn("CHAP accounts have changed; sessions that are logged in go on", done[0])
         self.assertFalse(self.login(daemon))
         self.assertTrue(self.login(daemon, "erik%twelve-or-more@"))
         # Another secret of the same name; another name; none.

@@ -153,8 +153,8 @@ static void run_config(struct fuzz_reader *input)
 	if (result != 0)
 		return;
 	fuzz_check(config.lun_count >= 1 && config.lun_count <= CONFIG_LUNS_MAX);
-	fuzz_check(config.allow_names <= CONFIG_LIST_MAX &&
-		   config.allow_addresses <= CONFIG_LIST_MAX);
+	fuzz_check(config.targets[0].allow_names <= CONFIG_LIST_MAX &&
+		   config.targets[0].allow_addresses <= CONFIG_LIST_MAX);
 	check_sentence(config_complete(&config, &error), &error);
 }
 
