@@ -308,7 +308,7 @@ ctl_run verb_key_create, verb_key_init, verb_key_set, verb_key_method, verb_key_
 ctl_run verb_coll_create, verb_coll_track, verb_coll_rm, verb_coll_ls, verb_coll_add,
 	verb_coll_drop, verb_coll_query, verb_coll_purge;
 ctl_run verb_snapshot, verb_versions, verb_drop, verb_rollback, verb_undo, verb_log, verb_diff;
-ctl_run verb_retention, verb_merge, verb_watch;
+ctl_run verb_retention, verb_merge, verb_space, verb_watch;
 ctl_run verb_search, verb_checksum, verb_statistics;
 ctl_run verb_clone, verb_refresh, verb_detach;
 ctl_run verb_unlock;

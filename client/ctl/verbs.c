@@ -400,6 +400,24 @@ static const struct ctl_verb verbs[] = {
 	  "Example:\n"
 	  "  muninnctl merge $URL --progress\n",
 	  0, 1, verb_merge },
+	{ "space", "URL [PID|0] [without=VERSION...] [since=MOMENT] [pages=N]",
+	  "what takes the space, and what would free some",
+	  "The target judges the records of 4096 pages that are spread over the device: so\n"
+	  "sizes are about right, within some hundredths of the whole. pages=N looks at\n"
+	  "others than 4096, pages=all at all of them. capacity, used, reserved are exact.\n"
+	  "LIVE         what the present shows\n"
+	  "KEPT         what only the past shows, and stays: versions, policies, locks\n"
+	  "HISTORY      the rest of the past; it goes when writes need the space\n"
+	  "RECLAIMABLE  what nothing shows; the next merge takes it\n"
+	  "ALONE        of a version: what only this one keeps\n"
+	  "without=VERSION  says what dropping it would free; several: all of them\n"
+	  "since=MOMENT     says what would be free if no moment before were kept, but\n"
+	  "                 versions\n"
+	  "\n"
+	  "Examples:\n"
+	  "  muninnctl space $URL\n"
+	  "  muninnctl space $URL 0x10000 without=before-upgrade without=3\n",
+	  0, INT_MAX, verb_space },
 	{ "watch", "URL PID|0", "space by version, as a picture",
 	  "Of a partition: its versions and the present; = used, + written since the\n"
 	  "version before. Of 0: the partitions and the versions of the device. On a\n"

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
+"""What `muninnctl space` tells: sums that are right, and what dropping frees before it is done."""
+
+import json
+import os
+import unittest
+
+from harness import E2ETest
+
+P = 0x10000
+MIB = 1 << 20
+
+
+class Space(E2ETest):
+    def setUp(self):
+        super().setUp()
+        self.daemon_ = self.daemon(size="256M").start()
+        self.url = self.daemon_.url()
+        self.ctl("mkpart", self.url, P)
+
+    def write(self, byte, mebibytes, replace=True):
+        path = os.path.join(self.folder("source"), "content")
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(byte * (mebibytes * MIB))
+        self.ctl("put", self.url, f"{P}/0x10000", path, *(["--replace"] if replace else []))
+
+    def space(self, *arguments):
+        return json.loads(self.ctl("--json", "space", self.url, *arguments, "pages=all"))
+
+    def row(self, report, name=f"{P:#x}"):
+        return next(row for row in report["partitions"] if row["partition"] == name)
+
+    def assert_mebibytes(self, value, wanted):
+        """Onodes and directories come on top; space that segments lose, too."""
+        self.assertGreaterEqual(value, wanted * MIB)
+        self.assertLess(value, (wanted + 3) * MIB)
+
+    def test_versions_tell_what_they_keep_and_dropping_one_frees_what_was_told(self):
+        self.write(b"a", 8, replace=False)
+        self.ctl("snapshot", self.url, P, "--name", "one")
+        self.write(b"b", 8)
+        self.ctl("snapshot", self.url, P, "--name", "two")
+        self.write(b"c", 8)
+        before = self.space(P)
+        self.assertEqual(before["looked_at"], before["pages"])
+        self.assert_mebibytes(self.row(before)["live"], 8)
+        self.assert_mebibytes(self.row(before)["kept"], 16)
+        alone = {version["name"]: version["alone"] for version in before["versions"]}
+        self.assert_mebibytes(alone["one"], 8)
+        self.assert_mebibytes(alone["two"], 8)
+        self.assertNotIn("frees", before)
+        frees = self.space(P, "without=one")["frees"]
+        self.assert_mebibytes(frees, 8)
+        self.assert_mebibytes(self.space(P, "without=one", "without=two")["frees"], 16)
+        self.ctl("drop", self.url, P, "one")
+        after = self.row(self.space(P))
+        self.assertAlmostEqual(self.row(before)["kept"] - after["kept"], frees, delta=MIB)
+
+    def test_the_device_adds_up_and_shows_what_is_removed(self):
+        self.write(b"a", 8, replace=False)
+        report = self.space()
+        rows = sum(row["used"] for row in report["partitions"])
+        self.assertLessEqual(abs(rows + report["index"] - report["used"]), 16)
+        self.assertGreater(report["reserved"], 0)
+        self.assertLess(report["available"], report["capacity"])
+        self.assertIn("device", [row["partition"] for row in report["partitions"]])
+        self.ctl("rmpart", self.url, P, "--contents")
+        self.assert_mebibytes(self.row(self.space(), "removed")["history"], 8)
+
+    def test_a_few_pages_tell_about_the_same_and_say_so(self):
+        self.write(b"a", 24, replace=False)
+        text = self.ctl("space", self.url, P, "pages=300")
+        self.assertRegex(text, r"about, by 300 of \d+ pages")
+        self.assertRegex(text, rf"{P:#x} +\S+ MiB +2[2-7]\.\d MiB")
+        self.assertNotIn("about", self.ctl("space", self.url, P, "pages=all"))
+
+    def test_the_log_says_that_a_device_fills_up(self):
+        self.ctl("retention", self.url, 0, "all")
+        self.write(b"a", 180, replace=False)
+        self.daemon_.wait_for_line("lun1.img: 80 % of", "MiB are in use")
+
+    def test_wrong_words_are_refused(self):
+        for words, code, sentence in (
+            (("without=none",), 3, "no version 'none'"),
+            (("pages=0",), 2, "a number, or all"),
+            (("since=tomorrowish",), 3, "tomorrowish"),
+            (("since=2026-02-30",), 2, "since=2026-02-30"),
+            (("all",), 2, "is none of"),
+        ):
+            done = self.try_ctl("space", self.url, P, *words)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn(sentence, done.stderr.decode())
+
+
+if __name__ == "__main__":
+    unittest.main()
