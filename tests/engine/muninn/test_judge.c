@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * What judging the records of a segment costs: in searches, of a key that has many of which a
- * rollback hides some, and in pages and rounds of reads.
+ * rollback hides some, and in pages and rounds of reads. How much of that a piece does.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,6 +22,9 @@ enum {
 	GONE_BACK_TO = 400,
 	GONE_BACK_AT = 700,
 	ASKED_MAX = 16, /* for each version: whether something is hidden */
+	PIECE_MAX = 256,
+	/* A piece ends with a candidate, or with a page, whose records it may have begun. */
+	BEGUN_MAX = 4 * 512 / (28 + 8),
 };
 
 static const struct record_key hot = { .partition = 1, .identifier = 0x10000 };
@@ -204,12 +207,61 @@ static void test_what_look_ups_of_a_segment_lack_is_read_in_few_rounds(void **st
 	close_store(store, nand);
 }
 
+static uint32_t count_judged(void *context, const struct record_key *key,
+			     const struct record_info *info, uint64_t *bounds, uint32_t max)
+{
+	(void)key;
+	(void)info;
+	(void)bounds;
+	(void)max;
+	++*(uint32_t *)context;
+	return 0;
+}
+
+/* Merges pages that are at hand, in pieces. Returns the most records that a piece has judged. */
+static uint32_t most_judged(struct record_store *store, struct record_merge *merge)
+{
+	uint32_t judged = 0, most = 0;
+	const struct record_keep keep = { .context = &judged, .bounds = count_judged };
+	int result = 1;
+
+	while (result == 1) {
+		judged = 0;
+		result = store->operations->merge_step(store, &keep, merge);
+		most = judged > most ? judged : most;
+		if (result == 1)
+			store->operations->merge_run(store);
+	}
+	assert_int_equal(result, 0);
+	return most;
+}
+
+/* Others wait for its end. */
+static void test_a_piece_judges_so_many_records_at_most(void **state)
+{
+	struct record_merge merge = { .live_permille_max = 1000, .segments_wanted = 4 };
+	struct record_store *store;
+	struct nand *nand;
+	uint32_t most;
+
+	(void)state;
+	store = open_store(&nand);
+	for (uint32_t round = 0; round < 2; round++)
+		put_many(store, 3000);
+	most = most_judged(store, &merge);
+	print_message("%u records at most\n", most);
+	assert_true(merge.records_dropped > PIECE_MAX);
+	assert_in_range(most, PIECE_MAX / 2, PIECE_MAX + BEGUN_MAX);
+	close_store(store, nand);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_hidden_versions_are_passed_over_once_for_each_bound),
 		cmocka_unit_test(test_a_segment_is_read_at_once_and_not_again_to_be_moved),
 		cmocka_unit_test(test_what_look_ups_of_a_segment_lack_is_read_in_few_rounds),
+		cmocka_unit_test(test_a_piece_judges_so_many_records_at_most),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
