@@ -306,16 +306,11 @@ static void move_down(struct buffer *buffer, const struct key_hash *hash,
 
 /* ---- putting ---- */
 
-static bool is_large(const struct buffer *buffer, uint32_t length)
-{
-	return RECORD_HEADER_BYTES + length > buffer->geometry->page_bytes;
-}
-
 static bool page_has_space(const struct buffer *buffer, uint32_t page, uint32_t length)
 {
 	uint32_t state = slot_state(buffer, page_slot(buffer, page));
 
-	if (is_large(buffer, length))
+	if (record_is_large(buffer->geometry, length))
 		return state == 0;
 	return !(state & SLOT_LARGE) &&
 	       state + RECORD_HEADER_BYTES + length <= buffer->geometry->page_bytes;
@@ -331,7 +326,7 @@ void buffer_append(struct buffer *buffer, uint32_t page, const struct page_recor
 
 	if (state == 0)
 		slot_claim(buffer, slot);
-	if (is_large(buffer, length)) {
+	if (record_is_large(buffer->geometry, length)) {
 		header = slot_header(buffer, slot) + SLOT_LARGE_HEADER_AT;
 		value = slot_data(buffer, slot);
 		state = SLOT_LARGE | length;
@@ -378,7 +373,8 @@ static bool make_page_space(struct buffer *buffer, uint32_t page, uint32_t lengt
 		return false;
 	if (buffer_drop_large(buffer, page, committed))
 		return page_has_space(buffer, page, length);
-	return !is_large(buffer, length) && buffer_compact(buffer, page, committed, false) &&
+	return !record_is_large(buffer->geometry, length) &&
+	       buffer_compact(buffer, page, committed, false) &&
 	       page_has_space(buffer, page, length);
 }
 
@@ -387,7 +383,7 @@ int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct 
 {
 	uint32_t length = record->header.length;
 
-	if (is_large(buffer, length) && record->header.flags & RECORD_ABSORB)
+	if (record_is_large(buffer->geometry, length) && record->header.flags & RECORD_ABSORB)
 		move_down(buffer, hash, &record->header.key, committed);
 	for (uint32_t page, place = segment_index_first(buffer->index, hash);
 	     segment_index_next(buffer->index, hash, &place, &page); place++) {

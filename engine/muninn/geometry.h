@@ -59,6 +59,12 @@ int muninn_geometry_choose(const struct nand_geometry *nand, const struct record
 			   const struct muninn_options *options, struct muninn_geometry *geometry,
 			   struct error_text *error);
 
+/* Whether a record of so many bytes of value has a page for itself, and its header beside that. */
+static inline bool record_is_large(const struct muninn_geometry *geometry, uint32_t length)
+{
+	return RECORD_HEADER_BYTES + length > geometry->page_bytes;
+}
+
 /* Most records that a segment can hold. */
 static inline uint64_t segment_records_max(const struct muninn_geometry *geometry)
 {

@@ -259,6 +259,7 @@ int judge_record(struct merge_run *run, const struct record_header *header, cons
 	struct judged judged = { .run = run, .header = header, .value = value, .roughly = roughly };
 
 	run->worked++;
+	run->is_large = record_is_large(&run->store->geometry, header->length);
 	if (!sequence_is_visible(&everything, header->sequence))
 		return RECORD_NEED_NONE;
 	if (run->reads > run->reads_max)

@@ -250,11 +250,24 @@ static int view_page(const struct muninn_store *store, const struct nand_page_io
 	return 0;
 }
 
+/*
+ * A record that has a page for itself has its header in the spare area. Of a newer one like it a
+ * merge wants the number alone, so it neither copies nor sums up the page.
+ */
+static bool read_header(const struct lookup *lookup, uint64_t number, struct page_view *view)
+{
+	return lookup->visit == take_newest && !lookup->capacity &&
+	       merge_run_read_header(lookup->run, number, view) &&
+	       !(lookup->crc && record_sequence(view->large_header) == lookup->crc_of);
+}
+
 static int read_page(struct lookup *lookup, uint64_t number, struct read_page *page)
 {
 	struct muninn_store *store = lookup->store;
 	struct nand_page_io io = { .page = number, .data = page->data, .spare = page->spare_bytes };
 
+	if (lookup->run && read_header(lookup, number, &page->view))
+		return 0;
 	if (lookup->run)
 		return merge_run_read_more(lookup->run, number, &page->view);
 	int result = read_pages(store, &io, 1);

@@ -405,6 +405,20 @@ int merge_run_read_more(struct merge_run *run, uint64_t number, struct page_view
 	return merge_run_read_page(run, number, view);
 }
 
+bool merge_run_read_header(struct merge_run *run, uint64_t number, struct page_view *view)
+{
+	struct nand_page_io io = { .page = number, .spare = run->spares };
+
+	if (!run->is_large || run->fetches_all || merge_run_has_read_enough(run) ||
+	    is_in_segment(run, number) || find_page(run, number) != NO_CHAIN)
+		return false;
+	if (nand_read_at_hand(run->store->nand, NULL, NAND_CAUSE_MERGE, &io, 1) != 0 ||
+	    decode_spare(run, io.spare, 0, &run->header) != 0 || !run->header.large)
+		return false;
+	*view = view_of(&run->header, NULL);
+	return true;
+}
+
 int merge_run_visit_page(struct merge_run *run, uint32_t segment, uint32_t page,
 			 record_visitor *visit, void *context)
 {

@@ -155,6 +155,7 @@ struct merge_run {
 	uint32_t empty;
 	uint8_t *data; /* of the pages */
 	struct merge_segment segment;
+	struct page_spare header;             /* of the page whose header was read last */
 	struct merge_find finds[MERGE_FINDS]; /* what was found last */
 	struct merge_list list;               /* of a key with many records in a segment */
 	uint64_t from, to;                    /* the numbers in the segment that is counted */
@@ -177,6 +178,7 @@ struct merge_run {
 	uint32_t missing_count;
 	uint32_t missing_segment; /* all of it; NO_SEGMENT: none */
 	bool is_asking;           /* the caller, whose look-ups are the run's meanwhile */
+	bool is_large;            /* the record that is judged has a page for itself */
 	bool misses;              /* what is looked at now needs something that is missing */
 	uint32_t tries;           /* of the same thing */
 	uint32_t worked;          /* records that this piece has looked at */
@@ -211,6 +213,12 @@ void merge_run_note(struct merge_run *run, uint64_t page);
 
 /* The same for a look-up. -EBUSY: the run may read no more. */
 int merge_run_read_more(struct merge_run *run, uint64_t page, struct page_view *view);
+
+/*
+ * Whether a page that is not remembered holds one record alone, as what is judged does, and the
+ * host has its spare area in memory. The view has no data then, only the record's header.
+ */
+bool merge_run_read_header(struct merge_run *run, uint64_t page, struct page_view *view);
 
 /* Called for each record of a page, in order. */
 typedef int record_visitor(struct merge_run *run, const struct page_record *record, uint64_t serial,

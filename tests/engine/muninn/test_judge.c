@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 #include <errno.h>
@@ -207,6 +208,65 @@ static void test_what_look_ups_of_a_segment_lack_is_read_in_few_rounds(void **st
 	close_store(store, nand);
 }
 
+/* ---- records with a page each ---- */
+
+enum { LARGE_BYTES = 512, LARGE = 1500 };
+
+static void put_large(struct record_store *store, uint32_t n, uint8_t byte)
+{
+	const struct record_key key = { .partition = 1, .identifier = 0x10000 + n };
+	uint8_t value[LARGE_BYTES];
+	uint64_t sequence = store->operations->begin(store, 0);
+
+	memset(value, byte, sizeof(value));
+	assert_int_equal(store->operations->put(store, &key, sequence, 0, value, sizeof(value),
+						RECORD_ROOM_WRITE),
+			 0);
+	store->operations->commit(store);
+}
+
+static void check_large(struct record_store *store, uint32_t n, uint8_t byte)
+{
+	const struct record_key key = { .partition = 1, .identifier = 0x10000 + n };
+	uint8_t value[LARGE_BYTES], expected[LARGE_BYTES];
+	struct record_info info;
+
+	memset(expected, byte, sizeof(expected));
+	assert_int_equal(
+		store->operations->get(store, &key, RECORD_NEWEST, value, sizeof(value), &info), 0);
+	assert_memory_equal(value, expected, sizeof(value));
+}
+
+/* All are put again, so the first candidate whose pages are sampled is taken. */
+static void test_the_data_of_a_newer_record_with_a_page_for_itself_are_not_read(void **state)
+{
+	const struct record_keep keep = { 0 };
+	struct record_merge merge = { .live_permille_max = 1000, .segments_wanted = 1 };
+	struct record_store *store;
+	struct merge_run *run;
+	struct nand *nand;
+	uint32_t remembered = 0;
+
+	(void)state;
+	store = open_store(&nand);
+	for (uint32_t round = 1; round <= 2; round++)
+		for (uint32_t n = 0; n < LARGE; n++)
+			put_large(store, n, (uint8_t)round);
+	assert_int_equal(store->operations->merge(store, &keep, &merge), 0);
+	assert_true(merge.records_dropped > SEGMENT_PAGES / 2);
+	run = ((struct muninn_store *)(void *)store)->merge_run;
+	for (uint32_t n = 0; n < MERGE_PAGES; n++)
+		remembered += run->pages[n].number != NO_PAGE;
+	/* Those of candidates are. */
+	print_message("%u pages are remembered\n", remembered);
+	assert_in_range(remembered, 4, 3 * 4);
+	for (uint32_t n = 0; n < LARGE; n++)
+		check_large(store, n, 2);
+	close_store(store, nand);
+}
+
+/* ---- pieces ---- */
+
 static uint32_t count_judged(void *context, const struct record_key *key,
 			     const struct record_info *info, uint64_t *bounds, uint32_t max)
 {
@@ -261,6 +321,8 @@ int main(void)
 		cmocka_unit_test(test_hidden_versions_are_passed_over_once_for_each_bound),
 		cmocka_unit_test(test_a_segment_is_read_at_once_and_not_again_to_be_moved),
 		cmocka_unit_test(test_what_look_ups_of_a_segment_lack_is_read_in_few_rounds),
+		cmocka_unit_test(
+			test_the_data_of_a_newer_record_with_a_page_for_itself_are_not_read),
 		cmocka_unit_test(test_a_piece_judges_so_many_records_at_most),
 	};
 
