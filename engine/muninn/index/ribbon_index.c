@@ -524,10 +524,39 @@ static bool search_page(struct index_search *search, uint32_t *page)
 	return ribbon_search_page(&search->ribbon, page);
 }
 
+/* Of fewer pages all are visited from the newest one on. */
+enum { GUESS_PAGES = 2, HALVE_PAGES = 6 };
+
+/* Lists the pages that are left, but for those of false locations. */
+static void list_pages(const struct ribbon_search *search, struct narrow *narrow)
+{
+	struct locations rest = search->locations;
+	uint32_t location, page;
+
+	narrow->count = 0;
+	while (locations_take_last(&rest, &location))
+		if (ribbon_search_page_of(search, location, &page))
+			narrow_add(narrow, location, page);
+}
+
 static int search_narrow(struct index_search *search, enum narrow_way way, index_probe *probe,
 			 void *context)
 {
-	return ribbon_search_narrow(&search->ribbon, way, probe, context);
+	struct ribbon_search *ribbon = &search->ribbon;
+	const struct group_member *segment = &ribbon->segment;
+	struct narrow narrow;
+	int result;
+
+	if (!segment->is_ordered || ribbon->bound >= segment->last_sequence)
+		return 0;
+	list_pages(ribbon, &narrow);
+	if (narrow.count < (way == NARROW_GUESS ? GUESS_PAGES : HALVE_PAGES))
+		return 0;
+	narrow.first_sequence = segment->first_sequence;
+	narrow.last_sequence = segment->last_sequence;
+	result = narrow_find(&narrow, ribbon->bound, way, probe, context);
+	locations_set(&ribbon->locations, narrow.places, narrow.count);
+	return result;
 }
 
 /* ---- */

@@ -83,8 +83,7 @@ bool ribbon_search_segment(struct ribbon_search *search, uint64_t after, uint32_
 	}
 }
 
-/* False: the segment has no such location, so that this is a false hit. */
-static bool page_of(const struct ribbon_search *search, uint32_t location, uint32_t *page)
+bool ribbon_search_page_of(const struct ribbon_search *search, uint32_t location, uint32_t *page)
 {
 	const struct group_member *segment = &search->segment;
 	uint32_t pages = search->row->shape->segment_pages;
@@ -104,41 +103,7 @@ bool ribbon_search_page(struct ribbon_search *search, uint32_t *page)
 	uint32_t location;
 
 	while (locations_take_last(&search->locations, &location))
-		if (page_of(search, location, page))
+		if (ribbon_search_page_of(search, location, page))
 			return true;
 	return false;
-}
-
-/* Of fewer pages all are visited from the newest one on. */
-enum { GUESS_PAGES = 2, HALVE_PAGES = 6 };
-
-/* Lists the locations that are left, but for false ones. */
-static void list_locations(const struct ribbon_search *search, struct narrow *narrow)
-{
-	struct locations rest = search->locations;
-	uint32_t location, page;
-
-	narrow->count = 0;
-	while (locations_take_last(&rest, &location))
-		if (page_of(search, location, &page))
-			narrow_add(narrow, location, page);
-}
-
-int ribbon_search_narrow(struct ribbon_search *search, enum narrow_way way, index_probe *probe,
-			 void *context)
-{
-	const struct group_member *segment = &search->segment;
-	struct narrow narrow;
-	int result;
-
-	if (!segment->is_ordered || search->bound >= segment->last_sequence)
-		return 0;
-	list_locations(search, &narrow);
-	if (narrow.count < (way == NARROW_GUESS ? GUESS_PAGES : HALVE_PAGES))
-		return 0;
-	narrow.first_sequence = segment->first_sequence;
-	narrow.last_sequence = segment->last_sequence;
-	result = narrow_find(&narrow, search->bound, way, probe, context);
-	locations_set(&search->locations, narrow.places, narrow.count);
-	return result;
 }

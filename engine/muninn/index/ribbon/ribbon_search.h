@@ -3,7 +3,6 @@
 #ifndef MUNINN_ENGINE_MUNINN_INDEX_RIBBON_SEARCH_H
 #define MUNINN_ENGINE_MUNINN_INDEX_RIBBON_SEARCH_H
 
-#include "engine/muninn/index/narrow.h"
 #include "engine/muninn/index/ribbon/member_walk.h"
 #include "engine/muninn/index/ribbon/ribbon_row.h"
 
@@ -31,10 +30,8 @@ bool ribbon_search_segment(struct ribbon_search *search, uint64_t after, uint32_
 bool ribbon_search_page(struct ribbon_search *search, uint32_t *page);
 
 /*
- * Leaves out pages of the segment that hold only what is newer than the bound, as far as few probes
- * tell: see index_search_narrow.
+ * The page of a location in that segment. False: it has no such location, so this is a false hit.
  */
-int ribbon_search_narrow(struct ribbon_search *search, enum narrow_way way, index_probe *probe,
-			 void *context);
+bool ribbon_search_page_of(const struct ribbon_search *search, uint32_t location, uint32_t *page);
 
 #endif
