@@ -182,7 +182,7 @@ $(BIN)/muninn-fsck: $(FSCK_OBJ) $(LIB)/libmuninn.a
 $(BIN)/muninnd: $(OBJ)/daemon/muninnd.o $(LIB)/libdaemon.a $(LIB)/libmuninn.a
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -linih -lsystemd -ljansson
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -linih -lsystemd -ljansson -lmicrohttpd
 
 # tgtd exports its own symbols to its modules; the version script keeps ours and its apart.
 $(LIB)/bs_muninn.so: $(MODULE_OBJ) $(LIB)/libmuninn.a daemon/module/exports.map
@@ -521,7 +521,8 @@ INSTALLED := $(BIN)/muninnd=755:$(PREFIX)/sbin/muninnd $(BIN)/muninn-fsck=755:$(
 	$(foreach page,muninnctl.1 muninn.conf.5 muninnd.8 muninn-fsck.8,$(MANUALS)/$(page)=644:$(MAN_DIR)/man$(lastword $(subst ., ,$(page)))/$(page)) \
 	$(MANUALS)/muninnctl.bash=644:$(PREFIX)/share/bash-completion/completions/muninnctl \
 	$(MANUALS)/_muninnctl=644:$(ZSH_DIR)/_muninnctl \
-	conf/muninn.sysusers=644:$(SYSUSERS_DIR)/muninn.conf
+	conf/muninn.sysusers=644:$(SYSUSERS_DIR)/muninn.conf \
+	$(foreach example,alerts.yml dashboard.json,conf/$(example)=644:$(PREFIX)/share/doc/muninn/examples/$(example))
 INSTALLED_DEV := $(LIB)/libmuninn-client.a=644:$(PREFIX)/lib/libmuninn-client.a \
 	$(foreach header,$(HEADERS),$(header)=644:$(PREFIX)/include/muninn/$(header))
 INSTALLED_BENCH := $(BIN)/muninn-bench=755:$(PREFIX)/bin/muninn-bench \
@@ -535,7 +536,7 @@ install_all = $(foreach file,$(1),$(INSTALL) $(firstword $(subst :, ,$(lastword 
 tools:
 	@command -v $(firstword $(CC)) >/dev/null && command -v python3 >/dev/null && [ -e $(TGTD) ] && \
 		$(CC) -E -include ini.h -include systemd/sd-daemon.h -include isa-l.h -include liburing.h -include openssl/evp.h \
-		-include iscsi/iscsi.h -include jansson.h -include xxhash.h -include jemalloc/jemalloc.h - </dev/null >/dev/null 2>&1 || \
+		-include iscsi/iscsi.h -include jansson.h -include microhttpd.h -include xxhash.h -include jemalloc/jemalloc.h - </dev/null >/dev/null 2>&1 || \
 		{ echo 'what a build needs is not all here: scripts/bootstrap installs it' >&2; exit 1; }
 
 .PHONY: install-dev install-bench

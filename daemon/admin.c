@@ -296,10 +296,19 @@ static void reload(struct admin *admin)
 	json_decref(request);
 }
 
+/* It may ask tgtd, too. */
+static void serve_http(struct admin *admin)
+{
+	int64_t began_ms = clock_ms();
+
+	http_serve(admin->server->http);
+	put_off(admin, clock_ms() - began_ms);
+}
+
 void admin_serve(struct admin *admin)
 {
-	struct epoll_event events[CONNECTIONS_MAX + 3];
-	int count = epoll_wait(admin->epoll_fd, events, CONNECTIONS_MAX + 3, 0);
+	struct epoll_event events[CONNECTIONS_MAX + 4];
+	int count = epoll_wait(admin->epoll_fd, events, CONNECTIONS_MAX + 4, 0);
 
 	admin->carried_out = false;
 	for (int i = 0; i < count; i++) {
@@ -312,6 +321,7 @@ void admin_serve(struct admin *admin)
 		else if (fd != admin->server->signal_fd)
 			attend(admin, fd);
 	}
+	serve_http(admin);
 	if (admin->reload_waits && !admin->carried_out && server_tgtd_runs(admin->server))
 		reload(admin);
 	end_slow_ones(admin);
@@ -319,16 +329,16 @@ void admin_serve(struct admin *admin)
 
 int64_t admin_wait_ms(const struct admin *admin)
 {
-	int64_t first_ms = INT64_MAX;
+	int64_t first_ms = INT64_MAX, http_ms = http_wait_ms(admin->server->http);
 
 	if (admin->reload_waits && server_tgtd_runs(admin->server))
 		return 0;
 	for (int i = 0; i < CONNECTIONS_MAX; i++)
 		if (admin->connections[i].fd >= 0 && admin->connections[i].deadline_ms < first_ms)
 			first_ms = admin->connections[i].deadline_ms;
-	if (first_ms == INT64_MAX)
-		return INT32_MAX;
-	first_ms -= clock_ms();
+	first_ms = first_ms == INT64_MAX ? INT32_MAX : first_ms - clock_ms();
+	if (first_ms > http_ms)
+		first_ms = http_ms;
 	return first_ms < 0 ? 0 : first_ms;
 }
 
@@ -387,6 +397,8 @@ int admin_open(struct server *server, struct admin **admin, struct error_text *e
 	new->accepts = true;
 	watch_fd(new, EPOLL_CTL_ADD, new->listen_fd, EPOLLIN);
 	watch_fd(new, EPOLL_CTL_ADD, server->signal_fd, EPOLLIN);
+	if (server->http)
+		watch_fd(new, EPOLL_CTL_ADD, http_fd(server->http), EPOLLIN);
 	if (server->reload_fd >= 0)
 		watch_fd(new, EPOLL_CTL_ADD, server->reload_fd, EPOLLIN);
 	*admin = new;

@@ -311,13 +311,14 @@ static int verb_status(struct admin_request *request)
 		json_array_append_new(units, describe_unit(server, &config->luns[i], &deadline_ms));
 	server->tgtd.answer_ms = answer_ms;
 	json_object_update_new(request->ok,
-			       json_pack("{s:s,s:i,s:o,s:s,s:s,s:s,s:i,s:o,s:o,s:o}", "version",
+			       json_pack("{s:s,s:i,s:o,s:s,s:s,s:s,s:i,s:o,s:i,s:o,s:o}", "version",
 					 MUNINN_VERSION, "process", (int)getpid(), "since",
 					 since_text(server->started_ms), "configuration",
 					 config->source, "target", config->targets[0].name,
 					 "portal", server->portals, "sessions", (int)count,
-					 "targets", list_targets(config, count), "units", units,
-					 "troubles", list_troubles()));
+					 "targets", list_targets(config, count), "tgtd_restarts",
+					 (int)server->restarts_total, "units", units, "troubles",
+					 list_troubles()));
 	json_object_set_new(request->ok, "tgtd",
 			    server_tgtd_runs(server)
 				    ? json_pack("{s:i,s:o,s:i}", "process", (int)server->tgtd.pid,

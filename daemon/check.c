@@ -2,7 +2,6 @@
 /* Finds what keeps a configuration from being served, without changing the host. */
 #include "daemon/check.h"
 
-#include <arpa/inet.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -76,25 +75,20 @@ int check_programs(const struct config *config, struct error_text *error)
 
 static int check_one_portal(const struct portal *where, struct error_text *error)
 {
-	bool six = strchr(where->address, ':') != NULL;
-	struct sockaddr_in address4 = { .sin_family = AF_INET, .sin_port = htons(where->port) };
-	struct sockaddr_in6 address6 = { .sin6_family = AF_INET6, .sin6_port = htons(where->port) };
+	struct sockaddr_storage address;
+	socklen_t length = portal_address(where, &address);
 	char portal[CONFIG_PORTAL_BYTES];
 	const int yes = 1;
 	int fd, failed, reason;
 
 	config_portal(where, portal);
-	inet_pton(six ? AF_INET6 : AF_INET, where->address,
-		  six ? (void *)&address6.sin6_addr : (void *)&address4.sin_addr);
-	fd = socket(six ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	fd = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return error_set(error, -errno, "%s: %s", portal, strerror(errno));
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-	if (six)
+	if (address.ss_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof(yes));
-	failed = bind(fd, six ? (struct sockaddr *)&address6 : (struct sockaddr *)&address4,
-		      six ? sizeof(address6) : sizeof(address4)) ||
-		 listen(fd, 1);
+	failed = bind(fd, (struct sockaddr *)&address, length) || listen(fd, 1);
 	reason = errno;
 	close(fd);
 	if (!failed)
@@ -179,6 +173,13 @@ static int check_service(const struct config *config, struct error_text *error)
 				   config->admin_group);
 	if (!result)
 		result = check_portals(config, &reason);
+	if ((!result || result == -EADDRINUSE) && config->metrics.port) {
+		struct error_text of_metrics = { "" };
+		int metrics = check_one_portal(&config->metrics, &of_metrics);
+
+		if (metrics && metrics != -EADDRINUSE)
+			result = error_set(&reason, metrics, "metrics: %s", of_metrics.text);
+	}
 	/* What runs with this very configuration is no fault of it. A start looks again. */
 	if (result == -EADDRINUSE)
 		result = 0;

@@ -98,6 +98,7 @@ struct config {
 	uint32_t watchdog;     /* seconds that tgtd may hang; below WatchdogSec of the unit */
 	/* Whose members may use the administration socket; "": root and the service alone. */
 	char admin_group[CONFIG_GROUP_BYTES];
+	struct portal metrics; /* where HTTP is served (http.h); port 0: nowhere */
 
 	/* [target] has what is of all targets, too. */
 	struct portal portals[CONFIG_PORTALS_MAX];
@@ -173,6 +174,9 @@ int config_parse_port(const char *text, uint16_t *port, struct error_text *error
  * sentence as in config_read.
  */
 int config_complete(struct config *config, struct error_text *error);
+
+/* The socket address of a portal. Returns its length. */
+socklen_t portal_address(const struct portal *portal, struct sockaddr_storage *address);
 
 /* A portal as tgtd and URLs have it: ADDRESS:PORT or [ADDRESS]:PORT. */
 void config_portal(const struct portal *portal, char text[CONFIG_PORTAL_BYTES]);

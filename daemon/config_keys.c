@@ -208,6 +208,13 @@ static int read_portal(const char *value, struct portal *portal, struct error_te
 	return config_parse_port(colon + 1, &portal->port, error);
 }
 
+/* One alone. */
+static int parse_address_and_port(const struct config_key *key, const char *value, char *base,
+				  struct error_text *error)
+{
+	return read_portal(value, (struct portal *)(void *)(base + key->offset), error);
+}
+
 static int parse_portal(const struct config_key *key, const char *value, char *base,
 			struct error_text *error)
 {
@@ -476,6 +483,7 @@ const struct config_key config_keys[] = {
 	{ "daemon", "stop_timeout", parse_number, IN_CONFIG(stop_timeout), 1, 3600 },
 	{ "daemon", "watchdog", parse_number, IN_CONFIG(watchdog), 1, 300 },
 	{ "daemon", "admin_group", parse_word, IN_CONFIG(admin_group), 0, TEXT_BYTES(admin_group) },
+	{ "daemon", "metrics", parse_address_and_port, IN_CONFIG(metrics), 0, 0 },
 
 	{ CONFIG_EACH_TARGET, "name", parse_target_name, IN_TARGET(name), 0, 0 },
 	{ CONFIG_EACH_TARGET, "allow_address", parse_allow_address, 0, 0, 0 },

@@ -3,6 +3,7 @@
  * What only the whole configuration shows: names of files, what units have of their devices, and
  * what they can't share; targets and portals.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -396,6 +397,23 @@ int config_complete(struct config *config, struct error_text *error)
 	if (line)
 		return error_set(error, result, "%s:%d: %s", config->source, line, reason.text);
 	return error_set(error, result, "%s: %s", config->source, reason.text);
+}
+
+socklen_t portal_address(const struct portal *portal, struct sockaddr_storage *address)
+{
+	struct sockaddr_in *four = (struct sockaddr_in *)address;
+	struct sockaddr_in6 *six = (struct sockaddr_in6 *)address;
+
+	memset(address, 0, sizeof(*address));
+	if (inet_pton(AF_INET, portal->address, &four->sin_addr) == 1) {
+		four->sin_family = AF_INET;
+		four->sin_port = htons(portal->port);
+		return sizeof(*four);
+	}
+	inet_pton(AF_INET6, portal->address, &six->sin6_addr);
+	six->sin6_family = AF_INET6;
+	six->sin6_port = htons(portal->port);
+	return sizeof(*six);
 }
 
 void config_portal(const struct portal *portal, char text[CONFIG_PORTAL_BYTES])

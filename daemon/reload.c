@@ -63,6 +63,9 @@ static void compare_service(const struct reloading *r)
 	compare_text(r, "tgtd", now->tgtd, new->tgtd);
 	compare_text(r, "module", now->module, new->module);
 	compare_text(r, "allocator", now->allocator, new->allocator);
+	if (now->metrics.port != new->metrics.port ||
+	    strcmp(now->metrics.address, new->metrics.address) != 0)
+		say(r->report->restart, "metrics has changed: it counts from the next start on");
 	config_portals(new, "", portals);
 	compare_text(r, "portal", r->server->portals, portals);
 	limits_write(&now->limits, limits[0]);

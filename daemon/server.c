@@ -105,6 +105,11 @@ static int lock_run_dir(struct server *server, struct error_text *error)
 	return result ? error_set(error, result, "locks in %s: %s", run_dir, strerror(-result)) : 0;
 }
 
+static int open_http(struct server *server, struct error_text *error)
+{
+	return http_open(server, &server->http, error);
+}
+
 static int open_admin(struct server *server, struct error_text *error)
 {
 	return admin_open(server, &server->admin, error);
@@ -312,6 +317,7 @@ struct step {
 static const struct step own_steps[] = {
 	{ "make folders", make_folders },
 	{ "lock the run directory", lock_run_dir },
+	{ "serve the metrics", open_http },
 	{ "open the administration socket", open_admin },
 };
 

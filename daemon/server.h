@@ -9,6 +9,7 @@
 #include "common/error.h"
 #include "daemon/admin.h"
 #include "daemon/config.h"
+#include "daemon/http.h"
 #include "daemon/origin.h"
 #include "daemon/tgtd.h"
 
@@ -24,6 +25,7 @@ struct server {
 	bool units_open;      /* by tgtd, which has not closed them in good order */
 	struct tgtd tgtd;
 	struct admin *admin;
+	struct http *http;                  /* NULL: there is none */
 	int64_t started_ms;                 /* of clock.h */
 	int64_t up_since_ms;                /* of clock.h: when tgtd was ready last */
 	unsigned int restarts;              /* of tgtd, without a steady time between them */

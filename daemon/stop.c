@@ -209,6 +209,8 @@ int server_stop(struct server *server, struct error_text *error)
 
 	admin_close(server->admin);
 	server->admin = NULL;
+	http_close(server->http);
+	server->http = NULL;
 	result = server->tgtd.pid > 0 ? stop_tgtd(server, error) : 0;
 
 	tgtd_kill(&server->tgtd);

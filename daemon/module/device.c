@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/bytes.h"
 #include "common/clock.h"
 #include "daemon/module/attendant.h"
 #include "daemon/module/time_epoch.h"
@@ -17,6 +18,8 @@
 
 /* Two program while the others wait for the host's storage, which they share. */
 enum { SEALING_THREADS = 4 };
+
+#define WORN_BLOCKS_MAX 65536 /* that are looked at, a millisecond or two */
 
 struct device {
 	char *image;
@@ -206,6 +209,28 @@ const uint8_t *device_uuid(const struct device *device)
 void device_read_counters(const struct device *device, struct nand_counters *counters)
 {
 	nand_read_counters(device->nand, counters);
+}
+
+void device_read_wear(const struct device *device, struct device_wear *wear)
+{
+	const struct nand_geometry *geometry = nand_geometry(device->nand);
+	uint32_t stride = geometry->blocks / WORN_BLOCKS_MAX + 1;
+	uint64_t erases = 0, seen = 0;
+
+	*wear = (struct device_wear){ .page_bytes = geometry->page_bytes };
+	wear->device_bytes =
+		(uint64_t)geometry->page_bytes * geometry->pages_per_block * geometry->blocks;
+	for (uint64_t block = 0; block < geometry->blocks; block += stride) {
+		struct nand_block_info info;
+
+		if (nand_block_info(device->nand, (uint32_t)block, &info))
+			continue;
+		wear->erase_count_most =
+			(uint32_t)max_u64(wear->erase_count_most, info.erase_count);
+		erases += info.erase_count;
+		seen++;
+	}
+	wear->erase_count_mean = seen ? erases / seen : 0;
 }
 
 uint64_t device_pages_moved(const struct device *device)

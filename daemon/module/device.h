@@ -56,6 +56,15 @@ const uint8_t *device_uuid(const struct device *device);
 /* Its units, for what they know of one another's sessions. */
 struct osd_units *device_units(const struct device *device);
 
+/* How its blocks are worn: of a device of more than 65,536 blocks, of so many of them, spread. */
+struct device_wear {
+	uint32_t page_bytes;
+	uint32_t erase_count_most;
+	uint64_t erase_count_mean;
+	uint64_t device_bytes; /* page data of all blocks */
+};
+void device_read_wear(const struct device *device, struct device_wear *wear);
+
 /* What the flash has done since the device was opened. Stops nothing. */
 void device_read_counters(const struct device *device, struct nand_counters *counters);
 

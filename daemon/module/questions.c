@@ -65,11 +65,22 @@ static void tell_commands(const struct scsi_lu *lu, FILE *to)
 
 static void tell_flash(const struct device *device, FILE *to)
 {
+	static const char *const causes[NAND_CAUSES] = {
+		[NAND_CAUSE_USER] = "user",         [NAND_CAUSE_INDEX] = "index",
+		[NAND_CAUSE_MERGE] = "merge",       [NAND_CAUSE_RECOVERY] = "recovery",
+		[NAND_CAUSE_METADATA] = "metadata", [NAND_CAUSE_SCRUB] = "scrub",
+	};
 	uint64_t read = 0, programmed = 0, erased = 0;
 	struct nand_counters counters;
 
 	device_read_counters(device, &counters);
 	for (int cause = 0; cause < NAND_CAUSES; cause++) {
+		fprintf(to,
+			"pages_read_%s %" PRIu64 "\npages_programmed_%s %" PRIu64
+			"\nblocks_erased_%s %" PRIu64 "\n",
+			causes[cause], counters.by_cause[cause].pages_read, causes[cause],
+			counters.by_cause[cause].pages_programmed, causes[cause],
+			counters.by_cause[cause].blocks_erased);
 		read += counters.by_cause[cause].pages_read;
 		programmed += counters.by_cause[cause].pages_programmed;
 		erased += counters.by_cause[cause].blocks_erased;
@@ -109,6 +120,52 @@ static uint64_t number(const struct question *question, int word)
 	return strtoull(question->words[word], NULL, 0);
 }
 
+/* What the record store has and does: for metrics. */
+static void tell_store(const struct engine_statistics *statistics, FILE *to)
+{
+	const struct {
+		const char *name;
+		uint64_t value;
+	} facts[] = {
+		{ "index_bytes", statistics->index_bytes },
+		{ "buffer_bytes", statistics->buffer_bytes },
+		{ "records_put", statistics->records_put },
+		{ "record_bytes_put", statistics->record_bytes_put },
+		{ "records_got", statistics->records_got },
+		{ "records_absent", statistics->records_absent },
+		{ "user_page_reads", statistics->user_page_reads },
+		{ "false_positive_reads", statistics->false_positive_reads },
+		{ "pages_repaired", statistics->pages_repaired },
+		{ "segments", statistics->segments },
+		{ "segments_free", statistics->segments_free },
+		{ "segments_sealed", statistics->segments_sealed },
+		{ "segments_metadata", statistics->segments_metadata },
+		{ "sealed_record_bytes", statistics->sealed_record_bytes },
+	};
+
+	for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)
+		fprintf(to, "%s %" PRIu64 "\n", facts[i].name, facts[i].value);
+}
+
+static void tell_wear(struct device *device, const struct engine_statistics *statistics, FILE *to)
+{
+	struct device_wear wear;
+	uint64_t segment;
+
+	device_read_wear(device, &wear);
+	fprintf(to,
+		"page_bytes %" PRIu32 "\nerase_count_most %" PRIu32 "\nerase_count_mean %" PRIu64
+		"\n",
+		wear.page_bytes, wear.erase_count_most, wear.erase_count_mean);
+	if (!statistics->segments)
+		return;
+	/* Segments are powers of two, and little of a device is in none. */
+	segment = wear.device_bytes / statistics->segments;
+	while (segment & (segment - 1))
+		segment &= segment - 1;
+	fprintf(to, "segment_bytes %" PRIu64 "\n", segment);
+}
+
 static int answer_facts(const struct question *question, struct error_text *error)
 {
 	struct unit *unit = question->unit;
@@ -121,6 +178,8 @@ static int answer_facts(const struct question *question, struct error_text *erro
 		"\nused_bytes %" PRIu64 "\npages_lost %" PRIu64 "\n",
 		MUNINN_VERSION, lun_options_backend(&unit->options), unit->options.threads,
 		statistics.capacity_bytes, statistics.used_bytes, statistics.pages_lost);
+	tell_store(&statistics, question->to);
+	tell_wear(unit->device, &statistics, question->to);
 	if (unit->kind->describe)
 		unit->kind->describe(unit, question->to);
 	return 0;

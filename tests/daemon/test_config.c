@@ -259,12 +259,12 @@ static void test_a_key_of_all_units_is_set_once(void **state)
 	assert_refused("[nand]\nsize = 8G\n", ":2: [nand] has no key size; it belongs to [lun N]");
 	assert_refused("[engine]\nbackend = file\n",
 		       ":2: [engine] has no key backend; it belongs to [nand]");
-	assert_refused(
-		"[lun 1]\ncolour = blue\n",
-		":2: [lun 1] has no key colour; it has type, device, target, threads, layout, serial, "
-		"key_file, system_id, partition, volume_size, block_size, version, "
-		"snapshot_schedule, image, nvram, size, "
-		"recover_without_nvram, and all of [nand] and [engine]");
+	assert_refused("[lun 1]\ncolour = blue\n",
+		       ":2: [lun 1] has no key colour; it has type, device, target, threads, "
+		       "layout, serial, "
+		       "key_file, system_id, partition, volume_size, block_size, version, "
+		       "snapshot_schedule, image, nvram, size, "
+		       "recover_without_nvram, and all of [nand] and [engine]");
 }
 
 static void test_an_ipv6_portal_is_written_in_brackets(void **state)

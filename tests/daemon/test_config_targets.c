@@ -57,14 +57,19 @@ static void write_secret(const char *text, mode_t mode)
 	assert_int_equal(chmod(path, mode), 0);
 }
 
-/* Reads a text, %s in which is the folder, up to its secrets. */
-static int read_text(const char *format)
+/* Reads a text, FOLDER in which is the folder, up to its secrets. */
+static int read_text(const char *words)
 {
 	static struct config_file file;
+	const char *at = strstr(words, "FOLDER");
 	char text[1024];
 	int result;
 
-	snprintf(text, sizeof(text), format, folder);
+	if (at)
+		snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - words), words, folder,
+			 at + strlen("FOLDER"));
+	else
+		snprintf(text, sizeof(text), "%s", words);
 	strcpy(file.source, "FILE");
 	file.text = text;
 	file.bytes = strlen(text);
@@ -187,18 +192,19 @@ static void test_a_secret_is_read_from_its_file(void **state)
 {
 	(void)state;
 	write_secret(SECRET "\n", 0600);
-	assert_read("[target]\nchap_user = u\nchap_secret_file = %s/secret\n" UNIT);
+	assert_read("[target]\nchap_user = u\nchap_secret_file = FOLDER/secret\n" UNIT);
 	assert_string_equal(config.targets[0].chap.secret, SECRET);
 	write_secret("another-of-twelve", 0400);
-	assert_read("[target]\n" CHAP "mutual_user = m\nmutual_secret_file = %s/secret\n" UNIT);
+	assert_read("[target]\n" CHAP "mutual_user = m\nmutual_secret_file = FOLDER/secret\n" UNIT);
 	assert_string_equal(config.targets[0].mutual.secret, "another-of-twelve");
-	assert_read("[target]\ndiscovery_user = d\ndiscovery_secret_file = %s/secret\n" UNIT);
+	assert_read("[target]\ndiscovery_user = d\ndiscovery_secret_file = FOLDER/secret\n" UNIT);
 	assert_string_equal(config.discovery.secret, "another-of-twelve");
 }
 
 static void test_a_file_that_is_no_secret_is_refused(void **state)
 {
-	static const char text[] = "[target]\nchap_user = u\nchap_secret_file = %s/secret\n" UNIT;
+	static const char text[] =
+		"[target]\nchap_user = u\nchap_secret_file = FOLDER/secret\n" UNIT;
 
 	(void)state;
 	assert_refused(text, -ENOENT, "[target] chap_secret_file: ");
@@ -209,7 +215,7 @@ static void test_a_file_that_is_no_secret_is_refused(void **state)
 	write_secret(SECRET "\n" SECRET "\n", 0600);
 	assert_refused(text, -EBADMSG, "not printable ASCII");
 	assert_null(strstr(error.text, SECRET));
-	assert_refused("[target]\nchap_user = u\nchap_secret_file = %s\n" UNIT, -EISDIR,
+	assert_refused("[target]\nchap_user = u\nchap_secret_file = FOLDER\n" UNIT, -EISDIR,
 		       "is no file");
 }
 

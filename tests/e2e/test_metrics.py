@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
+"""What Prometheus and browsers get: metrics whose numbers are those of `status`, the status page, and what is bounded."""
+
+import html.parser
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import unittest
+
+from harness import IQN, LIMIT_SECONDS, ROOT, free_port, noise
+from iscsi import Session
+from service import HOST, POOL, ServiceTest
+
+SANITIZED = True
+CONNECTIONS = 16  # at once
+SAMPLE = re.compile(r'(muninn_[a-z_]+)(\{[a-z]+="[^"\\]*"(?:,[a-z]+="[^"\\]*")*\})? (\d+)')
+EMPTY = {"meta", "br", "hr"}
+
+
+class Page(html.parser.HTMLParser):
+    """A document whose elements are closed in order; its words, and what it refers to."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.words, self.references, self.names = [], [], [], set()
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.names.add(tag)
+        self.references += [value for name, value in attrs if name in ("src", "href", "action", "data")]
+        if tag not in EMPTY:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            raise AssertionError(f"</{tag}> closes nothing")
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+class Metrics(ServiceTest):
+    def served(self, config=POOL, **options):
+        self.port = free_port()
+        text = f"[daemon]\nmetrics = 127.0.0.1:{self.port}\n" + config.replace("[daemon]\n", "")
+        return self.serve(text, **options)
+
+    def get(self, path, method="GET", headers=None):
+        """(status, headers, text)"""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT_SECONDS)
+        try:
+            connection.request(method, path, headers=headers or {})
+            answer = connection.getresponse()
+            return answer.status, answer.headers, answer.read().decode()
+        finally:
+            connection.close()
+
+    def samples(self):
+        """{(name, labels): value}, of a text of the right form."""
+        status, headers, text = self.get("/metrics")
+        self.assertEqual(status, 200)
+        self.assertIn("text/plain; version=0.0.4", headers["Content-Type"])
+        found, described, current = {}, [], None
+        for line in text.splitlines():
+            if line.startswith("# HELP "):
+                described.append(line.split()[2])
+            elif line.startswith("# TYPE "):
+                _, _, current, kind = line.split()
+                self.assertEqual(current, described[-1])
+                self.assertEqual(current.endswith("_total"), kind == "counter", line)
+            else:
+                name, labels, value = SAMPLE.fullmatch(line).groups()
+                self.assertEqual(name, current)
+                self.assertNotIn((name, labels), found)
+                found[name, labels] = int(value)
+        self.assertEqual(len(described), len(set(described)))
+        return found
+
+    def until(self, condition):
+        """Samples for which this holds: the service may give the same again for a second."""
+        while not condition(found := self.samples()):
+            pass
+        return found
+
+    def test_the_numbers_are_those_of_status(self):
+        daemon = self.served()
+        disk, data = self.attach(daemon, 2, name=HOST), noise(65536, 1)
+        for _ in range(5):
+            self.good(disk.write(0, data))
+        written, count = ("muninn_unit_bytes_total", '{lun="2",direction="written"}'), ("muninn_unit_commands_total", '{lun="2",kind="write"}')
+        found = self.until(lambda each: each[written] >= 5 * 65536)
+        unit = self.units(daemon)[2]
+        self.assertEqual(found[count], unit["writes"])
+        self.assertGreaterEqual(found[count], 5)
+        for name, fact in (
+            ("capacity_bytes", "capacity_bytes"),
+            ("used_bytes", "used_bytes"),
+            ("record_bytes_put_total", "record_bytes_put"),
+            ("index_bytes", "index_bytes"),
+            ("nvram_bytes", "buffer_bytes"),
+            ("segment_bytes", "segment_bytes"),
+        ):
+            self.assertEqual(found["muninn_device_" + name, '{device="pool"}'], unit[fact], name)
+        self.assertGreater(unit["record_bytes_put"], 5 * 65536)
+        self.assertEqual(unit["segment_bytes"], 1 << 20)
+        self.assertEqual(found["muninn_sessions", f'{{target="{IQN}"}}'], 1)
+        self.assertEqual(found["muninn_unit_up", '{lun="1",type="osd"}'], 1)
+        self.assertEqual((found["muninn_tgtd_up", None], found["muninn_tgtd_restarts_total", None]), (1, 0))
+        # A session takes with it what tgtd has counted, and not what was told.
+        disk.session.logout()
+        again = self.until(lambda each: each["muninn_sessions", f'{{target="{IQN}"}}'] == 0)
+        self.assertEqual(self.units(daemon)[2]["writes"], 0)
+        self.assertEqual(again[count], found[count])
+        disk = self.attach(daemon, 2, name=HOST)
+        self.good(disk.write(0, data))
+        self.until(lambda each: each[count] == found[count] + 1)
+        os.kill(daemon.tgtd_pid, signal.SIGKILL)
+        daemon.wait_for_line("initiators can log in")
+        again = self.until(lambda each: each["muninn_tgtd_restarts_total", None] == 1)
+        self.assertEqual(again[count], found[count] + 1)
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_a_tgtd_that_hangs_or_is_gone_is_told(self):
+        daemon = self.served("[daemon]\nwatchdog = 300\n" + POOL)
+        self.samples()
+        os.kill(daemon.tgtd_pid, signal.SIGSTOP)
+        self.until(lambda each: each["muninn_unit_up", '{lun="2",type="disk"}'] == 0)
+        self.assertIn("it was not asked", self.get("/")[2])
+        os.kill(daemon.tgtd_pid, signal.SIGCONT)
+        self.until(lambda each: each["muninn_unit_up", '{lun="2",type="disk"}'] == 1)
+
+    def test_the_page_stands_by_itself_and_has_the_numbers(self):
+        daemon = self.served(f"[target]\nallow_name = {HOST}\n" + POOL)
+        disk = self.attach(daemon, 2, name=HOST)
+        self.good(disk.write(0, noise(1 << 20, 1)))
+        # Somebody who is refused chooses what the log says of him.
+        with self.assertRaises(Exception):
+            Session(daemon.port, IQN, 1, name="iqn.2026-11.host:<script>alert(1)</script>")
+        daemon.wait_for_line("refused a login")
+        status, headers, text = self.get("/")
+        while "refused a login" not in text:
+            status, headers, text = self.get("/")
+        self.assertEqual((status, headers["Content-Type"]), (200, "text/html; charset=utf-8"))
+        self.assertIn("default-src 'none'", headers["Content-Security-Policy"])
+        page = Page(text)
+        self.assertEqual((page.open, page.references), ([], []))
+        self.assertFalse(page.names & {"script", "img", "link", "iframe", "form"})
+        self.assertNotRegex(text, r"url\(|@import|https?:")
+        words = " ".join(" ".join(page.words).split())
+        for expected in ("LUN 2 disk size 64.0 MiB volume 0x10002 sessions 1", "pool used", "written 1.0 MiB", IQN):
+            self.assertIn(expected, words)
+        # It fits a phone: what is wider than a word is broken, and cards go below each other.
+        self.assertIn('content="width=device-width, initial-scale=1"', text)
+        self.assertIn("repeat(auto-fill,minmax(17rem,1fr))", text)
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_there_is_nothing_else(self):
+        self.served()
+        self.assertEqual(self.get("/etc/passwd")[0], 404)
+        self.assertEqual(self.get("/metrics", "POST")[0], 405)
+        status, headers, text = self.get("/metrics", "HEAD")
+        self.assertEqual((status, text), (200, ""))
+        self.assertGreater(int(headers["Content-Length"]), 1000)
+        try:
+            self.assertIn(self.get("/metrics", headers={"X-Large": "x" * 65536})[0], (400, 413, 414, 431))
+        except (ConnectionError, http.client.HTTPException):
+            pass
+        self.samples()
+
+    def test_who_says_nothing_holds_up_nobody(self):
+        daemon = self.served()
+        silent = []
+        for i in range(2 * CONNECTIONS):
+            silent.append(socket.create_connection(("127.0.0.1", self.port), timeout=LIMIT_SECONDS))
+            self.addCleanup(silent[-1].close)
+            if i % 2:
+                silent[-1].sendall(b"GET /metr")
+        # Neither administrators nor initiators.
+        self.assertEqual(sorted(self.units(daemon)), [1, 2])
+        self.good(self.attach(daemon, 2).read(0, 1))
+        # Each is shown out after a while.
+        self.samples()
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_it_is_off_unless_it_is_set_and_refused_where_it_can_not_be(self):
+        daemon = self.serve()
+        self.assertEqual(self.admin(daemon, "status")["process"], daemon.process.pid)
+        taken = self.daemon(config=f"[daemon]\nmetrics = 127.0.0.1:{daemon.port}\n" + POOL)
+        code, errors = taken.run()
+        self.assertEqual(code, 1)
+        self.assertIn(f"metrics: cannot listen on 127.0.0.1:{daemon.port}: Address already in use", errors)
+        elsewhere = self.daemon(config="[daemon]\nmetrics = 192.0.2.1:9\n" + POOL)
+        for arguments in ([], ["--check-config"]):
+            elsewhere.command += arguments
+            code, errors = elsewhere.run()
+            self.assertEqual(code, 1)
+            self.assertIn("metrics: cannot listen on 192.0.2.1:9: Cannot assign", errors)
+
+    def test_alerts_and_dashboard_name_metrics_that_there_are(self):
+        self.served()
+        names = {name for name, _ in self.samples()}
+        with open(os.path.join(ROOT, "conf", "dashboard.json"), encoding="utf-8") as file:
+            dashboard = json.load(file)
+        with open(os.path.join(ROOT, "conf", "alerts.yml"), encoding="utf-8") as file:
+            alerts = file.read()
+        queries = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+        queries += re.findall(r"^ *expr: (.*)$", alerts, re.M)
+        self.assertGreater(len(queries), 15)
+        for query in queries:
+            used = set(re.findall(r"muninn_[a-z_]+", query))
+            self.assertTrue(used, query)
+            self.assertEqual(used - names, set(), query)
+
+
+if __name__ == "__main__":
+    unittest.main()
