@@ -10,6 +10,7 @@
 #include "common/bytes.h"
 #include "common/clock.h"
 #include "daemon/module/attendant.h"
+#include "daemon/module/fullness.h"
 #include "daemon/module/time_epoch.h"
 #include "daemon/module/unlock.h"
 #include "engine/history.h"
@@ -30,6 +31,7 @@ struct device {
 	struct nand_settings settings; /* as last taken up, by the attendant once that is there */
 	struct engine *engine;
 	struct scrubber scrubber; /* the attendant's */
+	struct fullness fullness; /* the attendant's */
 	pthread_mutex_t schedules_lock;
 	struct schedule *schedules; /* the attendant's, and of those that begin and end them */
 	struct attendant *attendant;
@@ -59,6 +61,7 @@ static void look_beside_image(void *context)
 		engine_keep_time(device->engine, ENGINE_KEEP_TIME_MS);
 	look_at_schedules(device);
 	scrubber_look(&device->scrubber, clock_microseconds());
+	fullness_look(&device->fullness, device->engine, device->image, clock_microseconds());
 }
 
 static int open_layers(struct device *device, const struct nand_options *nand,

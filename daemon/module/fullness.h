@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Says in the log, once each, that a device is 80, 95 or 100 % full. */
+#ifndef MUNINN_DAEMON_MODULE_FULLNESS_H
+#define MUNINN_DAEMON_MODULE_FULLNESS_H
+
+#include <stdint.h>
+
+struct engine;
+
+/* Zeroed at the beginning. */
+struct fullness {
+	uint32_t said; /* the highest level that was said; 0: none */
+	uint64_t looked_us;
+};
+
+/*
+ * The level in percent that has been reached and was not said yet, or 0. A level is said again only
+ * after the device was 5 % below it.
+ */
+uint32_t fullness_reached(struct fullness *fullness, uint64_t used, uint64_t capacity);
+
+/* To be called now and then; looks every two seconds. Waits for its turn. */
+void fullness_look(struct fullness *fullness, struct engine *engine, const char *image,
+		   uint64_t now_us);
+
+#endif
