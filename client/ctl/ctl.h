@@ -311,6 +311,7 @@ ctl_run verb_snapshot, verb_versions, verb_drop, verb_rollback, verb_undo, verb_
 ctl_run verb_retention, verb_merge, verb_space, verb_watch;
 ctl_run verb_search, verb_checksum, verb_statistics;
 ctl_run verb_clone, verb_refresh, verb_detach;
+ctl_run verb_send, verb_receive;
 ctl_run verb_unlock;
 ctl_run verb_time_epoch;
 ctl_run verb_status, verb_top, verb_reload, verb_session_ls, verb_session_kick;

@@ -377,6 +377,26 @@ static const struct ctl_verb verbs[] = {
 	  "Example:\n"
 	  "  muninnctl detach $URL 0x20000\n",
 	  1, 1, verb_detach },
+	{ "send", "URL PID VERSION [FROM]",
+	  "write a version as a stream, or what changed since FROM",
+	  "To standard output, for `receive` on this or another device: objects with data\n"
+	  "and attributes, and the partition's own. VERSION and FROM are kept versions, by\n"
+	  "number or name. Collections and packed IDs are refused.\n"
+	  "\n"
+	  "Examples:\n"
+	  "  muninnctl send $URL 0x10000 monday > monday.stream\n"
+	  "  muninnctl send $URL 0x10000 tuesday monday | ssh there muninnctl receive $THERE\n",
+	  2, 3, verb_send },
+	{ "receive", "URL [PID] [--force]", "store a stream of `send`",
+	  "From standard input. A whole version makes the partition PID, by default that of\n"
+	  "the source; what changed goes into a partition that was received before. Prints\n"
+	  "the partition. In the end it keeps a version, received-N. If the stream is torn\n"
+	  "or damaged, or anything else fails, all is as it was before.\n"
+	  "--force  takes the partition back to what was received, if it was changed\n"
+	  "\n"
+	  "Example:\n"
+	  "  muninnctl receive $URL 0x20000 < monday.stream\n",
+	  0, 1, verb_receive },
 	{ "retention", "URL PID|0 [POLICY...]", "how much history a partition keeps",
 	  "Without POLICY it shows the policy. 0 is the policy of partitions that have\n"
 	  "none of their own. POLICY is one or more of:\n"
