@@ -294,6 +294,12 @@ bool nand_host_is_full(struct nand *nand);
 int nand_erase(struct nand *nand, enum nand_cause cause, uint32_t block);
 
 /*
+ * The host's file system gets the space of an erased block back, also where erased blocks keep it:
+ * for blocks that nobody is about to program. Nothing happens to memory.
+ */
+void nand_give_back(struct nand *nand, uint32_t block);
+
+/*
  * Many pages under way at once. A queue holds up to `depth` requests; it is used by one thread at a
  * time, each thread makes its own. Rules, checksums and counters are those of nand_read and
  * nand_program.

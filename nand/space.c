@@ -262,7 +262,13 @@ int nand_space_take(struct nand *nand, uint32_t block)
 
 void nand_space_give(struct nand *nand, uint32_t block)
 {
-	if (!nand->prepared || nand->keep_space)
+	if (!nand->keep_space)
+		nand_give_back(nand, block);
+}
+
+void nand_give_back(struct nand *nand, uint32_t block)
+{
+	if (!nand->prepared || nand->read_only)
 		return;
 	atomic_fetch_and_explicit(&nand->prepared[block / 64], ~(UINT64_C(1) << block % 64),
 				  memory_order_relaxed);

@@ -21,6 +21,8 @@
 enum { SEALING_THREADS = 4 };
 
 #define WORN_BLOCKS_MAX 65536 /* that are looked at, a millisecond or two */
+/* Segments that the host gets back with each look: some MiB, in some milliseconds. */
+enum { TRIMMED_AT_ONCE = 16 };
 
 struct device {
 	char *image;
@@ -61,6 +63,7 @@ static void look_beside_image(void *context)
 		engine_keep_time(device->engine, ENGINE_KEEP_TIME_MS);
 	look_at_schedules(device);
 	scrubber_look(&device->scrubber, clock_microseconds());
+	engine_trim(device->engine, TRIMMED_AT_ONCE);
 	fullness_look(&device->fullness, device->engine, device->image, clock_microseconds());
 }
 

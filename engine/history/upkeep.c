@@ -37,6 +37,25 @@ int engine_scrub(struct engine *engine, struct engine_scrub *scrub)
 	return 0;
 }
 
+void engine_trim(struct engine *engine, uint32_t segments)
+{
+	const struct record_store_operations *operations = engine->store->operations;
+	bool more = operations->trim != NULL;
+
+	for (uint32_t n = 0; more && n < segments; n++) {
+		/* Mostly there is nothing, and a look holds up nobody who reads. */
+		uint64_t since = turn_share(&engine->turn);
+
+		more = operations->trim(engine->store, true);
+		turn_unshare(&engine->turn, since);
+		if (!more)
+			break;
+		turn_take(&engine->turn);
+		operations->trim(engine->store, false);
+		turn_give(&engine->turn);
+	}
+}
+
 uint32_t engine_damaged(struct engine *engine)
 {
 	const struct record_store_operations *operations = engine->store->operations;

@@ -343,6 +343,16 @@ static void muninn_scrub(struct record_store *base, struct record_scrub *scrub)
 	scrub_some(store_of(base), scrub);
 }
 
+/* So many of all segments stay as they are, because they are written again before others. */
+#define KEPT_PART 8
+
+static bool muninn_trim(struct record_store *base, bool only_looks)
+{
+	struct muninn_store *store = store_of(base);
+
+	return space_trim(&store->space, store->geometry.segments / KEPT_PART, only_looks);
+}
+
 static int muninn_sample(struct record_store *base, struct record_sample *sample)
 {
 	return sample_page(store_of(base), sample);
@@ -455,6 +465,7 @@ const struct record_store_operations muninn_operations = {
 	.sync_memo = muninn_sync_memo,
 	.check = check_store,
 	.sample = muninn_sample,
+	.trim = muninn_trim,
 	.is_uncertain = lost_has,
 	.statistics = muninn_statistics,
 	.close = muninn_close,

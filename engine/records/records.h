@@ -396,6 +396,13 @@ struct record_store_operations {
 	uint32_t (*damaged)(struct record_store *store);
 
 	/*
+	 * Empties some flash that nothing needs, and of which there is plenty, so that the host
+	 * gets its space back. Excludes everything else; with `only_looks` beside readers, one at a
+	 * time, and nothing changes. False: there is none. NULL: the store has nothing to give.
+	 */
+	bool (*trim)(struct record_store *store, bool only_looks);
+
+	/*
 	 * Begins the one writing transaction as the first one of an empty store: all that is older
 	 * is void. Until its end `get` finds only what it has put. Its `commit` makes that so for
 	 * good, at once and across a crash; `abort` leaves all as it was. Sequence numbers go on.

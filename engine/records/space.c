@@ -14,6 +14,9 @@
  */
 enum { CANDIDATES = 8 };
 
+/* Segments that one call of space_trim looks at. */
+enum { TRIM_LOOKS = 256 };
+
 static void note_wear(struct space *space, uint32_t segment, uint32_t erasures)
 {
 	if (erasures > space->wear[segment])
@@ -160,6 +163,52 @@ int space_take(struct space *space, uint32_t *segment)
 		result = space_reserve(space, segment);
 	}
 	return result;
+}
+
+/* Takes a free segment that can't be erased off the list. */
+static void retire(struct space *space, uint32_t n)
+{
+	uint32_t end = space->count + space_held_back(space);
+
+	for (; n + 1 < end; n++)
+		*ring_at(space, n) = *ring_at(space, n + 1);
+	space->count--;
+	space->retired++;
+}
+
+static void trim(struct space *space, uint32_t n)
+{
+	uint32_t blocks = space->shape.segment_blocks, segment = *ring_at(space, n), erasures;
+
+	if (segment_erase(space->nand, blocks, NAND_CAUSE_MERGE, segment, &erasures)) {
+		retire(space, n);
+		return;
+	}
+	note_wear(space, segment, erasures);
+	for (uint32_t block = segment * blocks; block < (segment + 1) * blocks; block++)
+		nand_give_back(space->nand, block);
+}
+
+bool space_trim(struct space *space, uint32_t kept, bool only_looks)
+{
+	for (uint32_t looks = 0; looks < TRIM_LOOKS; looks++, space->trimmed++) {
+		uint32_t end = 0;
+
+		if (space->trimmed < kept)
+			space->trimmed = kept;
+		if (space->trimmed >= space->count) {
+			space->trimmed = 0;
+			return false;
+		}
+		if (segment_end(space->nand, space->shape.segment_blocks,
+				*ring_at(space, space->trimmed), &end) ||
+		    end == 0)
+			continue;
+		if (!only_looks)
+			trim(space, space->trimmed);
+		return true;
+	}
+	return false;
 }
 
 void space_release(struct space *space, uint32_t segment)

@@ -28,6 +28,7 @@ struct space {
 	uint32_t *ring; /* free segments, oldest first; behind them those that are held back */
 	uint32_t first, count;
 	uint64_t held, let_go; /* held back since open; how many of these have been let go */
+	uint32_t trimmed;      /* of the ring, where space_trim goes on */
 	uint32_t retired;      /* segments with a block that failed */
 	uint32_t *wear;        /* of each segment: erasures of its most worn block */
 	uint32_t wear_most;
@@ -68,6 +69,13 @@ int segment_end(struct nand *nand, uint32_t segment_blocks, uint32_t segment, ui
  */
 int segment_erase(struct nand *nand, uint32_t segment_blocks, enum nand_cause cause,
 		  uint32_t segment, uint32_t *erasures);
+
+/*
+ * Of free segments but the first `kept`, which are taken before them: erases one that holds
+ * something, and gives its space back to the host. With `only_looks` it changes nothing. Goes round
+ * them, some with each call. False: it has found none.
+ */
+bool space_trim(struct space *space, uint32_t kept, bool only_looks);
 
 /* Gives back a segment whose contents nobody needs. */
 void space_release(struct space *space, uint32_t segment);

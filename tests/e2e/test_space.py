@@ -3,9 +3,10 @@
 
 import json
 import os
+import time
 import unittest
 
-from harness import E2ETest
+from harness import LIMIT_SECONDS, E2ETest
 
 P = 0x10000
 MIB = 1 << 20
@@ -79,6 +80,31 @@ class Space(E2ETest):
         self.ctl("retention", self.url, 0, "all")
         self.write(b"a", 180, replace=False)
         self.daemon_.wait_for_line("lun1.img: 80 % of", "MiB are in use")
+
+    def blocks(self):
+        return os.stat(os.path.join(self.daemon_.state_dir, "lun1.img")).st_blocks * 512
+
+    def test_the_image_gives_the_space_back_of_what_is_removed_and_merged(self):
+        self.ctl("retention", self.url, 0, "none")
+        self.write(b"a", 120, replace=False)
+        self.ctl("flush", self.url)
+        full = self.blocks()
+        self.assertGreater(full, 120 * MIB)
+        self.ctl("rmpart", self.url, P, "--contents")
+        self.ctl("merge", self.url, "--progress")
+        self.ctl("flush", self.url)
+        # An eighth of the device stays as it is, as it is written again soon.
+        limit = time.monotonic() + LIMIT_SECONDS
+        while self.blocks() > full - 60 * MIB:
+            self.assertLess(time.monotonic(), limit, f"{self.blocks() / MIB} of {full / MIB} MiB")
+            time.sleep(0.1)
+        self.ctl("mkpart", self.url, P)
+        self.write(b"b", 120, replace=False)
+        self.assertEqual(self.ctl("get", self.url, f"{P}/0x10000", binary=True), b"b" * (120 * MIB))
+        self.daemon_.kill()
+        self.daemon_.start()
+        self.url = self.daemon_.url()
+        self.assertEqual(self.ctl("get", self.url, f"{P}/0x10000", binary=True), b"b" * (120 * MIB))
 
     def test_wrong_words_are_refused(self):
         for words, code, sentence in (

@@ -73,6 +73,81 @@ static void test_of_segments_as_worn_the_one_that_was_free_longest_is_taken(void
 	assert_int_equal(nand_close(nand), 0);
 }
 
+static uint32_t end_of(struct nand *nand, uint32_t segment)
+{
+	uint32_t end;
+
+	assert_int_equal(segment_end(nand, 1, segment, &end), 0);
+	return end;
+}
+
+static void test_what_is_free_and_not_taken_soon_is_emptied(void **state)
+{
+	bool in_use[SEGMENTS] = { [0] = true };
+	struct nand *nand = open_nand();
+	struct space space;
+	uint32_t segment, trimmed = 0;
+
+	(void)state;
+	for (uint32_t block = 0; block < 20; block++)
+		program(nand, (uint64_t)block * BLOCK_PAGES);
+	assert_int_equal(space_create(&space, nand, &shape, in_use), 0);
+	/* A look changes nothing. */
+	assert_true(space_trim(&space, 5, true));
+	assert_int_equal(end_of(nand, 6), 1);
+	while (space_trim(&space, 5, false))
+		trimmed++;
+	/* Segments 1 to 5 come next. */
+	assert_int_equal(trimmed, 14);
+	for (uint32_t block = 0; block < 20; block++)
+		assert_int_equal(end_of(nand, block), block < 6);
+	assert_false(space_trim(&space, 5, true));
+	/* Nothing is erased twice for it. */
+	for (uint32_t n = 0; n < SEGMENTS - 1; n++) {
+		struct nand_block_info info;
+
+		assert_int_equal(space_take(&space, &segment), 0);
+		assert_int_equal(nand_block_info(nand, segment, &info), 0);
+		assert_int_equal(info.erase_count, segment < 20);
+	}
+	space_destroy(&space);
+	assert_int_equal(nand_close(nand), 0);
+}
+
+static void fail_erases(struct nand *nand, uint64_t at)
+{
+	struct nand_faults faults = nand_faults_default();
+	struct error_text error;
+
+	faults.erase_fails_at = at;
+	faults.on = 1U << NAND_FAULT_ERASE;
+	assert_int_equal(nand_set_faults(nand, &faults, &error), 0);
+}
+
+static void test_what_can_t_be_emptied_is_retired(void **state)
+{
+	bool in_use[SEGMENTS] = { [0] = true };
+	struct nand *nand = open_nand();
+	struct space space;
+	uint32_t segment;
+
+	(void)state;
+	for (uint32_t block = 8; block < 12; block++)
+		program(nand, (uint64_t)block * BLOCK_PAGES);
+	assert_int_equal(space_create(&space, nand, &shape, in_use), 0);
+	fail_erases(nand, 2);
+	while (space_trim(&space, 0, false))
+		;
+	assert_int_equal(space.retired, 1);
+	assert_int_equal(space.count, SEGMENTS - 2);
+	for (uint32_t n = 0; n < SEGMENTS - 2; n++) {
+		assert_int_equal(space_take(&space, &segment), 0);
+		assert_int_not_equal(segment, 9);
+	}
+	space_destroy(&space);
+	assert_int_equal(nand_close(nand), 0);
+}
+
 /* In the order in which they came, behind those that are free. */
 static void test_what_is_held_back_is_taken_when_it_has_been_let_go(void **state)
 {
@@ -201,8 +276,6 @@ static void test_a_segment_of_more_blocks_is_as_worn_as_its_most_worn_one(void *
 
 static void test_a_segment_that_cannot_be_erased_is_retired(void **state)
 {
-	struct nand_faults faults = nand_faults_default();
-	struct error_text error = { "" };
 	bool in_use[SEGMENTS] = { false };
 	struct nand *nand = open_nand();
 	struct space space;
@@ -211,9 +284,7 @@ static void test_a_segment_that_cannot_be_erased_is_retired(void **state)
 	(void)state;
 	program(nand, 0);
 	assert_int_equal(space_create(&space, nand, &shape, in_use), 0);
-	faults.erase_fails_at = 1;
-	faults.on = 1U << NAND_FAULT_ERASE;
-	assert_int_equal(nand_set_faults(nand, &faults, &error), 0);
+	fail_erases(nand, 1);
 	assert_int_equal(space_take(&space, &segment), 0);
 	assert_int_equal(segment, 1);
 	assert_int_equal(space.retired, 1);
@@ -280,6 +351,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_of_segments_as_worn_the_one_that_was_free_longest_is_taken),
 		cmocka_unit_test(test_what_is_held_back_is_taken_when_it_has_been_let_go),
+		cmocka_unit_test(test_what_is_free_and_not_taken_soon_is_emptied),
+		cmocka_unit_test(test_what_can_t_be_emptied_is_retired),
 		cmocka_unit_test(test_what_was_destroyed_may_be_destroyed_again),
 		cmocka_unit_test(test_a_worn_segment_waits_while_less_worn_ones_are_near),
 		cmocka_unit_test(test_taking_a_written_segment_erases_it_and_counts_that),
