@@ -2,6 +2,7 @@
 /* The items of EXECUTE: tag 2, zero 2, length 4, value, zeros up to a multiple of 8. */
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/bytes.h"
 #include "wire/vendor.h"
@@ -217,6 +218,32 @@ static size_t character_bytes(const uint8_t *text, size_t length)
 
 const char *const osd_schedule_words[OSD_SCHEDULE_KINDS] = { "minutely", "hourly", "daily",
 							     "weekly", "monthly" };
+
+#define MINUTE_MS UINT64_C(60000)
+#define HOUR_MS   (60 * MINUTE_MS)
+#define DAY_MS    (24 * HOUR_MS)
+
+uint64_t osd_schedule_period(enum osd_schedule_kind kind, uint64_t ms)
+{
+	time_t seconds = (time_t)(ms / 1000);
+	uint64_t days = ms / DAY_MS;
+	struct tm parts;
+
+	switch (kind) {
+	case OSD_MINUTELY:
+		return ms - ms % MINUTE_MS;
+	case OSD_HOURLY:
+		return ms - ms % HOUR_MS;
+	case OSD_DAILY:
+		return days * DAY_MS;
+	case OSD_WEEKLY:
+		/* 1970 began on a Thursday. */
+		return (days - (days + 3) % 7) * DAY_MS;
+	default:
+		return gmtime_r(&seconds, &parts) ? (days - (uint64_t)(parts.tm_mday - 1)) * DAY_MS
+						  : ms;
+	}
+}
 
 /* A time to the minute: each digit is a 0 here. */
 static bool is_time(const uint8_t *text, size_t length)

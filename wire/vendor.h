@@ -198,8 +198,18 @@ bool osd_item_add_text(struct osd_item_writer *writer, uint16_t tag, const char 
 bool osd_version_name_is_valid(const uint8_t *name, size_t length);
 
 /* How often versions are made by time, and the words for it. */
-enum { OSD_SCHEDULE_KINDS = 5 };
+enum osd_schedule_kind {
+	OSD_MINUTELY,
+	OSD_HOURLY,
+	OSD_DAILY,
+	OSD_WEEKLY,
+	OSD_MONTHLY,
+	OSD_SCHEDULE_KINDS,
+};
 extern const char *const osd_schedule_words[OSD_SCHEDULE_KINDS];
+
+/* When the minute, hour, day, week (from Monday) or month began that a time is in, by UTC. */
+uint64_t osd_schedule_period(enum osd_schedule_kind kind, uint64_t ms);
 
 /* Is it such a name: as hourly-2026-11-27T03:00Z? The target drops these by time. */
 bool osd_version_name_is_scheduled(const uint8_t *name, size_t length);

@@ -18,11 +18,7 @@
 #include "engine/engine.h"
 #include "engine/history.h"
 
-enum kind { MINUTELY, HOURLY, DAILY, WEEKLY, MONTHLY };
-
 #define MINUTE_MS UINT64_C(60000)
-#define HOUR_MS   (60 * MINUTE_MS)
-#define DAY_MS    (24 * HOUR_MS)
 
 /* ---- the text ---- */
 
@@ -118,35 +114,15 @@ int schedule_parse(const char *text, struct schedule_rules *rules, struct error_
 /* ---- hours, days and the like: all of them by UTC ---- */
 
 /* A number for the one that a time is in, which is not 0, and when it began. */
-static uint64_t period_of(enum kind kind, uint64_t now_ms, uint64_t *began_ms)
+static uint64_t period_of(enum osd_schedule_kind kind, uint64_t now_ms, uint64_t *began_ms)
 {
-	time_t seconds = (time_t)(now_ms / 1000);
-	uint64_t days = now_ms / DAY_MS;
-	struct tm parts;
-
-	switch (kind) {
-	case MINUTELY:
-	case HOURLY:
-		*began_ms = now_ms - now_ms % (kind == HOURLY ? HOUR_MS : MINUTE_MS);
-		break;
-	case DAILY:
-		*began_ms = days * DAY_MS;
-		break;
-	case WEEKLY:
-		/* 1970 began on a Thursday; a week begins on Monday. */
-		*began_ms = (days - (days + 3) % 7) * DAY_MS;
-		break;
-	case MONTHLY:
-		*began_ms = now_ms;
-		if (gmtime_r(&seconds, &parts))
-			*began_ms = (days - (uint64_t)(parts.tm_mday - 1)) * DAY_MS;
-		break;
-	}
+	*began_ms = osd_schedule_period(kind, now_ms);
 	return *began_ms + 1;
 }
 
 /* The name says what the version is, and of when. */
-static void name_version(enum kind kind, uint64_t began_ms, char name[ENGINE_VERSION_NAME_MAX + 1])
+static void name_version(enum osd_schedule_kind kind, uint64_t began_ms,
+			 char name[ENGINE_VERSION_NAME_MAX + 1])
 {
 	time_t seconds = (time_t)(began_ms / 1000);
 	struct tm parts = { 0 };
@@ -157,7 +133,7 @@ static void name_version(enum kind kind, uint64_t began_ms, char name[ENGINE_VER
 	snprintf(name, ENGINE_VERSION_NAME_MAX + 1, "%s-%s", osd_schedule_words[kind], when);
 }
 
-static bool is_of_kind(const struct engine_version *version, enum kind kind)
+static bool is_of_kind(const struct engine_version *version, enum osd_schedule_kind kind)
 {
 	size_t length = strlen(osd_schedule_words[kind]);
 
@@ -177,8 +153,8 @@ static int end(struct engine_txn *txn, int result)
 }
 
 /* -EEXIST: it is there already. *done = of when it is. */
-static int make_version(const struct schedule *schedule, uint64_t partition, enum kind kind,
-			struct engine *engine, uint64_t *done)
+static int make_version(const struct schedule *schedule, uint64_t partition,
+			enum osd_schedule_kind kind, struct engine *engine, uint64_t *done)
 {
 	char name[ENGINE_VERSION_NAME_MAX + 1];
 	struct engine_txn *txn;
@@ -202,8 +178,8 @@ static int make_version(const struct schedule *schedule, uint64_t partition, enu
 /* ---- dropping ---- */
 
 /* The first version of a kind whose position is >= `from`. Takes the turn once for each version. */
-static int next_of_kind(struct engine *engine, uint64_t partition, enum kind kind, uint64_t from,
-			struct engine_version *version)
+static int next_of_kind(struct engine *engine, uint64_t partition, enum osd_schedule_kind kind,
+			uint64_t from, struct engine_version *version)
 {
 	struct engine_txn *txn;
 	int result;
@@ -236,7 +212,8 @@ static int drop_version(struct engine *engine, uint64_t partition, uint32_t vers
  * Those that a clone stands on stay, until another time. A lock ends it with -EPERM: it keeps them
  * all.
  */
-static int drop_old_ones(struct engine *engine, const struct schedule_rule *rule, enum kind kind)
+static int drop_old_ones(struct engine *engine, const struct schedule_rule *rule,
+			 enum osd_schedule_kind kind)
 {
 	struct engine_version version;
 	uint64_t count = 0, from;
@@ -316,7 +293,7 @@ void schedule_begin(struct schedule *schedule, const struct schedule_rules *rule
 }
 
 /* 0, or why none can be made now. */
-static int look_at_kind(struct schedule *schedule, unsigned int number, enum kind kind,
+static int look_at_kind(struct schedule *schedule, unsigned int number, enum osd_schedule_kind kind,
 			struct engine *engine)
 {
 	const struct schedule_rule *rule = &schedule->rules.rule[number];
@@ -343,7 +320,7 @@ static void look_at_rule(struct schedule *schedule, unsigned int number, uint64_
 	/* Not for long, should the clock have been set back. */
 	if (now_ms < state->retry_ms && state->retry_ms - now_ms <= MINUTE_MS)
 		return;
-	for (enum kind kind = MINUTELY; !result && kind <= MONTHLY; kind++) {
+	for (enum osd_schedule_kind kind = OSD_MINUTELY; !result && kind <= OSD_MONTHLY; kind++) {
 		if (!rule->keep[kind] || state->done[kind] == period_of(kind, now_ms, &began_ms))
 			continue;
 		is_due = true;

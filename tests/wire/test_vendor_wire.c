@@ -168,9 +168,39 @@ static void test_a_version_has_a_name_that_is_nothing_else_behind_an_at_sign(voi
 	assert_false(osd_version_name_is_valid((const uint8_t *)"a\0b", 3));
 }
 
+/* Times in ms; a week begins on Monday, also before the first one of 1970. */
+static void test_periods_begin_by_utc(void **state)
+{
+	static const struct {
+		uint64_t at;
+		uint64_t began[OSD_SCHEDULE_KINDS]; /* in s */
+	} cases[] = {
+		/* Friday 2026-11-27T09:02:13.500Z */
+		{ UINT64_C(1795770133500),
+		  { 1795770120, 1795770000, 1795737600, 1795392000, 1793491200 } },
+		/* Monday 2024-01-01T00:00:00.000Z: of all the first moment */
+		{ UINT64_C(1704067200000),
+		  { 1704067200, 1704067200, 1704067200, 1704067200, 1704067200 } },
+		/* a millisecond before: Sunday, of December */
+		{ UINT64_C(1704067199999),
+		  { 1704067140, 1704063600, 1703980800, 1703462400, 1701388800 } },
+		/* Thursday 2024-02-29T23:59:59Z */
+		{ UINT64_C(1709251199000),
+		  { 1709251140, 1709247600, 1709164800, 1708905600, 1706745600 } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		for (int kind = 0; kind < OSD_SCHEDULE_KINDS; kind++)
+			assert_true(
+				osd_schedule_period((enum osd_schedule_kind)kind, cases[i].at) ==
+				cases[i].began[kind] * 1000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_periods_begin_by_utc),
 		cmocka_unit_test(test_the_documented_items_encode_and_decode),
 		cmocka_unit_test(test_an_entry_that_does_not_fit_is_left_out_as_a_whole),
 		cmocka_unit_test(test_malformed_items_are_told_and_nothing_behind_them_is_read),
