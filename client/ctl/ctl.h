@@ -71,6 +71,11 @@ struct ctl_options {
 	const char *socket, *device;
 	uint64_t lun, block_bytes; /* 0: not said */
 	bool writable;
+	/* What `drop` keeps: the last so many, and one of each hour, day and the like; 0: not said.
+	 */
+	uint64_t keep_last, keep[OSD_SCHEDULE_KINDS];
+	bool dry_run;
+	bool yes; /* do not ask */
 };
 
 #define CTL_TIME_TEXT 32
@@ -147,6 +152,13 @@ struct ctl_list ctl_list_of(const struct ctl *ctl);
 int ctl_list_add(struct ctl_list *list, json_t *value);
 /* The end of the output, of lines as well. As ctl_end_output. */
 int ctl_list_end(const struct ctl_list *list, const struct ctl *ctl);
+
+/*
+ * Before what can't be undone: on a terminal asks whether to go on, unless --yes. CTL_OK, or
+ * CTL_FAILED: better not. `format` is a sentence without an end.
+ */
+int ctl_confirm(const struct ctl *ctl, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /* IDs as strings "0x10000": they are ADDRESSes, and JSON numbers end at 2^53. */
 json_t *ctl_json_id(uint64_t id);
@@ -309,7 +321,7 @@ ctl_run verb_coll_create, verb_coll_track, verb_coll_rm, verb_coll_ls, verb_coll
 	verb_coll_drop, verb_coll_query, verb_coll_purge;
 ctl_run verb_snapshot, verb_versions, verb_drop, verb_rollback, verb_undo, verb_log, verb_diff;
 ctl_run verb_retention, verb_merge, verb_space, verb_watch;
-ctl_run verb_search, verb_checksum, verb_statistics;
+ctl_run verb_quota, verb_search, verb_checksum, verb_statistics;
 ctl_run verb_clone, verb_refresh, verb_detach;
 ctl_run verb_send, verb_receive;
 ctl_run verb_unlock;

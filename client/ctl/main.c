@@ -36,7 +36,10 @@ enum option_code {
 	OPTION_KEY,
 	OPTION_KEY_OF,
 	OPTION_KEY_VERSION,
-	OPTION_LAYOUT,
+	OPTION_DRY_RUN,
+	OPTION_KEEP_LAST,
+	OPTION_KEEP, /* and those that follow, by osd_schedule_kind */
+	OPTION_LAYOUT = OPTION_KEEP + OSD_SCHEDULE_KINDS,
 	OPTION_LENGTH,
 	OPTION_LOG,
 	OPTION_LUN,
@@ -61,6 +64,7 @@ enum option_code {
 	OPTION_UPDATE,
 	OPTION_VERSION,
 	OPTION_WRITABLE,
+	OPTION_YES,
 };
 
 static const struct option long_options[] = {
@@ -75,6 +79,7 @@ static const struct option long_options[] = {
 	{ "count", required_argument, NULL, OPTION_COUNT },
 	{ "credential", required_argument, NULL, OPTION_CREDENTIAL },
 	{ "device", required_argument, NULL, OPTION_DEVICE },
+	{ "dry-run", no_argument, NULL, OPTION_DRY_RUN },
 	{ "expires", required_argument, NULL, OPTION_EXPIRES },
 	{ "file", required_argument, NULL, OPTION_FILE },
 	{ "force", no_argument, NULL, OPTION_FORCE },
@@ -83,6 +88,12 @@ static const struct option long_options[] = {
 	{ "hex", no_argument, NULL, OPTION_HEX },
 	{ "initiator", required_argument, NULL, OPTION_INITIATOR },
 	{ "json", no_argument, NULL, OPTION_JSON },
+	{ "keep-daily", required_argument, NULL, OPTION_KEEP + OSD_DAILY },
+	{ "keep-hourly", required_argument, NULL, OPTION_KEEP + OSD_HOURLY },
+	{ "keep-last", required_argument, NULL, OPTION_KEEP_LAST },
+	{ "keep-minutely", required_argument, NULL, OPTION_KEEP + OSD_MINUTELY },
+	{ "keep-monthly", required_argument, NULL, OPTION_KEEP + OSD_MONTHLY },
+	{ "keep-weekly", required_argument, NULL, OPTION_KEEP + OSD_WEEKLY },
 	{ "key", required_argument, NULL, OPTION_KEY },
 	{ "key-of", required_argument, NULL, OPTION_KEY_OF },
 	{ "key-version", required_argument, NULL, OPTION_KEY_VERSION },
@@ -115,6 +126,7 @@ static const struct option long_options[] = {
 	{ "update", no_argument, NULL, OPTION_UPDATE },
 	{ "version", no_argument, NULL, OPTION_VERSION },
 	{ "writable", no_argument, NULL, OPTION_WRITABLE },
+	{ "yes", no_argument, NULL, OPTION_YES },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -192,13 +204,30 @@ static bool take_service(const struct ctl *ctl, int code, struct ctl_options *op
 	}
 }
 
+/* What `drop` keeps. False: it is none of these options. */
+static bool take_keep(const struct ctl *ctl, int code, struct ctl_options *options, int *result)
+{
+	char name[32] = "keep-last";
+	int kind = code - OPTION_KEEP;
+
+	if (code != OPTION_KEEP_LAST && (kind < 0 || kind >= OSD_SCHEDULE_KINDS))
+		return false;
+	if (code != OPTION_KEEP_LAST)
+		snprintf(name, sizeof(name), "keep-%s", osd_schedule_words[kind]);
+	*result =
+		take_limited(ctl, name, 1, UINT16_MAX,
+			     code == OPTION_KEEP_LAST ? &options->keep_last : &options->keep[kind]);
+	return true;
+}
+
 /* Options with a value. */
 static int take_value(const struct ctl *ctl, int code, struct ctl_options *options)
 {
 	uint64_t value = 0;
 	int result = CTL_OK;
 
-	if (take_security(ctl, code, options, &result) || take_service(ctl, code, options, &result))
+	if (take_security(ctl, code, options, &result) ||
+	    take_service(ctl, code, options, &result) || take_keep(ctl, code, options, &result))
 		return result;
 	switch (code) {
 	case OPTION_CHUNK:
@@ -328,6 +357,12 @@ static int take_option(const struct ctl *ctl, int code, struct ctl_options *opti
 		return CTL_OK;
 	case OPTION_UPDATE:
 		options->update = true;
+		return CTL_OK;
+	case OPTION_DRY_RUN:
+		options->dry_run = true;
+		return CTL_OK;
+	case OPTION_YES:
+		options->yes = true;
 		return CTL_OK;
 	case OPTION_WRITABLE:
 		options->writable = true;

@@ -139,6 +139,24 @@ void ctl_warn(const char *sentence)
 	fprintf(stderr, "muninnctl: %s\n", sentence);
 }
 
+int ctl_confirm(const struct ctl *ctl, const char *format, ...)
+{
+	char answer[16] = "";
+	va_list arguments;
+
+	if (ctl->options->yes || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+		return CTL_OK;
+	fprintf(stderr, "muninnctl: %s: ", ctl->verb);
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fprintf(stderr, ". Go on? [y/N] ");
+	if (fgets(answer, sizeof(answer), stdin) &&
+	    (strcmp(answer, "y\n") == 0 || strcmp(answer, "yes\n") == 0))
+		return CTL_OK;
+	return ctl_fail(ctl, CTL_FAILED, "%s: nothing was done", ctl->verb);
+}
+
 int ctl_print_json(FILE *to, json_t *value)
 {
 	int result = CTL_LOCAL;

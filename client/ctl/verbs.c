@@ -22,9 +22,10 @@ static const struct ctl_verb verbs[] = {
 	  "Example:\n"
 	  "  muninnctl discover iscsi://127.0.0.1:3260\n",
 	  0, 0, verb_discover },
-	{ "format", "URL [CAPACITY]", "remove all partitions and objects",
+	{ "format", "URL [CAPACITY] [--yes]", "remove all partitions and objects",
 	  "FORMAT OSD: removes everything on the unit, its history too. CAPACITY is in\n"
 	  "bytes (K, M, G, T allowed); without it, all that the device has.\n"
+	  "--yes  does not ask; it only asks on a terminal\n"
 	  "\n"
 	  "Example:\n"
 	  "  muninnctl format $URL\n",
@@ -51,8 +52,9 @@ static const struct ctl_verb verbs[] = {
 	  "  muninnctl name $URL 0x10000 docs\n"
 	  "  muninnctl name $URL docs papers\n",
 	  1, 2, verb_name },
-	{ "rmpart", "URL PID [--contents]", "remove a partition",
+	{ "rmpart", "URL PID [--contents] [--yes]", "remove a partition",
 	  "--contents  also removes a partition that has objects, with the objects\n"
+	  "--yes       does not ask; it only asks on a terminal, and with --contents\n"
 	  "\n"
 	  "Example:\n"
 	  "  muninnctl rmpart $URL 0x10000 --contents\n",
@@ -269,6 +271,19 @@ static const struct ctl_verb verbs[] = {
 	  "  muninnctl export $URL docs /tmp/doc\n"
 	  "  muninnctl export $URL docs:mail@yesterday /tmp/mail\n",
 	  2, 2, verb_export },
+	{ "quota", "URL 0|PID|PID/OID [LIMIT...]", "how much may be stored",
+	  "Without LIMIT it shows the quotas and what is used of them. LIMIT is one or more\n"
+	  "of these, each with a number, or `none`:\n"
+	  "capacity=SIZE  bytes that the partition's data may use, in whole pages\n"
+	  "objects=N      objects and collections that it may have\n"
+	  "length=SIZE    of an object; of a partition (0: the device): what new objects get\n"
+	  "partitions=N   of the device only\n"
+	  "At 0, capacity, objects and length are what new partitions get.\n"
+	  "\n"
+	  "Examples:\n"
+	  "  muninnctl quota $URL docs capacity=10G objects=100000\n"
+	  "  muninnctl quota $URL docs\n",
+	  1, 5, verb_quota },
 	{ "flush", "URL [ADDRESS]", "make everything at or below the address stable",
 	  "Ends when the data would survive a power loss of the target's host.\n"
 	  "\n"
@@ -305,14 +320,26 @@ static const struct ctl_verb verbs[] = {
 	  "Example:\n"
 	  "  muninnctl versions $URL 0x10000\n",
 	  1, 1, verb_versions },
-	{ "drop", "URL PID|0 VERSION|NAME|TIME", "end a version",
-	  "From then on `merge` can reclaim what only this version needs. TIME is when it\n"
-	  "was made, as `versions` shows it. Versions of the device, 32768 and up, are\n"
-	  "dropped at 0, for all partitions.\n"
+	{ "drop", "URL PID|0 VERSION|FROM..TO... | --keep-KIND N... [--dry-run] [--yes]",
+	  "end versions",
+	  "From then on `merge` can reclaim what only these versions need. VERSION is a\n"
+	  "number, a name, or the time when it was made, as `versions` shows it. FROM and TO\n"
+	  "belong to the range; each may be missing, or any time. Versions of the device,\n"
+	  "32768 and up, are dropped at 0, for all partitions. Of several it prints which.\n"
+	  "--keep-last N      drops all but the last N...\n"
+	  "--keep-minutely N, --keep-hourly N, --keep-daily N, --keep-weekly N,\n"
+	  "--keep-monthly N   ... and the newest of each of the last N minutes, hours, days,\n"
+	  "                   weeks or months (by UTC) that have one; versions to which\n"
+	  "                   somebody has given a name stay\n"
+	  "--dry-run          prints what it would drop\n"
+	  "--yes              does not ask; it only asks on a terminal, and for several\n"
 	  "\n"
-	  "Example:\n"
-	  "  muninnctl drop $URL 0x10000 before-upgrade\n",
-	  2, 2, verb_drop },
+	  "Examples:\n"
+	  "  muninnctl drop $URL docs before-upgrade\n"
+	  "  muninnctl drop $URL docs 3..17\n"
+	  "  muninnctl drop $URL docs ..2026-10-31\n"
+	  "  muninnctl drop $URL docs --keep-daily 7 --keep-weekly 4 --dry-run\n",
+	  1, INT_MAX, verb_drop },
 	{ "rollback", "URL PID|0|PID/OID MOMENT [--force]",
 	  "go back to a version or a point in time",
 	  "Takes the same short time, whatever the size. It hides what came after MOMENT\n"

@@ -132,6 +132,9 @@ int verb_format(struct ctl *ctl)
 		code = ctl_connect(ctl);
 	if (code != CTL_OK)
 		return code;
+	code = ctl_confirm(ctl, "everything on %s goes for good, and its history", ctl->url);
+	if (code != CTL_OK)
+		return code;
 	if (osd_client_format(ctl->client, capacity, &error) < 0)
 		return ctl_fail_command(ctl, &error);
 	return ctl->options->json ? ctl_print_json(stdout, json_pack("{s:b}", "formatted", 1))
@@ -193,6 +196,9 @@ int verb_rmpart(struct ctl *ctl)
 	struct osd_client_error error;
 	int code = ctl_partition_to_change(ctl, &address);
 
+	if (code == CTL_OK && ctl->options->contents)
+		code = ctl_confirm(ctl, "partition 0x%" PRIx64 " goes with all that it holds",
+				   address.partition);
 	if (code != CTL_OK)
 		return code;
 	if (osd_client_remove_partition(ctl->client, address.partition, ctl->options->contents,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Versions and going back: snapshot, versions, drop, rollback, undo, log. */
+/* Versions and going back: snapshot, versions, rollback, undo, log. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -200,113 +200,6 @@ static int report_change(struct ctl *ctl, struct osd_client_address address)
 		return CTL_OK;
 	return ctl_print_json(
 		stdout, json_pack("{s:s}", "changed", osd_client_format_address(address, text)));
-}
-
-/* Looks for the versions that were made at a time. */
-struct search_by_time {
-	uint64_t first_ms, last_ms;
-	uint64_t found, version; /* how many there are; the newest of them */
-};
-
-static int compare_times(void *context, const uint8_t *data, size_t length)
-{
-	struct search_by_time *search = context;
-	struct osd_item_reader reader;
-	struct osd_item entry;
-
-	osd_items_read(&reader, data, length);
-	while (osd_item_next(&reader, &entry) == 1) {
-		uint64_t ms = entry.tag == OSD_ITEM_ENTRY ? entry_number(&entry, OSD_ITEM_TIME) : 0;
-
-		if (ms < search->first_ms || ms > search->last_ms)
-			continue;
-		search->found++;
-		search->version = entry_number(&entry, OSD_ITEM_VERSION);
-	}
-	return 0;
-}
-
-/*
- * The version that was made at a time, as `versions` shows it, with or without milliseconds. It
- * must be exact, because a dropped version does not come back.
- */
-static int version_made_at(struct ctl *ctl, struct osd_client_address address,
-			   struct osd_client_moment *moment)
-{
-	struct search_by_time search = {
-		.first_ms = moment->value,
-		.last_ms = moment->value + (moment->value % 1000 == 0 ? 999 : 0),
-	};
-	struct osd_client_error error;
-	char time[CTL_TIME_TEXT];
-	int code = ctl_connect(ctl);
-
-	if (code != CTL_OK)
-		return code;
-	if (osd_client_execute(ctl->client, OSD_FUNCTION_VERSIONS, address, NULL, 0, compare_times,
-			       &search, &error) < 0)
-		return ctl_fail_command(ctl, &error);
-	if (search.found == 0)
-		return ctl_fail(ctl, CTL_NOT_FOUND,
-				"drop: no version was made at %s; `muninnctl versions` shows when "
-				"each was",
-				ctl_format_time(moment->value, time));
-	if (search.found > 1)
-		return ctl_fail(ctl, CTL_USAGE,
-				"drop: %" PRIu64 " versions were made in the second of %s; give "
-				"milliseconds, or the number or name of one (`muninnctl versions`)",
-				search.found, ctl_format_time(moment->value, time));
-	*moment = (struct osd_client_moment){ .kind = OSD_CLIENT_AT_VERSION,
-					      .value = search.version };
-	return CTL_OK;
-}
-
-/* `versions` of a partition also shows versions of the device, which must be dropped at 0. */
-static int fail_drop(struct ctl *ctl, struct osd_client_address address,
-		     const struct osd_client_moment *moment, const struct osd_client_error *error)
-{
-	char number[CTL_MOMENT_TEXT];
-
-	if (error->result != -EINVAL || !error->has_sense || !address.partition)
-		return ctl_fail_moment(ctl, address, moment, error);
-	snprintf(number, sizeof(number), "%" PRIu64, moment->value);
-	return ctl_fail(ctl, CTL_USAGE,
-			"drop: '%s' is a version of the device, not of partition 0x%" PRIx64
-			" alone; `muninnctl drop URL 0 %s` drops it for all partitions",
-			moment->kind == OSD_CLIENT_AT_NAME ? moment->name : number,
-			address.partition,
-			moment->kind == OSD_CLIENT_AT_NAME ? moment->name : number);
-}
-
-int verb_drop(struct ctl *ctl)
-{
-	struct osd_client_address address;
-	struct osd_client_error error;
-	struct osd_client_moment moment;
-	uint8_t parameters[PARAMETERS_BYTES];
-	struct osd_item_writer writer;
-	int code = ctl_scope_address(ctl, 0, &address);
-
-	osd_items_begin(&writer, parameters, sizeof(parameters));
-	if (code == CTL_OK)
-		code = ctl_moment(ctl, 1, &moment);
-	if (code == CTL_OK && moment.kind == OSD_CLIENT_AT_TIME)
-		code = version_made_at(ctl, address, &moment);
-	if (code == CTL_OK && moment.kind != OSD_CLIENT_AT_VERSION &&
-	    moment.kind != OSD_CLIENT_AT_NAME)
-		return ctl_fail(ctl, CTL_USAGE,
-				"drop needs a version: its number, its name, or the time when it "
-				"was made");
-	if (code == CTL_OK)
-		code = ctl_add_moment(ctl, &writer, 0, &moment);
-	if (code == CTL_OK)
-		code = ctl_connect(ctl);
-	if (code != CTL_OK)
-		return code;
-	if (osd_client_execute(ctl->client, OSD_FUNCTION_DROP, address, writer.data, writer.length,
-			       NULL, NULL, &error) < 0)
-		return fail_drop(ctl, address, &moment, &error);
-	return report_change(ctl, address);
 }
 
 static int roll_back(struct ctl *ctl, struct osd_client_address address,

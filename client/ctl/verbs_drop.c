@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* drop: a version, ranges of them, or all that a plan does not keep. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/ctl/ctl.h"
+#include "client/ctl/items.h"
+
+#define PARAMETERS_BYTES 512
+/* Numbers from here on are those of versions of the device. */
+#define DEVICE_VERSION_FIRST 32768U
+
+/* ---- one version ---- */
+
+/* Looks for the versions that were made at a time. */
+struct search_by_time {
+	uint64_t first_ms, last_ms;
+	uint64_t found, version; /* how many there are; the newest of them */
+};
+
+static int compare_times(void *context, const uint8_t *data, size_t length)
+{
+	struct search_by_time *search = context;
+	struct osd_item_reader reader;
+	struct osd_item entry;
+
+	osd_items_read(&reader, data, length);
+	while (osd_item_next(&reader, &entry) == 1) {
+		uint64_t ms = entry.tag == OSD_ITEM_ENTRY ? entry_number(&entry, OSD_ITEM_TIME) : 0;
+
+		if (ms < search->first_ms || ms > search->last_ms)
+			continue;
+		search->found++;
+		search->version = entry_number(&entry, OSD_ITEM_VERSION);
+	}
+	return 0;
+}
+
+/*
+ * The version that was made at a time, as `versions` shows it, with or without milliseconds. It
+ * must be exact, because a dropped version does not come back.
+ */
+static int version_made_at(struct ctl *ctl, struct osd_client_address address,
+			   struct osd_client_moment *moment)
+{
+	struct search_by_time search = {
+		.first_ms = moment->value,
+		.last_ms = moment->value + (moment->value % 1000 == 0 ? 999 : 0),
+	};
+	struct osd_client_error error;
+	char time[CTL_TIME_TEXT];
+	int code = ctl_connect(ctl);
+
+	if (code != CTL_OK)
+		return code;
+	if (osd_client_execute(ctl->client, OSD_FUNCTION_VERSIONS, address, NULL, 0, compare_times,
+			       &search, &error) < 0)
+		return ctl_fail_command(ctl, &error);
+	if (search.found == 0)
+		return ctl_fail(ctl, CTL_NOT_FOUND,
+				"drop: no version was made at %s; `muninnctl versions` shows when "
+				"each was",
+				ctl_format_time(moment->value, time));
+	if (search.found > 1)
+		return ctl_fail(ctl, CTL_USAGE,
+				"drop: %" PRIu64 " versions were made in the second of %s; give "
+				"milliseconds, or the number or name of one (`muninnctl versions`)",
+				search.found, ctl_format_time(moment->value, time));
+	*moment = (struct osd_client_moment){ .kind = OSD_CLIENT_AT_VERSION,
+					      .value = search.version };
+	return CTL_OK;
+}
+
+/* `versions` of a partition also shows versions of the device, which must be dropped at 0. */
+static int fail_drop(struct ctl *ctl, struct osd_client_address address,
+		     const struct osd_client_moment *moment, const struct osd_client_error *error)
+{
+	char number[CTL_MOMENT_TEXT];
+
+	if (error->result != -EINVAL || !error->has_sense || !address.partition)
+		return ctl_fail_moment(ctl, address, moment, error);
+	snprintf(number, sizeof(number), "%" PRIu64, moment->value);
+	return ctl_fail(ctl, CTL_USAGE,
+			"drop: '%s' is a version of the device, not of partition 0x%" PRIx64
+			" alone; `muninnctl drop URL 0 %s` drops it for all partitions",
+			moment->kind == OSD_CLIENT_AT_NAME ? moment->name : number,
+			address.partition,
+			moment->kind == OSD_CLIENT_AT_NAME ? moment->name : number);
+}
+
+/* As it is written: a number, a name, or the time when it was made. */
+static int find_version(struct ctl *ctl, struct osd_client_address address, int index,
+			struct osd_client_moment *moment)
+{
+	int code = ctl_moment(ctl, index, moment);
+
+	if (code == CTL_OK && moment->kind == OSD_CLIENT_AT_TIME)
+		code = version_made_at(ctl, address, moment);
+	if (code == CTL_OK && moment->kind != OSD_CLIENT_AT_VERSION &&
+	    moment->kind != OSD_CLIENT_AT_NAME)
+		return ctl_fail(ctl, CTL_USAGE,
+				"drop needs a version: its number, its name, or the time when it "
+				"was made");
+	return code;
+}
+
+static int drop_moment(struct ctl *ctl, struct osd_client_address address,
+		       const struct osd_client_moment *moment)
+{
+	uint8_t parameters[PARAMETERS_BYTES];
+	struct osd_item_writer writer;
+	struct osd_client_error error;
+	int code;
+
+	osd_items_begin(&writer, parameters, sizeof(parameters));
+	code = ctl_add_moment(ctl, &writer, 0, moment);
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	if (code != CTL_OK)
+		return code;
+	if (osd_client_execute(ctl->client, OSD_FUNCTION_DROP, address, writer.data, writer.length,
+			       NULL, NULL, &error) < 0)
+		return fail_drop(ctl, address, moment, &error);
+	return CTL_OK;
+}
+
+static int drop_one(struct ctl *ctl, struct osd_client_address address)
+{
+	struct osd_client_moment moment;
+	char text[OSD_CLIENT_ADDRESS_TEXT];
+	int code = find_version(ctl, address, 1, &moment);
+
+	if (code == CTL_OK && ctl->options->dry_run)
+		return ctl_fail(ctl, CTL_USAGE, "drop: --dry-run is for ranges and plans");
+	if (code == CTL_OK)
+		code = drop_moment(ctl, address, &moment);
+	if (code != CTL_OK || !ctl->options->json)
+		return code;
+	return ctl_print_json(
+		stdout, json_pack("{s:s}", "changed", osd_client_format_address(address, text)));
+}
+
+/* ---- many ---- */
+
+struct version {
+	uint64_t number, ms;
+	char name[OSD_VERSION_NAME_MAX + 1];
+	bool is_chosen;
+};
+
+struct versions {
+	struct version *list; /* the oldest first */
+	size_t count, capacity;
+	bool of_device;
+};
+
+static int take_versions(void *context, const uint8_t *data, size_t length)
+{
+	struct versions *versions = context;
+	struct osd_item_reader reader;
+	struct osd_item entry;
+
+	osd_items_read(&reader, data, length);
+	while (osd_item_next(&reader, &entry) == 1) {
+		uint64_t number = entry_number(&entry, OSD_ITEM_VERSION);
+		struct version *version;
+
+		/* Those of the device are dropped there. */
+		if (entry.tag != OSD_ITEM_ENTRY ||
+		    (!versions->of_device && number >= DEVICE_VERSION_FIRST))
+			continue;
+		if (versions->count == versions->capacity) {
+			size_t capacity = versions->capacity ? 2 * versions->capacity : 64;
+			struct version *grown =
+				reallocarray(versions->list, capacity, sizeof(*grown));
+
+			if (!grown)
+				return -ENOMEM;
+			versions->list = grown;
+			versions->capacity = capacity;
+		}
+		version = &versions->list[versions->count++];
+		*version = (struct version){ .number = number,
+					     .ms = entry_number(&entry, OSD_ITEM_TIME) };
+		entry_text(&entry, OSD_ITEM_NAME, version->name, sizeof(version->name));
+	}
+	return 0;
+}
+
+static int load_versions(struct ctl *ctl, struct osd_client_address address,
+			 struct versions *versions)
+{
+	struct osd_client_error error;
+	int code = ctl_connect(ctl);
+
+	versions->of_device = address.partition == 0;
+	if (code != CTL_OK)
+		return code;
+	if (osd_client_execute(ctl->client, OSD_FUNCTION_VERSIONS, address, NULL, 0, take_versions,
+			       versions, &error) < 0)
+		return ctl_fail_command(ctl, &error);
+	return CTL_OK;
+}
+
+/* ---- ranges: FROM..TO, each a version or a time, or missing ---- */
+
+/* An end of a range as a moment; `text` has `length` bytes. NOW: it is missing. */
+static int parse_end(struct ctl *ctl, const char *text, size_t length,
+		     struct osd_client_moment *moment)
+{
+	char end[OSD_VERSION_NAME_MAX + 1] = "";
+	struct error_text sentence;
+
+	*moment = (struct osd_client_moment){ .kind = OSD_CLIENT_NOW };
+	if (length == 0)
+		return CTL_OK;
+	if (length < sizeof(end))
+		memcpy(end, text, length);
+	if (osd_client_parse_moment(end, ctl_now_ms(), moment, &sentence) < 0)
+		return ctl_fail(ctl, CTL_USAGE, "%s", sentence.text);
+	if (moment->kind != OSD_CLIENT_AT_VERSION && moment->kind != OSD_CLIENT_AT_NAME &&
+	    moment->kind != OSD_CLIENT_AT_TIME)
+		return ctl_fail(ctl, CTL_USAGE,
+				"drop: '%s' is no end of a range: a number, a name or a time is",
+				end);
+	return CTL_OK;
+}
+
+/*
+ * The index of the first (`is_last`: behind the last) version of a range. A number or a name must
+ * be one of them; a time need not.
+ */
+static int find_end(struct ctl *ctl, const struct versions *versions,
+		    const struct osd_client_moment *moment, bool is_last, size_t *index)
+{
+	size_t at = 0;
+
+	if (moment->kind == OSD_CLIENT_NOW) {
+		*index = is_last ? versions->count : 0;
+		return CTL_OK;
+	}
+	for (; at < versions->count; at++) {
+		const struct version *version = &versions->list[at];
+
+		if (moment->kind == OSD_CLIENT_AT_TIME
+			    ? (is_last ? version->ms > moment->value : version->ms >= moment->value)
+		    : moment->kind == OSD_CLIENT_AT_NAME ? strcmp(version->name, moment->name) == 0
+							 : version->number == moment->value)
+			break;
+	}
+	if (at == versions->count && moment->kind == OSD_CLIENT_AT_NAME)
+		return ctl_fail(ctl, CTL_NOT_FOUND, "drop: there is no version '%s' here",
+				moment->name);
+	if (at == versions->count && moment->kind == OSD_CLIENT_AT_VERSION)
+		return ctl_fail(ctl, CTL_NOT_FOUND, "drop: there is no version %" PRIu64 " here",
+				moment->value);
+	*index = at + (is_last && moment->kind != OSD_CLIENT_AT_TIME);
+	return CTL_OK;
+}
+
+static int choose_range(struct ctl *ctl, struct versions *versions, const char *text)
+{
+	const char *dots = strstr(text, "..");
+	struct osd_client_moment from, to;
+	size_t first, end;
+	int code;
+
+	if (!dots) { /* one of several */
+		code = parse_end(ctl, text, strlen(text), &from);
+		to = from;
+	} else {
+		code = parse_end(ctl, text, (size_t)(dots - text), &from);
+		if (code == CTL_OK)
+			code = parse_end(ctl, dots + 2, strlen(dots + 2), &to);
+	}
+	if (code == CTL_OK && !dots && from.kind == OSD_CLIENT_AT_TIME)
+		return ctl_fail(ctl, CTL_USAGE,
+				"drop: '%s' is a time; of several versions give numbers or names, "
+				"or a range, as in 2026-11-01..2026-11-08",
+				text);
+	if (code == CTL_OK)
+		code = find_end(ctl, versions, &from, false, &first);
+	if (code == CTL_OK)
+		code = find_end(ctl, versions, &to, true, &end);
+	if (code == CTL_OK && first > end)
+		return ctl_fail(ctl, CTL_USAGE, "drop: '%s' ends before it begins", text);
+	for (size_t i = first; code == CTL_OK && i < end; i++)
+		versions->list[i].is_chosen = true;
+	return code;
+}
+
+/* ---- plans ---- */
+
+static bool has_plan(const struct ctl_options *options)
+{
+	bool has = options->keep_last > 0;
+
+	for (int kind = 0; kind < OSD_SCHEDULE_KINDS; kind++)
+		has = has || options->keep[kind] > 0;
+	return has;
+}
+
+/* A name that somebody has given; those that the target gives by time are none. */
+static bool has_own_name(const struct version *version)
+{
+	return version->name[0] && !osd_version_name_is_scheduled((const uint8_t *)version->name,
+								  strlen(version->name));
+}
+
+/* From new to old, the newest of each of the last N hours, days or the like that have one. */
+static void keep_periods(struct versions *versions, enum osd_schedule_kind kind, uint64_t most)
+{
+	uint64_t kept = 0, period = UINT64_MAX;
+
+	for (size_t i = versions->count; i-- > 0 && kept < most;) {
+		uint64_t began = osd_schedule_period(kind, versions->list[i].ms);
+
+		if (began == period)
+			continue;
+		versions->list[i].is_chosen = false;
+		period = began;
+		kept++;
+	}
+}
+
+static void choose_by_plan(struct versions *versions, const struct ctl_options *options)
+{
+	size_t last = versions->count;
+
+	for (size_t i = 0; i < versions->count; i++)
+		versions->list[i].is_chosen = !has_own_name(&versions->list[i]);
+	for (uint64_t kept = 0; kept < options->keep_last && last > 0; kept++)
+		versions->list[--last].is_chosen = false;
+	for (int kind = 0; kind < OSD_SCHEDULE_KINDS; kind++)
+		keep_periods(versions, (enum osd_schedule_kind)kind, options->keep[kind]);
+}
+
+/* ---- dropping them ---- */
+
+static int tell(struct ctl_list *list, const struct version *version)
+{
+	char time[CTL_TIME_TEXT];
+
+	ctl_format_time(version->ms, time);
+	if (list->is_json)
+		return ctl_list_add(list, json_pack("{s:I,s:s,s:o}", "version",
+						    (json_int_t)version->number, "time", time,
+						    "name", ctl_json_text(version->name)));
+	printf("%5" PRIu64 "  %s  ", version->number, time);
+	ctl_print_text(version->name);
+	putchar('\n');
+	return 0;
+}
+
+/* One that can't be dropped, as a clone stands on it, does not keep the others. */
+static int drop_chosen(struct ctl *ctl, struct osd_client_address address,
+		       const struct versions *versions)
+{
+	struct ctl_list list = ctl_list_of(ctl);
+	int first_code = CTL_OK, code;
+
+	for (size_t i = 0; i < versions->count; i++) {
+		const struct osd_client_moment moment = { .kind = OSD_CLIENT_AT_VERSION,
+							  .value = versions->list[i].number };
+
+		if (!versions->list[i].is_chosen)
+			continue;
+		code = ctl->options->dry_run ? CTL_OK : drop_moment(ctl, address, &moment);
+		if (code == CTL_OK && tell(&list, &versions->list[i]) < 0)
+			return ctl_fail(ctl, CTL_LOCAL, "drop: out of memory");
+		if (code == CTL_CONNECTION || code == CTL_INTERRUPTED)
+			return code;
+		first_code = first_code == CTL_OK ? code : first_code;
+	}
+	code = ctl_list_end(&list, ctl);
+	return first_code == CTL_OK ? code : first_code;
+}
+
+static size_t count_chosen(const struct versions *versions)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < versions->count; i++)
+		count += versions->list[i].is_chosen;
+	return count;
+}
+
+static int drop_many(struct ctl *ctl, struct osd_client_address address)
+{
+	struct versions versions = { 0 };
+	char where[64] = "the device";
+	size_t chosen = 0;
+	int code = load_versions(ctl, address, &versions);
+
+	if (code == CTL_OK && ctl->argument_count == 1)
+		choose_by_plan(&versions, ctl->options);
+	for (int i = 1; i < ctl->argument_count && code == CTL_OK; i++)
+		code = choose_range(ctl, &versions, ctl->arguments[i]);
+	chosen = count_chosen(&versions);
+	if (address.partition)
+		snprintf(where, sizeof(where), "partition 0x%" PRIx64, address.partition);
+	if (code == CTL_OK && chosen > 0 && !ctl->options->dry_run)
+		code = ctl_confirm(ctl, "%zu of %zu versions of %s end for good", chosen,
+				   versions.count, where);
+	if (code == CTL_OK)
+		code = drop_chosen(ctl, address, &versions);
+	free(versions.list);
+	return code;
+}
+
+int verb_drop(struct ctl *ctl)
+{
+	struct osd_client_address address;
+	bool plan = has_plan(ctl->options);
+	int code = ctl_scope_address(ctl, 0, &address);
+
+	if (code != CTL_OK)
+		return code;
+	if (plan && ctl->argument_count > 1)
+		return ctl_fail(ctl, CTL_USAGE,
+				"drop: either versions, or what to keep of all of them");
+	if (!plan && ctl->argument_count == 1)
+		return ctl_fail(
+			ctl, CTL_USAGE,
+			"drop: a version is missing, or what to keep, as in --keep-daily 7");
+	if (ctl->argument_count == 2 && !strstr(ctl->arguments[1], ".."))
+		return drop_one(ctl, address);
+	return drop_many(ctl, address);
+}
