@@ -308,6 +308,7 @@ static void add_name(char names[OSD_SENSE_USERS_BYTES + 1], const char *name)
 }
 
 struct counting {
+	const struct osd_conditions *asking;
 	uint64_t nexus, partition;
 	unsigned count;
 	char *names;
@@ -319,8 +320,10 @@ static void count_in_unit(struct osd_conditions *conditions, void *context)
 
 	pthread_mutex_lock(&conditions->lock);
 	for (unsigned i = 0; i < OSD_NEXUSES_MAX; i++) {
-		if (conditions->nexuses[i].nexus == counting->nexus ||
-		    !uses(conditions, i, counting->partition))
+		bool asks = conditions == counting->asking &&
+			    conditions->nexuses[i].nexus == counting->nexus;
+
+		if (asks || !uses(conditions, i, counting->partition))
 			continue;
 		counting->count++;
 		if (conditions->uses[i].initiator[0])
@@ -332,7 +335,9 @@ static void count_in_unit(struct osd_conditions *conditions, void *context)
 unsigned osd_users(struct osd_conditions *conditions, uint64_t nexus, uint64_t partition,
 		   char names[OSD_SENSE_USERS_BYTES + 1])
 {
-	struct counting counting = { .nexus = nexus, .partition = partition, .names = names };
+	struct counting counting = {
+		.asking = conditions, .nexus = nexus, .partition = partition, .names = names
+	};
 
 	names[0] = '\0';
 	for_each_unit(conditions, count_in_unit, &counting);

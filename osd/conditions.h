@@ -75,9 +75,9 @@ void osd_use_note(struct osd_conditions *conditions, uint64_t nexus, uint64_t pa
 		  const char *initiator);
 
 /*
- * How many other nexuses than `nexus` use a partition (0: any at all), through this unit or another
- * one of the device, and the names of their initiators, each once, a blank between two; what does
- * not fit is left out.
+ * How many nexuses use a partition (0: any at all), through this unit, but for `nexus`, or through
+ * another one of the device, and the names of their initiators, each once, a blank between two;
+ * what does not fit is left out.
  */
 unsigned osd_users(struct osd_conditions *conditions, uint64_t nexus, uint64_t partition,
 		   char names[OSD_SENSE_USERS_BYTES + 1]);

@@ -23,6 +23,7 @@
 #include "osd/damage.h"
 #include "osd/keys.h"
 #include "osd/layout.h"
+#include "osd/letters.h"
 #include "osd/listings.h"
 #include "osd/moment.h"
 #include "osd/objects.h"
@@ -54,6 +55,7 @@ struct osd_device {
 	struct osd_merge_job *merge_job;
 	struct osd_trackers trackers;
 	struct osd_listings listings;
+	struct osd_letters letters; /* commands in envelopes */
 	struct osd_background background;
 	struct osd_damage_log damage;
 	struct osd_task_set tasks; /* choose NULL: unknown */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * A T10 OSD logical unit: executes OSD-1 and OSD-2 commands on an engine. Knows nothing of tgt,
- * iSCSI or sockets. The byte layouts are in wire/wire.h, which the initiator library uses too.
+ * A T10 OSD logical unit: executes OSD-1 and OSD-2 commands on an engine, also those that come in
+ * envelopes (wire/envelope.h). Knows nothing of tgt, iSCSI or sockets. The byte layouts are in
+ * wire/wire.h, which the initiator library uses too.
  */
 #ifndef MUNINN_OSD_OSD_H
 #define MUNINN_OSD_OSD_H
@@ -167,8 +168,12 @@ uint16_t osd_neighbour_hear(struct osd_neighbour *neighbour, uint64_t nexus, con
 void osd_neighbour_forget_sessions(struct osd_neighbour *neighbour, osd_is_logged_in *is_logged_in,
 				   void *context);
 
-/* Is it a command that is refused while other sessions use what it takes back? */
-bool osd_asks_for_sessions(const uint8_t *cdb, size_t cdb_length);
+/*
+ * Is it a command that is refused while other sessions use what it takes back? `nexus`: whose it
+ * is, for a command in an envelope.
+ */
+bool osd_asks_for_sessions(struct osd_device *device, uint64_t nexus, const uint8_t *cdb,
+			   size_t cdb_length);
 
 /*
  * Standard INQUIRY data (cdb[1] bit 0 clear) or a VPD page for this device: at most `capacity`

@@ -71,10 +71,13 @@ int osd_device_create(struct engine *engine, const uint8_t uuid[16],
 	created->conditions = osd_conditions_create();
 	created->subscriptions = osd_subscriptions_create();
 	created->merge_job = osd_merge_job_create(engine);
-	result = created->conditions && created->subscriptions && created->merge_job
-			 ? osd_security_create(created, options)
-			 : -ENOMEM;
+	result = osd_letters_create(&created->letters);
+	if (result == 0)
+		result = created->conditions && created->subscriptions && created->merge_job
+				 ? osd_security_create(created, options)
+				 : -ENOMEM;
 	if (result != 0) {
+		osd_letters_destroy(&created->letters);
 		osd_merge_job_destroy(created->merge_job);
 		osd_subscriptions_destroy(created->subscriptions);
 		osd_conditions_destroy(created->conditions);
@@ -104,6 +107,7 @@ void osd_device_destroy(struct osd_device *device)
 	osd_security_destroy(device);
 	osd_conditions_destroy(device->conditions);
 	osd_damage_destroy(&device->damage);
+	osd_letters_destroy(&device->letters);
 	free(device);
 }
 
@@ -697,19 +701,35 @@ static bool with_buffers(struct osd_request *request, bool (*work)(struct osd_re
 	return done;
 }
 
-void osd_execute(struct osd_device *device, struct osd_command *command)
+void osd_command_execute(struct osd_device *device, struct osd_command *command)
 {
 	struct osd_request request = { .device = device, .command = command };
 
 	with_buffers(&request, execute);
 }
 
-bool osd_execute_at_once(struct osd_device *device, struct osd_command *command,
-			 struct nand_stage *stage)
+bool osd_command_execute_at_once(struct osd_device *device, struct osd_command *command,
+				 struct nand_stage *stage)
 {
 	struct osd_request request = {
 		.device = device, .command = command, .attempt = true, .stage = stage
 	};
 
 	return with_buffers(&request, attempt);
+}
+
+void osd_execute(struct osd_device *device, struct osd_command *command)
+{
+	if (osd_is_envelope(command))
+		osd_envelope_execute(device, command);
+	else
+		osd_command_execute(device, command);
+}
+
+bool osd_execute_at_once(struct osd_device *device, struct osd_command *command,
+			 struct nand_stage *stage)
+{
+	if (osd_is_envelope(command))
+		return osd_envelope_execute_at_once(device, command, stage);
+	return osd_command_execute_at_once(device, command, stage);
 }

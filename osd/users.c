@@ -13,6 +13,7 @@
 #include "common/bytes.h"
 #include "osd/execute.h"
 #include "osd/functions.h"
+#include "wire/envelope.h"
 
 void osd_note_use(const struct osd_request *request)
 {
@@ -41,6 +42,7 @@ int osd_check_users(struct osd_request *request, uint64_t partition, bool force)
 void osd_forget_sessions(struct osd_device *device, osd_is_logged_in *is_logged_in, void *context)
 {
 	osd_nexuses_forget(device->conditions, is_logged_in, context);
+	osd_letters_forget(&device->letters, is_logged_in, context);
 }
 
 /* ---- disks ---- */
@@ -91,12 +93,17 @@ void osd_neighbour_forget_sessions(struct osd_neighbour *neighbour, osd_is_logge
 
 /* ---- who asks ---- */
 
-bool osd_asks_for_sessions(const uint8_t *bytes, size_t length)
+bool osd_asks_for_sessions(struct osd_device *device, uint64_t nexus, const uint8_t *bytes,
+			   size_t length)
 {
 	struct osd_cdb cdb;
 	uint16_t bad_field, action = length >= 10 ? get_be16(bytes + 8) : 0;
 
+	if (length > 0 && bytes[0] == ENVELOPE_FETCH)
+		return osd_envelope_asks_for_sessions(device, nexus, bytes, length);
 	/* Few commands are worth decoding here, where all pass. */
+	if (length == 0 || bytes[0] != OSD_OPERATION_CODE)
+		return false;
 	if (action != OSD_EXECUTE)
 		return action == OSD_REFRESH_SNAPSHOT_OR_CLONE ||
 		       action == OSD_RESTORE_PARTITION_FROM_SNAPSHOT;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * The OSD unit: commands of T10 OSD (operation code 0x7F) on the unit's threads, INQUIRY and TEST
- * UNIT READY in place of tgtd's own. What the commands mean is in osd/.
+ * The OSD unit: commands of T10 OSD (operation code 0x7F; in envelopes 0xC0 and 0xC1) on the unit's
+ * threads, INQUIRY and TEST UNIT READY in place of tgtd's own. What the commands mean is in osd/.
  */
 #include "daemon/module/osd_unit.h"
 
@@ -13,6 +13,7 @@
 #include "daemon/module/nexus.h"
 #include "daemon/module/unit.h"
 #include "osd/osd.h"
+#include "wire/envelope.h"
 #include "wire/keys_file.h"
 
 /* Needs the others before it. */
@@ -24,10 +25,8 @@
  */
 static void arrives(struct unit *unit, const struct scsi_cmd *cmd, bool is_first)
 {
-	bool asks = cmd->scb[0] == VARLEN_CDB &&
-		    osd_asks_for_sessions(cmd->scb, (size_t)cmd->scb_len);
-
-	if (is_first || asks)
+	if (is_first ||
+	    osd_asks_for_sessions(unit->state, nexus_of(cmd), cmd->scb, (size_t)cmd->scb_len))
 		osd_forget_sessions(unit->state, nexus_is_logged_in, cmd->dev->tgt);
 }
 
@@ -127,6 +126,15 @@ static int test_unit_ready(struct unit *unit, struct scsi_cmd *cmd)
 	return SAM_STAT_CHECK_CONDITION;
 }
 
+/* tgtd knows no envelopes. What it checks of other commands, it goes on to check. */
+static int hand_over(int host_no, struct scsi_cmd *cmd)
+{
+	(void)host_no;
+	if (cmd->scb[0] == VARLEN_CDB)
+		return unit_perform_stock(unit_of(cmd->dev), cmd);
+	return unit_submit(cmd);
+}
+
 /* tgtd has refused operation codes that the kind does not name. */
 static int perform(struct unit *unit, struct scsi_cmd *cmd)
 {
@@ -195,9 +203,9 @@ static void close_osd(struct unit *unit)
 	unit->state = NULL;
 }
 
-static const uint8_t operations[] = { TEST_UNIT_READY, REQUEST_SENSE, INQUIRY, REPORT_LUNS,
-				      VARLEN_CDB };
-static const uint8_t on_threads[] = { VARLEN_CDB };
+static const uint8_t operations[] = { TEST_UNIT_READY, REQUEST_SENSE, INQUIRY,       REPORT_LUNS,
+				      VARLEN_CDB,      ENVELOPE_SEND, ENVELOPE_FETCH };
+static const uint8_t on_threads[] = { VARLEN_CDB, ENVELOPE_SEND, ENVELOPE_FETCH };
 
 const struct unit_kind osd_unit = {
 	.type = &unit_types[UNIT_TYPE_OSD],
@@ -205,6 +213,7 @@ const struct unit_kind osd_unit = {
 	.operation_count = sizeof(operations),
 	.on_threads = on_threads,
 	.on_threads_count = sizeof(on_threads),
+	.hand_over = hand_over,
 	.open = open_osd,
 	.close = close_osd,
 	.arrives = arrives,

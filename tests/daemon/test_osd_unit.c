@@ -17,6 +17,7 @@
 #include "daemon/module/unit.h"
 #include "osd/osd.h"
 #include "tests/daemon/device_image.h"
+#include "wire/envelope.h"
 #include "wire/security.h"
 #include "wire/wire.h"
 
@@ -293,6 +294,83 @@ static void test_sessions_that_came_and_went_leave_a_mounted_one_its_place(void 
 			    "iqn.mounted");
 }
 
+/* ---- envelopes ---- */
+
+static struct scsi_cmd command_of(struct it_nexus *nexus, uint8_t cdb[ENVELOPE_CDB_BYTES])
+{
+	return (struct scsi_cmd){
+		.scb = cdb,
+		.scb_len = ENVELOPE_CDB_BYTES,
+		.dev = lu,
+		.dev_id = lu->lun,
+		.c_target = &target,
+		.it_nexus = nexus,
+		.cmd_itn_id = nexus->itn_id,
+		.attribute = MSG_SIMPLE_TAG,
+	};
+}
+
+/* GET ATTRIBUTES of P, without any, as a letter. */
+static void send_letter(struct it_nexus *nexus, uint64_t tag)
+{
+	struct osd_cdb decoded = { .version = OSD_2,
+				   .action = OSD_GET_ATTRIBUTES,
+				   .format = OSD_ATTRIBUTES_LIST,
+				   .partition = P };
+	const struct envelope_cdb send = { ENVELOPE_SEND, tag, ENVELOPE_HEAD_BYTES };
+	uint8_t inside[OSD_CDB_BYTES_MAX], letter[ENVELOPE_HEAD_BYTES], cdb[ENVELOPE_CDB_BYTES];
+	struct envelope_letter content = { .cdb = inside };
+	struct scsi_cmd cmd = command_of(nexus, cdb);
+
+	assert_int_equal(osd_cdb_encode(&decoded, inside, &content.cdb_length), 0);
+	envelope_letter_encode(&content, letter);
+	envelope_cdb_encode(&send, cdb);
+	scsi_set_data_dir(&cmd, DATA_WRITE);
+	scsi_set_out_buffer(&cmd, letter);
+	scsi_set_out_length(&cmd, sizeof(letter));
+	assert_int_equal(lu->cmd_perform(1, &cmd), SAM_STAT_GOOD);
+	assert_int_equal(scsi_get_out_resid(&cmd), 0);
+}
+
+static int fetch_answer(struct it_nexus *nexus, uint64_t tag, uint8_t in[ENVELOPE_HEAD_BYTES])
+{
+	const struct envelope_cdb fetch = { ENVELOPE_FETCH, tag, ENVELOPE_HEAD_BYTES };
+	uint8_t cdb[ENVELOPE_CDB_BYTES];
+	struct scsi_cmd cmd = command_of(nexus, cdb);
+
+	envelope_cdb_encode(&fetch, cdb);
+	scsi_set_data_dir(&cmd, DATA_READ);
+	scsi_set_in_buffer(&cmd, in);
+	scsi_set_in_length(&cmd, ENVELOPE_HEAD_BYTES);
+	return lu->cmd_perform(1, &cmd);
+}
+
+static void test_a_letter_is_that_of_its_session(void **state)
+{
+	char name[] = "            Initiator: iqn.me alias: me\n";
+	struct it_nexus me, other, next;
+	uint8_t in[ENVELOPE_HEAD_BYTES];
+	struct envelope_answer answer;
+
+	(void)state;
+	enter(&me, 3, name);
+	enter(&other, 4, name);
+	assert_int_equal(run(&me, OSD_CREATE_PARTITION, P, 0).key, 0);
+	send_letter(&me, 7);
+	assert_int_equal(fetch_answer(&other, 7, in), SAM_STAT_CHECK_CONDITION);
+	assert_int_equal(fetch_answer(&me, 7, in), SAM_STAT_GOOD);
+	assert_int_equal(envelope_answer_decode(in, sizeof(in), &answer), 0);
+	assert_int_equal(answer.status, SAM_STAT_GOOD);
+	assert_int_equal(fetch_answer(&me, 7, in), SAM_STAT_CHECK_CONDITION);
+
+	/* It ends with its session: at the latest when the next one comes. */
+	send_letter(&me, 8);
+	list_del(&me.nexus_siblings);
+	enter(&next, 5, name);
+	assert_int_equal(fetch_answer(&next, 8, in), SAM_STAT_CHECK_CONDITION);
+	assert_int_equal(fetch_answer(&me, 8, in), SAM_STAT_CHECK_CONDITION);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -306,6 +384,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			test_sessions_that_came_and_went_leave_a_mounted_one_its_place, setup,
 			teardown),
+		cmocka_unit_test_setup_teardown(test_a_letter_is_that_of_its_session, setup,
+						teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

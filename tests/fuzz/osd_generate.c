@@ -336,6 +336,8 @@ void osd_input_generate(struct fuzz_random *random, struct osd_input_command *co
 	}
 	if (fuzz_below(random, 8))
 		command->flags |= OSD_INPUT_COMPLETE;
+	if (fuzz_below(random, 8) == 0)
+		command->flags |= OSD_INPUT_ENVELOPE;
 	command->flags &= (uint16_t)~OSD_INPUT_FORGE;
 	if (fuzz_below(random, 2))
 		command->flags |= OSD_INPUT_SIGN;

@@ -43,6 +43,7 @@ enum osd_input_flag {
 				       (osd_damage.h) */
 	OSD_INPUT_COMPLETE =
 		1 << 10, /* SET MASTER KEY gets the numbers of the exchange (osd_keys.h) */
+	OSD_INPUT_ENVELOPE = 1 << 11, /* the command comes in an envelope */
 };
 
 /* What the first command finds. */

@@ -13,6 +13,7 @@
 #include "tests/fuzz/osd_damage.h"
 #include "tests/fuzz/osd_permissions.h"
 #include "tests/fuzz/osd_sign.h"
+#include "wire/envelope.h"
 #include "wire/vendor.h"
 #include "wire/wire.h"
 
@@ -47,7 +48,8 @@ static uint64_t nexus_of(const struct run *run)
 /* The action of the CDB as OSD-2 numbers it; 0: there is none. */
 static uint16_t action_of(const struct run *run)
 {
-	uint16_t action = run->input.cdb_length < 10 ? 0 : get_be16(run->input.cdb + 8);
+	bool is_osd = run->input.cdb_length >= 10 && run->input.cdb[0] == OSD_OPERATION_CODE;
+	uint16_t action = is_osd ? get_be16(run->input.cdb + 8) : 0;
 
 	return action >= 0x8800 && action < 0x8880 ? action + OSD2_ACTION_OFFSET : action;
 }
@@ -155,6 +157,64 @@ static uint64_t count_commands(void)
 	return commands_executed;
 }
 
+static void execute_any(struct run *run, struct osd_command *command)
+{
+	if (!osd_execute_at_once(run->unit.device, command, NULL))
+		osd_execute(run->unit.device, command);
+	commands_executed++;
+}
+
+/* SEND and FETCH of the command, which always succeed, and the answer as if it had come without. */
+static void execute_in_envelope(struct run *run, uint8_t garbage)
+{
+	const struct osd_input_command *input = &run->input;
+	struct osd_command *command = &run->command;
+	const struct envelope_letter letter = { run->cdb, input->cdb_length, input->out_length };
+	size_t letter_bytes = ENVELOPE_HEAD_BYTES + (size_t)input->out_length;
+	size_t answer_bytes = ENVELOPE_HEAD_BYTES + (size_t)input->in_capacity;
+	uint8_t *out = fuzz_exact(letter_bytes, 0), *in = fuzz_exact(answer_bytes, garbage);
+	uint8_t send[ENVELOPE_CDB_BYTES], fetch[ENVELOPE_CDB_BYTES];
+	struct envelope_cdb cdb = { ENVELOPE_SEND, commands_executed, (uint32_t)letter_bytes };
+	struct osd_command sent = { .cdb = send,
+				    .cdb_length = sizeof(send),
+				    .data_out = out,
+				    .data_out_length = letter_bytes,
+				    .nexus = command->nexus };
+	struct osd_command fetched = { .cdb = fetch,
+				       .cdb_length = sizeof(fetch),
+				       .data_in = in,
+				       .data_in_capacity = answer_bytes,
+				       .nexus = command->nexus };
+	struct envelope_answer answer;
+
+	envelope_cdb_encode(&cdb, send);
+	cdb.operation = ENVELOPE_FETCH;
+	cdb.length = (uint32_t)answer_bytes;
+	envelope_cdb_encode(&cdb, fetch);
+	envelope_letter_encode(&letter, out);
+	memcpy(out + ENVELOPE_HEAD_BYTES, run->out, input->out_length);
+	execute_any(run, &sent);
+	fuzz_check(sent.status == SCSI_STATUS_GOOD && sent.data_out_used == letter_bytes);
+	execute_any(run, &fetched);
+	fuzz_check(fetched.status == SCSI_STATUS_GOOD && fetched.data_in == in);
+	fuzz_check(envelope_answer_decode(in, fetched.data_in_length, &answer) == 0);
+	fuzz_check(answer.data_length + ENVELOPE_HEAD_BYTES == fetched.data_in_length);
+	command->status = answer.status;
+	command->sense_length = answer.sense_length;
+	memcpy(command->sense, answer.sense, answer.sense_length);
+	command->data_in_length = answer.data_length;
+	command->data_out_used = answer.data_out_used;
+	memcpy(run->in, in + ENVELOPE_HEAD_BYTES, input->in_capacity);
+	free(out);
+	free(in);
+}
+
+static bool fits_envelope(const struct osd_input_command *input)
+{
+	return input->flags & OSD_INPUT_ENVELOPE && input->cdb_length > 0 &&
+	       input->cdb_length <= ENVELOPE_PLACE_BYTES;
+}
+
 static void execute(struct run *run, uint8_t garbage)
 {
 	const struct osd_input_command *input = &run->input;
@@ -170,9 +230,10 @@ static void execute(struct run *run, uint8_t garbage)
 		.nexus = nexus_of(run),
 	};
 	memset(run->command.sense, garbage, sizeof(run->command.sense));
-	if (!osd_execute_at_once(run->unit.device, &run->command, NULL))
-		osd_execute(run->unit.device, &run->command);
-	commands_executed++;
+	if (fits_envelope(input))
+		execute_in_envelope(run, garbage);
+	else
+		execute_any(run, &run->command);
 	show(run);
 	check_answer(run);
 }

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "tests/osd/unit.h"
+#include "wire/envelope.h"
 
 /* Sanitizers have allocators of their own. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(__clang__)
@@ -69,6 +70,41 @@ static unsigned count(struct unit *unit, struct call call)
 	counting = false;
 	free(encoded.out);
 	assert_int_equal(command.status, SCSI_STATUS_GOOD);
+	return allocations;
+}
+
+/* The same of SEND and FETCH. */
+static unsigned count_in_envelope(struct unit *unit, struct call call)
+{
+	static uint8_t in[65536], out[65536];
+	struct encoded_call encoded;
+	struct envelope_letter letter;
+	uint8_t cdb[ENVELOPE_CDB_BYTES];
+	struct osd_command command = { .cdb = cdb, .cdb_length = sizeof(cdb), .data_out = out };
+
+	call_encode(&call, &encoded);
+	letter = (struct envelope_letter){ encoded.cdb, encoded.cdb_length, encoded.out_length };
+	command.data_out_length = ENVELOPE_HEAD_BYTES + encoded.out_length;
+	assert_in_range(command.data_out_length, 0, sizeof(out));
+	envelope_letter_encode(&letter, out);
+	memcpy(out + ENVELOPE_HEAD_BYTES, encoded.out, encoded.out_length);
+	free(encoded.out);
+	envelope_cdb_encode(
+		&(struct envelope_cdb){ ENVELOPE_SEND, 7, (uint32_t)command.data_out_length }, cdb);
+	allocations = 0;
+	counting = true;
+	osd_execute(unit->device, &command);
+	counting = false;
+	assert_int_equal(command.status, SCSI_STATUS_GOOD);
+	envelope_cdb_encode(&(struct envelope_cdb){ ENVELOPE_FETCH, 7, sizeof(in) }, cdb);
+	command = (struct osd_command){
+		.cdb = cdb, .cdb_length = sizeof(cdb), .data_in = in, .data_in_capacity = sizeof(in)
+	};
+	counting = true;
+	osd_execute(unit->device, &command);
+	counting = false;
+	assert_int_equal(command.status, SCSI_STATUS_GOOD);
+	assert_int_equal(in[1], SCSI_STATUS_GOOD);
 	return allocations;
 }
 
@@ -147,6 +183,9 @@ static void commands_on_a_warm_unit_allocate_nothing(void **state)
 			assert_in_range(count(unit, attribute(OSD_SET_ATTRIBUTES, i)), 0, most);
 			assert_in_range(count(unit, attribute(OSD_GET_ATTRIBUTES, i)), 0, most);
 			assert_in_range(count(unit, list_of_objects()), 0, most);
+			assert_in_range(count_in_envelope(unit, write_of(i * 4096, 8192)), 0, most);
+			assert_in_range(count_in_envelope(unit, read_of(i * 4096 + 10, 8000)), 0,
+					most);
 		}
 	}
 }

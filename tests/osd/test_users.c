@@ -170,9 +170,11 @@ static void test_the_device_goes_back_only_when_nobody_uses_a_disk(void **state)
 	osd_neighbour_forget_sessions(disk, only_alice, NULL);
 	try_rollback(unit, 0, 0, version, 0);
 	expect_good(unit);
-	/* The session that went back has the disk, too: it is told. */
+	/* The session that goes back has the disk, too: its file system is no less in use. */
 	assert_int_equal(osd_neighbour_hear(disk, ALICE, "iqn.alice"), 0);
 	try_rollback(unit, 0, 0, version, 0);
+	expect_users(unit, 1, "iqn.alice");
+	try_rollback(unit, 0, 0, version, 1);
 	expect_good(unit);
 	assert_int_equal(osd_neighbour_hear(disk, ALICE, "iqn.alice"),
 			 SENSE_MEDIUM_MAY_HAVE_CHANGED);
@@ -271,15 +273,15 @@ static void test_refresh_is_refused_while_others_use_the_clone(void **state)
 	shows_good(unit, REFRESH_SNAPSHOT_OR_CLONE, "the same, with FORCE");
 }
 
-static bool asks_for_sessions(const struct osd_cdb *decoded)
+static bool asks_for_sessions(struct unit *unit, const struct osd_cdb *decoded)
 {
 	uint8_t cdb[OSD_CDB_BYTES_MAX];
 	size_t length;
 
 	assert_int_equal(osd_cdb_encode(decoded, cdb, &length), 0);
 	for (size_t cut = 0; cut < 10; cut++)
-		assert_false(osd_asks_for_sessions(cdb, cut));
-	return osd_asks_for_sessions(cdb, length);
+		assert_false(osd_asks_for_sessions(unit->device, 1, cdb, cut));
+	return osd_asks_for_sessions(unit->device, 1, cdb, length);
 }
 
 static void test_only_commands_that_take_things_back_ask_for_sessions(void **state)
@@ -295,17 +297,17 @@ static void test_only_commands_that_take_things_back_ask_for_sessions(void **sta
 		{ OSD_EXECUTE, OSD_FUNCTION_ROLLBACK, true },
 		{ OSD_EXECUTE, OSD_FUNCTION_UNDO, false },
 	};
+	struct unit *unit = *state;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct call call = call_of(cases[i].action, P, 0);
 
 		if (cases[i].function)
 			call.cdb.address = osd_execute_address(cases[i].function, 0);
-		assert_int_equal(asks_for_sessions(&call.cdb), cases[i].asks);
+		assert_int_equal(asks_for_sessions(unit, &call.cdb), cases[i].asks);
 		call.cdb.version = OSD_1;
 		if (cases[i].function)
-			assert_int_equal(asks_for_sessions(&call.cdb), cases[i].asks);
+			assert_int_equal(asks_for_sessions(unit, &call.cdb), cases[i].asks);
 	}
 }
 
@@ -402,7 +404,7 @@ int main(void)
 		with_object(test_an_object_goes_back_as_if_it_were_written),
 		with_object(test_restore_is_refused_while_others_use_the_partition),
 		with_object(test_refresh_is_refused_while_others_use_the_clone),
-		cmocka_unit_test(test_only_commands_that_take_things_back_ask_for_sessions),
+		with_object(test_only_commands_that_take_things_back_ask_for_sessions),
 		cmocka_unit_test(test_who_uses_many_partitions_counts_as_using_all),
 		cmocka_unit_test(test_sessions_that_have_ended_take_no_place_from_others),
 		cmocka_unit_test(test_names_are_told_once_and_as_far_as_they_fit),

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "wire/envelope.h"
 
 enum osd_version unit_version = OSD_2;
 
@@ -162,6 +163,62 @@ static uint8_t *exact_copy(const void *data, size_t length)
 	return copy;
 }
 
+bool unit_in_envelopes;
+
+/* As the service does. */
+static void execute(struct unit *unit, struct osd_command *command)
+{
+	memset(command->sense, 0xEE, sizeof(command->sense));
+	if (!osd_execute_at_once(unit->device, command, NULL))
+		osd_execute(unit->device, command);
+}
+
+/* SEND and FETCH of the command, whose results are as if it had come by itself. */
+static void execute_in_envelope(struct unit *unit, struct osd_command *command)
+{
+	static uint64_t tag;
+	const struct envelope_letter letter = { command->cdb, command->cdb_length,
+						command->data_out_length };
+	size_t out_bytes = ENVELOPE_HEAD_BYTES + command->data_out_length;
+	size_t in_bytes = ENVELOPE_HEAD_BYTES + command->data_in_capacity;
+	uint8_t *out = malloc(out_bytes), *in = malloc(in_bytes);
+	uint8_t cdb[ENVELOPE_CDB_BYTES];
+	struct osd_command sent = *command, fetched = *command;
+	struct envelope_answer answer;
+
+	envelope_cdb_encode(&(struct envelope_cdb){ ENVELOPE_SEND, ++tag, (uint32_t)out_bytes },
+			    cdb);
+	envelope_letter_encode(&letter, out);
+	if (command->data_out_length > 0)
+		memcpy(out + ENVELOPE_HEAD_BYTES, command->data_out, command->data_out_length);
+	sent.cdb = fetched.cdb = cdb;
+	sent.cdb_length = fetched.cdb_length = sizeof(cdb);
+	sent.data_out = out;
+	sent.data_out_length = out_bytes;
+	sent.data_in = NULL;
+	sent.data_in_capacity = 0;
+	execute(unit, &sent);
+	assert_int_equal(sent.status, SCSI_STATUS_GOOD);
+	free(out);
+	envelope_cdb_encode(&(struct envelope_cdb){ ENVELOPE_FETCH, tag, (uint32_t)in_bytes }, cdb);
+	fetched.data_out = NULL;
+	fetched.data_out_length = 0;
+	memset(in, unit->garbage ? unit->garbage : 0x5A, in_bytes);
+	fetched.data_in = in;
+	fetched.data_in_capacity = in_bytes;
+	execute(unit, &fetched);
+	assert_int_equal(fetched.status, SCSI_STATUS_GOOD);
+	assert_int_equal(envelope_answer_decode(in, fetched.data_in_length, &answer), 0);
+	command->status = answer.status;
+	command->sense_length = answer.sense_length;
+	memcpy(command->sense, answer.sense, answer.sense_length);
+	command->data_in_length = answer.data_length;
+	command->data_out_used = answer.data_out_used;
+	if (command->data_in_capacity > 0)
+		memcpy(command->data_in, in + ENVELOPE_HEAD_BYTES, command->data_in_capacity);
+	free(in);
+}
+
 void unit_execute(struct unit *unit, const uint8_t *cdb, size_t cdb_length, const void *data_out,
 		  size_t data_out_length, size_t data_in_capacity)
 {
@@ -187,10 +244,11 @@ void unit_execute(struct unit *unit, const uint8_t *cdb, size_t cdb_length, cons
 		.nexus = unit->nexus,
 		.initiator = unit->initiator,
 	};
-	memset(unit->command.sense, 0xEE, sizeof(unit->command.sense));
-	/* As the service does. */
-	if (!osd_execute_at_once(unit->device, &unit->command, NULL))
-		osd_execute(unit->device, &unit->command);
+	if ((unit_in_envelopes || getenv("UNIT_ENVELOPES")) && cdb_length >= 1 &&
+	    cdb_length <= ENVELOPE_PLACE_BYTES)
+		execute_in_envelope(unit, &unit->command);
+	else
+		execute(unit, &unit->command);
 	free(cdb_copy);
 	free(out_copy);
 	assert_true(unit->command.data_in_length <= data_in_capacity);

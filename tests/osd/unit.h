@@ -76,6 +76,11 @@ int unit_set_up_with_object_osd1(void **state);
 		with_object(test)
 extern enum osd_version unit_version;
 
+/*
+ * unit_execute sends commands in envelopes, which changes nothing else. False at first;
+ * UNIT_ENVELOPES in the environment has the same effect.
+ */
+extern bool unit_in_envelopes;
 /* Executes raw bytes; afterwards unit->command has the results. */
 void unit_execute(struct unit *unit, const uint8_t *cdb, size_t cdb_length, const void *data_out,
 		  size_t data_out_length, size_t data_in_capacity);
