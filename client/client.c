@@ -8,6 +8,7 @@
 
 #include "client/client_private.h"
 #include "client/login.h"
+#include "client/sg.h"
 
 #define QUEUE_DEPTH_DEFAULT 32U
 #define TIMEOUT_DEFAULT_MS  30000U
@@ -63,6 +64,23 @@ static int check_unit(struct osd_client *client, bool any_device_type, struct er
 	return 0;
 }
 
+/* By iSCSI, or by the node of a kernel that has logged in. */
+static int open_session(const char *url, const struct login_options *login,
+			struct session_options *options, struct session **session,
+			struct error_text *error)
+{
+	struct login_result arrived;
+	int result;
+
+	if (strncmp(url, SG_SCHEME, strlen(SG_SCHEME)) == 0)
+		return sg_session_open(url, options, session, error);
+	result = login_connect(url, login, &arrived, error);
+	if (result < 0)
+		return result;
+	options->lun = arrived.lun;
+	return session_create(arrived.fd, &arrived.parameters, options, session, error);
+}
+
 int osd_client_connect(const char *url, const struct osd_client_options *options,
 		       struct osd_client **client, struct error_text *error)
 {
@@ -71,17 +89,12 @@ int osd_client_connect(const char *url, const struct osd_client_options *options
 		.queue_depth = options->queue_depth ? options->queue_depth : QUEUE_DEPTH_DEFAULT,
 		.timeout_ms = login.timeout_ms,
 	};
-	struct login_result arrived;
 	struct error_text ignored;
 	struct session *session;
 	int result;
 
 	error = error ? error : &ignored;
-	result = login_connect(url, &login, &arrived, error);
-	if (result < 0)
-		return result;
-	session_options.lun = arrived.lun;
-	result = session_create(arrived.fd, &arrived.parameters, &session_options, &session, error);
+	result = open_session(url, &login, &session_options, &session, error);
 	if (result < 0)
 		return result;
 	result =
@@ -230,6 +243,11 @@ int client_not_submitted(const struct osd_client *client, int result, const char
 		return outcome_set_local(error, result, "%s: interrupted", what);
 	if (session_error(client->session, &sentence) < 0)
 		return outcome_set(error, result, "%s", sentence.text);
+	if (result == -EMSGSIZE)
+		return outcome_set_local(error, result,
+					 "%s: more data than /dev/sg takes at once, %u bytes; a "
+					 "smaller --chunk may help",
+					 what, SG_SESSION_DATA_MAX);
 	return outcome_set(error, result, "%s: %s", what,
 			   result == -ENOTCONN ? "the target has asked for the end of the session"
 					       : strerror(-result));

@@ -62,9 +62,9 @@ struct osd_client_error {
 };
 
 /*
- * Logs in at an iscsi:// URL, takes unit attentions, and checks that the LUN is an OSD. -EINVAL:
- * the URL; -EACCES: CHAP or access control; -ENODEV: no such target or LUN; -EMEDIUMTYPE: no OSD;
- * errors of the connection.
+ * Logs in at an iscsi:// URL, or opens the node of sg:/dev/sgN (client/sg.h), takes unit
+ * attentions, and checks that the LUN is an OSD. -EINVAL: the URL; -EACCES: CHAP or access control;
+ * -ENODEV: no such target or LUN; -EMEDIUMTYPE: no OSD; errors of the connection.
  */
 int osd_client_connect(const char *url, const struct osd_client_options *options,
 		       struct osd_client **client, struct error_text *error);

@@ -92,9 +92,24 @@ static bool parameters_valid(const struct session_parameters *parameters)
 	       parameters->max_burst_bytes <= SEGMENT_BYTES_MAX;
 }
 
+static const struct session_carrier iscsi_carrier = {
+	.name = "iSCSI session",
+	.send = session_send,
+	.has_output = session_has_output,
+	.receive = session_receive,
+};
+
 int session_create(int fd, const struct session_parameters *parameters,
 		   const struct session_options *options, struct session **session,
 		   struct error_text *error)
+{
+	return session_create_on(&iscsi_carrier, NULL, fd, parameters, options, session, error);
+}
+
+int session_create_on(const struct session_carrier *carrier, void *state, int fd,
+		      const struct session_parameters *parameters,
+		      const struct session_options *options, struct session **session,
+		      struct error_text *error)
 {
 	struct session *created;
 	int result = -ENOMEM;
@@ -102,9 +117,10 @@ int session_create(int fd, const struct session_parameters *parameters,
 	if (options->queue_depth < 1 || options->queue_depth > SESSION_QUEUE_DEPTH_MAX ||
 	    options->lun >= 0x4000 || !parameters_valid(parameters)) {
 		close(fd);
-		return error_set(
-			error, -EINVAL,
-			"iSCSI session: queue depth, LUN or negotiated lengths are out of range");
+		free(state);
+		return error_set(error, -EINVAL,
+				 "%s: queue depth, LUN or negotiated lengths are out of range",
+				 carrier->name);
 	}
 	created = calloc(1, sizeof(*created));
 	if (!created)
@@ -116,6 +132,8 @@ int session_create(int fd, const struct session_parameters *parameters,
 	result = fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0 ? -errno : 0;
 	if (result < 0)
 		goto fail;
+	created->carrier = carrier;
+	created->carrier_state = state;
 	created->fd = fd;
 	created->parameters = *parameters;
 	created->options = *options;
@@ -131,8 +149,9 @@ fail:
 		free(created->generations);
 	}
 	free(created);
+	free(state);
 	close(fd);
-	return error_set(error, result, "iSCSI session: %s", strerror(-result));
+	return error_set(error, result, "%s: %s", carrier->name, strerror(-result));
 }
 
 /* ---- commands ---- */
@@ -164,6 +183,8 @@ int session_submit(struct session *session, struct session_task *task)
 	    segments_length(task->out, task->out_count, &task->out_length) < 0 ||
 	    segments_length(task->in, task->in_count, &task->in_length) < 0)
 		return -EINVAL;
+	if (session->carrier->check && session->carrier->check(task) < 0)
+		return -EMSGSIZE;
 	task->result = 0;
 	task->status = 0;
 	task->sense_length = 0;
@@ -330,12 +351,13 @@ void session_destroy(struct session *session)
 {
 	if (!session)
 		return;
-	session_fail(session, -ECANCELED,
-		     "iSCSI session: closed by this side with commands in flight");
+	session_fail(session, -ECANCELED, "%s: closed by this side with commands in flight",
+		     session->carrier->name);
 	fail_all(session);
 	call_done(session);
 	assert(session->outstanding == 0);
 	close(session->fd);
+	free(session->carrier_state);
 	free(session->slots);
 	free(session->generations);
 	free(session);
@@ -380,13 +402,13 @@ static int check_deadlines(struct session *session)
 		return 0;
 	if (session->slots_used == 0)
 		return session_fail(session, -ETIMEDOUT,
-				    "iSCSI session: the target has accepted no command for %u ms; "
-				    "is it overloaded?",
-				    session->options.timeout_ms);
-	return session_fail(
-		session, -ETIMEDOUT,
-		"iSCSI session: no answer within the time allowed; is the target still running? "
-		"(--timeout allows more)");
+				    "%s: the target has accepted no command for %u ms; is it "
+				    "overloaded?",
+				    session->carrier->name, session->options.timeout_ms);
+	return session_fail(session, -ETIMEDOUT,
+			    "%s: no answer within the time allowed; is the target still running? "
+			    "(--timeout allows more)",
+			    session->carrier->name);
 }
 
 static int wait_milliseconds(const struct session *session, int timeout_ms)
@@ -410,12 +432,12 @@ int session_descriptor(const struct session *session)
 
 int session_push(struct session *session)
 {
-	return session->failure ? session->failure : session_send(session);
+	return session->failure ? session->failure : session->carrier->send(session);
 }
 
 short session_events(const struct session *session)
 {
-	return session_has_output(session) ? POLLIN | POLLOUT : POLLIN;
+	return session->carrier->has_output(session) ? POLLIN | POLLOUT : POLLIN;
 }
 
 static int exchange(struct session *session, int timeout_ms)
@@ -423,17 +445,18 @@ static int exchange(struct session *session, int timeout_ms)
 	struct pollfd poll_fd = { .fd = session->fd };
 	int ready;
 
-	if (session_send(session) < 0)
+	if (session->carrier->send(session) < 0)
 		return session->failure;
 	watch_window(session);
 	poll_fd.events = session_events(session);
 	ready = poll(&poll_fd, 1, session->done.first ? 0 : wait_milliseconds(session, timeout_ms));
 	if (ready < 0 && errno != EINTR)
-		return session_fail(session, -errno, "iSCSI session: poll: %s", strerror(errno));
+		return session_fail(session, -errno, "%s: poll: %s", session->carrier->name,
+				    strerror(errno));
 	if ((session->deaf || (ready > 0 && poll_fd.revents & ~POLLOUT)) &&
-	    session_receive(session) < 0)
+	    session->carrier->receive(session) < 0)
 		return session->failure;
-	if (session_send(session) < 0)
+	if (session->carrier->send(session) < 0)
 		return session->failure;
 	watch_window(session);
 	return check_deadlines(session);
@@ -460,7 +483,8 @@ int session_logout(struct session *session, uint32_t timeout_ms)
 			session->logout = LOGOUT_WANTED;
 		if (now >= deadline)
 			return session_fail(session, -ETIMEDOUT,
-					    "iSCSI session: the target does not answer the logout");
+					    "%s: the target does not answer the logout",
+					    session->carrier->name);
 		session_step(session, (int)min_u64(deadline - now, INT_MAX));
 	}
 	return session->logout == LOGOUT_ANSWERED ? 0 : session->failure;

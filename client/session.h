@@ -109,8 +109,8 @@ void session_destroy(struct session *session);
 
 /*
  * Queues a command. The next session_step that finds a place in the queue and in the target's
- * window sends it. -EINVAL: lengths out of range; -ENOTCONN or the reason: the session has ended.
- * On error `done` is not called.
+ * window sends it. -EINVAL: lengths out of range; -EMSGSIZE: more data than SG_SESSION_DATA_MAX,
+ * over /dev/sg; -ENOTCONN or the reason: the session has ended. On error `done` is not called.
  */
 int session_submit(struct session *session, struct session_task *task);
 

@@ -56,7 +56,22 @@ struct nop_answer {
 	uint32_t transfer_tag;
 };
 
+/* How commands get to the target and their answers back: iSCSI's PDUs on a socket, or /dev/sg. */
+struct session_carrier {
+	const char *name; /* what messages begin with */
+	/* Sends what is submitted, as far as it goes at once. 0 or the session's failure. */
+	int (*send)(struct session *session);
+	/* Is something left to be sent? */
+	bool (*has_output)(const struct session *session);
+	/* Receives what is there, and acts on it. 0 or the session's failure. */
+	int (*receive)(struct session *session);
+	/* -EMSGSIZE: the carrier takes no command with so much data. NULL: it takes all. */
+	int (*check)(const struct session_task *task);
+};
+
 struct session {
+	const struct session_carrier *carrier;
+	void *carrier_state; /* freed with the session */
 	int fd;
 	struct session_parameters parameters;
 	struct session_options options;
@@ -85,6 +100,12 @@ struct session {
 };
 
 /* ---- session.c ---- */
+
+/* As session_create, over a carrier. The session owns `state`, also if this fails. */
+int session_create_on(const struct session_carrier *carrier, void *state, int fd,
+		      const struct session_parameters *parameters,
+		      const struct session_options *options, struct session **session,
+		      struct error_text *error);
 
 /* Ends the session; only the first reason is kept. Returns `result`. */
 int session_fail(struct session *session, int result, const char *format, ...)
@@ -123,7 +144,7 @@ static inline bool serial_after(uint32_t a, uint32_t b)
 unsigned segments_slice(const struct iovec *segments, unsigned count, size_t offset, size_t length,
 			struct iovec *to, unsigned capacity);
 
-/* ---- session_send.c ---- */
+/* ---- session_send.c and session_receive.c: the carrier of iSCSI ---- */
 
 /* Sends as much as the socket takes. 0 or the session's failure. */
 int session_send(struct session *session);

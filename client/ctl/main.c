@@ -11,6 +11,7 @@
 #include "client/ctl/keyring.h"
 #include "client/ctl/places.h"
 #include "client/ctl/verbs.h"
+#include "client/sg.h"
 #include "common/version.h"
 
 enum option_code {
@@ -505,6 +506,11 @@ static bool asks_service(const struct ctl_verb *verb)
 	return strstr(verb->synopsis, "[--socket FILE]") != NULL;
 }
 
+static bool is_url(const char *word)
+{
+	return strstr(word, "://") || strncmp(word, SG_SCHEME, strlen(SG_SCHEME)) == 0;
+}
+
 /*
  * The first word behind the verb, or $MUNINN_URL if that is no URL and the verb wants one. `used`:
  * words before the arguments. CTL_USAGE: there is neither.
@@ -514,7 +520,7 @@ static int find_url(struct ctl *ctl, const struct ctl_verb *verb, int count, cha
 {
 	bool wants_url = strncmp(verb->synopsis, "URL", 3) == 0;
 	const char *usual = wants_url ? getenv("MUNINN_URL") : NULL;
-	bool is_there = count > *used && (!usual || strstr(words[*used], "://"));
+	bool is_there = count > *used && (!usual || is_url(words[*used]));
 
 	if (asks_service(verb))
 		return CTL_OK;

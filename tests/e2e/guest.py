@@ -5,6 +5,7 @@ processor too, so nothing of the host is needed; a guest boots in some five seco
 import gzip
 import os
 import re
+import shutil
 import subprocess
 import threading
 
@@ -55,17 +56,35 @@ def make():
     return folder
 
 
+def copy_with_libraries(program, folder):
+    """A program into bin/ of `folder`, and its libraries to where it looks for them; returns their names there, with those of
+    the folders that they are in."""
+    linked = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    files = {"bin/" + os.path.basename(program): program}
+    files.update({path.lstrip("/"): path for path in re.findall(r"(/\S+) \(0x", linked)})
+    names = []
+    for name, source in files.items():
+        os.makedirs(os.path.join(folder, os.path.dirname(name)), exist_ok=True)
+        shutil.copy(source, os.path.join(folder, name))
+        parts = name.split("/")
+        names += ["/".join(parts[:n]) for n in range(1, len(parts))]
+        names.append(name)
+    return names
+
+
 class Guest:
     """One run of a scenario: a shell script, whose first failing command ends it."""
 
-    def __init__(self, folder, scenario, **variables):
-        """`folder`: for files of this run; `variables`: of the script."""
+    def __init__(self, folder, scenario, programs=(), **variables):
+        """`folder`: for files of this run; `programs`: that the guest gets besides its own; `variables`: of the script."""
         base, initrd = make(), os.path.join(folder, "initrd")
         with open(os.path.join(folder, "scenario"), "w", encoding="utf-8") as file:
             file.writelines(f"{name}='{value}'\n" for name, value in {"IQN": IQN, **variables}.items())
             file.write(FUNCTIONS + "set -e\n" + scenario)
+        names = ["scenario", *(name for program in programs for name in copy_with_libraries(program, folder))]
         archive = subprocess.run(
-            ["cpio", "-o", "-H", "newc", "--quiet"], input=b"scenario\n", cwd=folder, stdout=subprocess.PIPE, check=True
+            ["cpio", "-o", "-H", "newc", "--quiet"], input="".join(name + "\n" for name in dict.fromkeys(names)).encode(),
+            cwd=folder, stdout=subprocess.PIPE, check=True,
         )
         # The kernel unpacks one archive after the other.
         with open(initrd, "wb") as to, open(os.path.join(base, "base.cpio.gz"), "rb") as source:

@@ -3,13 +3,14 @@
 back in time, and nothing that it sends meets the guard's refusal."""
 
 import os
+import re
 import shutil
 import signal
 import socket
 import unittest
 
 import guest
-from harness import E2ETest, wait_for_exit
+from harness import BUILD, ROOT, E2ETest, wait_for_exit
 
 TIME_LIMIT_SECONDS = 1200
 # The kernel takes the first disk that it finds.
@@ -40,7 +41,8 @@ until_it_works sg_turs $unit
 # A CDB of 32 bytes, the longest that sg takes: an OSD command that the unit refuses in good order.
 sg_raw -r 512 $unit 7f 0 0 0 0 0 0 18 88 05 $(printf '00 %.0s' $(seq 22)) 2>&1 | tee /tmp/raw || true
 grep -i 'illegal request' /tmp/raw
-sg_raw $unit c0 $(printf '00 %.0s' $(seq 15)) 2>&1 | grep -i 'invalid command operation code'
+sg_raw $unit c2 $(printf '00 %.0s' $(seq 15)) 2>&1 | grep -i 'invalid command operation code'
+sg_raw -r 512 $unit c1 $(printf '00 %.0s' $(seq 11)) 02 00 00 00 2>&1 | grep -i 'invalid field in cdb'
 detach
 """
 
@@ -102,6 +104,52 @@ done
 detach
 """
 
+# An OSD through /dev/sg, and a disk on the same device, whose file system is mounted.
+SHARED = """[device pool]
+size = 1G
+[lun 1]
+type = osd
+device = pool
+[lun 2]
+type = disk
+device = pool
+partition = 0x10000
+volume_size = 64M
+"""
+THROUGH_SG = """
+attach $IQN $PORT
+until_it_works unit $OSD
+until_it_works sg_turs $(unit $OSD)
+"""
+BEHIND_SG = """
+# Files, longer than one piece, also with attributes and errors.
+dd if=/dev/urandom of=/tmp/3M bs=1M count=3 2>/dev/null
+muninnctl put 0x20000/0x10005 /tmp/3M
+muninnctl get 0x20000/0x10005 | cmp - /tmp/3M
+muninnctl import 0x30000 /etc
+muninnctl export 0x30000 /tmp/etc
+cmp /etc/passwd /tmp/etc/passwd
+muninnctl attr set 0x20000/0x10005 0x10000 1 --text raven
+muninnctl attr get 0x20000/0x10005 0x10000 1 | grep raven
+muninnctl get 0x20000/0x10099 && exit 1 || [ $? = 3 ]
+muninnctl --chunk 8M put 0x20000/0x10006 /tmp/3M 2>&1 | grep -e --chunk
+# Two at once, which share the kernel's session.
+muninnctl get 0x20000/0x10005 >/tmp/a & muninnctl get 0x20000/0x10005 >/tmp/b
+wait
+cmp /tmp/a /tmp/3M
+cmp /tmp/b /tmp/3M
+# The file system of this very session's disk is in use.
+until_it_works disk
+mkfs.ext4 -F -q $(disk)
+mount -t ext4 $(disk) /mnt
+muninnctl snapshot 0x10000 --name mounted
+muninnctl rollback 0x10000 mounted 2>&1 | tee /tmp/refused || true
+grep 'iqn.2014-06.local.muninn:guest' /tmp/refused
+umount /mnt
+detach
+"""
+SG_HOW_TO = re.compile(r"^ *```sh sg\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+
 RECOVERY = """
 attach $IQN $PORT
 until_it_works unit $OSD
@@ -120,10 +168,10 @@ detach
 class GuestTest(E2ETest):
     """One guest a test."""
 
-    def guest(self, scenario, **variables):
+    def guest(self, scenario, programs=(), **variables):
         if not shutil.which(guest.QEMU):
             self.skipTest(f"{guest.QEMU} is not installed: run scripts/bootstrap guest")
-        machine = guest.Guest(self.folder("guest"), scenario, **variables)
+        machine = guest.Guest(self.folder("guest"), scenario, programs, **variables)
         self.addCleanup(machine.end)
         return machine
 
@@ -136,6 +184,20 @@ class GuestTest(E2ETest):
         daemon = self.daemon(config=account).start()
         said = self.guest(OBJECT_UNIT, PORT=daemon.port).finish()
         self.assertIn("PDT=17", said)
+        self.assert_nobody_was_refused(daemon)
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_the_how_to_works_through_dev_sg(self):
+        with open(os.path.join(ROOT, "docs", "how-to", "attach.md"), encoding="utf-8") as page:
+            steps = SG_HOW_TO.findall(page.read())
+        self.assertGreaterEqual(len(steps), 2)
+        daemon = self.daemon(config=SHARED).start()
+        scenario = THROUGH_SG + "\n".join(steps) + BEHIND_SG
+        said = self.guest(scenario, [os.path.join(BUILD, "bin", "muninnctl")], PORT=daemon.port).finish()
+        for words in ("thought and memory", "before", "raven"):
+            self.assertIn(words, said)
+        # What came through the kernel is what others see.
+        self.assertEqual(self.ctl("cat", daemon.url(1), "0x20000/0x10004").strip(), "all is lost")
         self.assert_nobody_was_refused(daemon)
         self.assertEqual(daemon.stop(), 0)
 
