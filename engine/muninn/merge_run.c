@@ -13,7 +13,8 @@
 #include "engine/muninn/repair.h"
 
 enum {
-	PIECE_RECORDS = 256, /* that a piece looks at: then others have their turn */
+	PIECE_RECORDS = 256,     /* that a piece looks at: then others have their turn ... */
+	PIECE_RECORDS_LEAST = 8, /* ... or behind so few, if they wait for it */
 	/* With so many tries pages are read one by one: they may take each other's places. */
 	TRIES_MAX = 64,
 	NO_CHAIN = UINT16_MAX,
@@ -158,7 +159,12 @@ void merge_run_begin_piece(struct merge_run *run)
 
 bool merge_run_has_done_enough(const struct merge_run *run)
 {
-	return run->in_pieces && run->worked >= PIECE_RECORDS;
+	const uint32_t *awaited = run->merge->awaited;
+
+	if (!run->in_pieces || run->worked < PIECE_RECORDS_LEAST)
+		return false;
+	return run->worked >= PIECE_RECORDS ||
+	       (awaited && __atomic_load_n(awaited, __ATOMIC_RELAXED));
 }
 
 void merge_run_got_ahead(struct merge_run *run)

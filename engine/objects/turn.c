@@ -6,6 +6,23 @@
 
 #include "engine/records/work.h"
 
+enum {
+	/* How long who takes it tries before he waits: about as long as he would need to wake up.
+	 */
+	TAKE_NS = 5000,
+	/* Who may not wait tries for longer: he would have to hand over to somebody else. */
+	TRY_NS = 30000,
+	PAUSES = 16, /* between two tries */
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 void turn_init(struct turn *turn)
 {
 	pthread_rwlockattr_t attributes;
@@ -82,14 +99,6 @@ static void count(struct turn *turn, uint64_t since)
 		;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* Somebody has it alone now. */
 static void begin(struct turn *turn)
 {
@@ -106,11 +115,66 @@ static void count_wait(struct turn_times *times, uint64_t waited_ns)
 		times->waited_most_ns = waited_ns;
 }
 
+/* ---- trying ---- */
+
+static void pause_a_little(void)
+{
+	for (int n = 0; n < PAUSES; n++)
+#if defined(__x86_64__)
+		__builtin_ia32_pause();
+#else
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
+/* Most have it for some microseconds: to sleep and to be woken takes longer. */
+static bool try_for(struct turn *turn, uint64_t ns, int (*try)(pthread_rwlock_t *lock))
+{
+	uint64_t until = now_ns() + ns;
+
+	do {
+		pause_a_little();
+		if (try(&turn->lock) == 0)
+			return true;
+	} while (now_ns() < until);
+	return false;
+}
+
+/* Not before those who must not wait, and not before those who came first. */
+static bool try_behind(struct turn *turn)
+{
+	uint64_t until = now_ns() + TAKE_NS;
+
+	while (is_empty(&turn->queue)) {
+		if (!__atomic_load_n(&turn->awaited, __ATOMIC_RELAXED) &&
+		    pthread_rwlock_trywrlock(&turn->lock) == 0)
+			return true;
+		if (now_ns() >= until)
+			return false;
+		pause_a_little();
+	}
+	return false;
+}
+
+/* As one that may not wait. Who has it for long looks at `awaited`, and gives it soon. */
+static bool try_now(struct turn *turn, int (*try)(pthread_rwlock_t *lock))
+{
+	bool got;
+
+	if (try(&turn->lock) == 0)
+		return true;
+	__atomic_fetch_add(&turn->awaited, 1, __ATOMIC_RELAXED);
+	got = try_for(turn, TRY_NS, try);
+	__atomic_fetch_sub(&turn->awaited, 1, __ATOMIC_RELAXED);
+	return got;
+}
+
 /* ---- taking and giving ---- */
 
 void turn_take(struct turn *turn)
 {
-	if (is_empty(&turn->queue) && pthread_rwlock_trywrlock(&turn->lock) == 0) {
+	if (is_empty(&turn->queue) &&
+	    (pthread_rwlock_trywrlock(&turn->lock) == 0 || try_behind(turn))) {
 		begin(turn);
 		return;
 	}
@@ -125,7 +189,7 @@ void turn_take(struct turn *turn)
 
 bool turn_try_take(struct turn *turn)
 {
-	if (pthread_rwlock_trywrlock(&turn->lock) != 0)
+	if (!try_now(turn, pthread_rwlock_trywrlock))
 		return false;
 	begin(turn);
 	return true;
@@ -158,10 +222,8 @@ uint64_t turn_share(struct turn *turn)
 
 bool turn_try_share(struct turn *turn, uint64_t *since)
 {
-	if (pthread_rwlock_tryrdlock(&turn->lock) != 0)
-		return false;
 	*since = records_worked;
-	return true;
+	return try_now(turn, pthread_rwlock_tryrdlock);
 }
 
 void turn_unshare(struct turn *turn, uint64_t since)
@@ -193,7 +255,7 @@ void turn_serve(struct turn *turn)
 void turn_call(struct turn *turn, void (*function)(void *context), void *context)
 {
 	struct turn_work *work = &turn->work;
-	uint64_t since;
+	uint64_t since = records_worked;
 
 	pthread_mutex_lock(&work->callers);
 	pthread_mutex_lock(&work->mutex);
@@ -202,7 +264,7 @@ void turn_call(struct turn *turn, void (*function)(void *context), void *context
 	__atomic_store_n(&work->wanted, true, __ATOMIC_SEQ_CST);
 	while (work->wanted) {
 		/* Never waits here: who has the turn alone may wait for the mutex. */
-		if (turn_try_share(turn, &since)) {
+		if (pthread_rwlock_tryrdlock(&turn->lock) == 0) {
 			run(work);
 			turn_unshare(turn, since);
 		} else {

@@ -4,6 +4,10 @@
  * gets it in the order of coming: who gives it to take it again, between two steps of something
  * long, lets all others that wait have it first.
  *
+ * Sleeping and waking takes longer than most hold it. So everybody first tries again and again for
+ * some microseconds, and who may not wait for a few more. Who holds it for long, in pieces, ends a
+ * piece when that happens (`awaited`).
+ *
  * What is short need not wait for the end of a long transaction: whoever has the turn alone does it
  * for others between two records (turn_call).
  *
@@ -33,7 +37,7 @@ struct turn_work {
 /* Of those who had the turn alone, since it was made. */
 struct turn_times {
 	uint64_t taken, held_ns;
-	uint64_t waited, waited_ns; /* those that did not get it at once */
+	uint64_t waited, waited_ns; /* those that slept until they had it */
 	uint64_t waited_most_ns;
 };
 
@@ -47,6 +51,7 @@ struct turn {
 		uint32_t next;                      /* of who comes next; atomic */
 	} queue;
 	struct turn_work work;
+	uint32_t awaited;        /* atomic: those who try to have it and may not wait */
 	uint64_t since;          /* of who has it alone: records_worked when that began */
 	uint64_t most;           /* atomic: records of the longest holding so far */
 	uint64_t since_ns;       /* of who has it alone */
@@ -58,7 +63,7 @@ void turn_destroy(struct turn *turn);
 
 /* To have it alone. */
 void turn_take(struct turn *turn);
-/* Does not wait. False: it is not to be had now. */
+/* Does not wait, but tries for a moment. False: it is not to be had now. */
 bool turn_try_take(struct turn *turn);
 void turn_give(struct turn *turn);
 
@@ -69,7 +74,7 @@ void turn_unshare(struct turn *turn, uint64_t since);
 /* Records that the calling thread has worked on since it has the turn, alone or shared. */
 uint64_t turn_worked(const struct turn *turn, bool shared, uint64_t since);
 
-/* Does not wait. False: it is not to be had now. */
+/* Does not wait, but tries for a moment. False: it is not to be had now. */
 bool turn_try_share(struct turn *turn, uint64_t *since);
 
 /*

@@ -193,6 +193,8 @@ struct record_merge {
 	 * thread.
 	 */
 	bool frees_behind;
+	/* Atomic. In pieces: not 0: others wait for the end of this one. NULL: nobody ever does. */
+	const uint32_t *awaited;
 	/* Results, added up over calls. */
 	uint64_t segments_freed;
 	uint64_t segments_taken; /* by what was moved */

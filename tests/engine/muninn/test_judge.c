@@ -24,6 +24,7 @@ enum {
 	GONE_BACK_AT = 700,
 	ASKED_MAX = 16, /* for each version: whether something is hidden */
 	PIECE_MAX = 256,
+	AWAITED_MAX = 8,
 	/* A piece ends with a candidate, or with a page, whose records it may have begun. */
 	BEGUN_MAX = 4 * 512 / (28 + 8),
 };
@@ -296,23 +297,36 @@ static uint32_t most_judged(struct record_store *store, struct record_merge *mer
 	return most;
 }
 
-/* Others wait for its end. */
-static void test_a_piece_judges_so_many_records_at_most(void **state)
+/* Others wait for its end; more urgently if `awaited` is not 0. */
+static void check_pieces(uint32_t awaited, uint32_t least, uint32_t maximum)
 {
-	struct record_merge merge = { .live_permille_max = 1000, .segments_wanted = 4 };
+	struct record_merge merge = { .live_permille_max = 1000,
+				      .segments_wanted = 4,
+				      .awaited = &awaited };
 	struct record_store *store;
 	struct nand *nand;
 	uint32_t most;
 
-	(void)state;
 	store = open_store(&nand);
 	for (uint32_t round = 0; round < 2; round++)
 		put_many(store, 3000);
 	most = most_judged(store, &merge);
 	print_message("%u records at most\n", most);
 	assert_true(merge.records_dropped > PIECE_MAX);
-	assert_in_range(most, PIECE_MAX / 2, PIECE_MAX + BEGUN_MAX);
+	assert_in_range(most, least, maximum);
 	close_store(store, nand);
+}
+
+static void test_a_piece_judges_so_many_records_at_most(void **state)
+{
+	(void)state;
+	check_pieces(0, PIECE_MAX / 2, PIECE_MAX + BEGUN_MAX);
+}
+
+static void test_a_piece_judges_few_records_while_others_wait_for_its_end(void **state)
+{
+	(void)state;
+	check_pieces(1, AWAITED_MAX, AWAITED_MAX + BEGUN_MAX);
 }
 
 int main(void)
@@ -324,6 +338,7 @@ int main(void)
 		cmocka_unit_test(
 			test_the_data_of_a_newer_record_with_a_page_for_itself_are_not_read),
 		cmocka_unit_test(test_a_piece_judges_so_many_records_at_most),
+		cmocka_unit_test(test_a_piece_judges_few_records_while_others_wait_for_its_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
