@@ -83,7 +83,7 @@ static inline uint32_t stored_row(const struct buffer *buffer)
 	return row_word(buffer) & UINT16_MAX;
 }
 
-/* ---- what gathering is made of (buffer.c) ---- */
+/* ---- what gathering and cutting are made of (buffer.c) ---- */
 
 /* Whether a flush promised any of a page's records. */
 bool buffer_is_promised(const struct buffer *buffer, const struct page_view *page);
@@ -96,6 +96,9 @@ uint32_t buffer_compact(struct buffer *buffer, uint32_t page, uint64_t committed
 
 /* Drops the first bytes of a page, which are records that no flush has promised. */
 void buffer_drop_first(struct buffer *buffer, uint32_t page, uint32_t bytes);
+
+/* Drops records with numbers below `before`, also those that a flush has promised. */
+void buffer_compact_void(struct buffer *buffer, uint32_t page, uint64_t before);
 
 /* Empties the page of a large record that is superfluous and not promised. False: it is not. */
 bool buffer_drop_large(struct buffer *buffer, uint32_t page, uint64_t committed);
@@ -125,6 +128,29 @@ static inline uint64_t sum_page(uint32_t page, uint32_t slot, uint64_t word)
 	static_assert(MUNINN_SEGMENT_PAGES_MAX < 1 << 14, "a slot's number fits below the page's");
 
 	return word ? sum_word((uint64_t)page << 14 | slot, word) : 0;
+}
+
+/* Changes the state word of the slot that a page has, which was `before`. */
+static inline void slot_store(struct buffer *buffer, uint32_t page, uint32_t slot, uint64_t before,
+			      uint64_t word)
+{
+	sum_begin(buffer->sum, sum_page(page, slot, before) ^ sum_page(page, slot, word));
+	nvram_store64(slot_header(buffer, slot) + SLOT_STATE_AT, word);
+	sum_end(buffer->sum);
+}
+
+/*
+ * Leaves nothing in a slot that no page has. A failure of the host may bring back a map that gives
+ * it to a page without what was put there then; records of this very segment that were in it before
+ * would be taken for the page's, and shadow newer ones in other pages.
+ */
+static inline void slot_clear(struct buffer *buffer, uint32_t slot)
+{
+	uint8_t *header = slot_header(buffer, slot);
+
+	nvram_store64(header + SLOT_STATE_AT, 0);
+	nvram_store64(header + SLOT_STAMP_AT, 0);
+	memset(slot_data(buffer, slot), 0, buffer->geometry->page_bytes);
 }
 
 static inline uint64_t state_word(uint32_t state, uint32_t fold)
