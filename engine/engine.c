@@ -353,6 +353,7 @@ void engine_read_statistics(struct engine *engine, struct engine_statistics *sta
 		.segments_free = records.segments_free,
 		.segments_sealed = records.segments_sealed,
 		.segments_metadata = records.segments_metadata,
+		.index = records.index,
 		.rows = records.rows,
 		.tables = records.tables,
 		.internal_versions = records.internal_versions,

@@ -282,6 +282,7 @@ static int statistics(struct osd_request *request)
 		{ "segments_free", facts->segments_free },
 		{ "segments_sealed", facts->segments_sealed },
 		{ "segments_metadata", facts->segments_metadata },
+		{ "index", facts->index },
 		{ "rows", facts->rows },
 		{ "tables", facts->tables },
 		{ "records_put", facts->records_put },

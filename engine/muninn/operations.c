@@ -382,6 +382,7 @@ static void muninn_statistics(struct record_store *base, struct record_statistic
 	statistics->segments_sealed = index.segments;
 	statistics->segments_metadata =
 		geometry->segments - free_segments - store->space.retired - index.segments;
+	statistics->index = geometry->index;
 	statistics->rows = geometry->hashed_rows;
 	statistics->tables = index.groups;
 	statistics->used_bytes = min_u64(

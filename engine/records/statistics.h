@@ -45,6 +45,7 @@ struct record_statistics {
 	uint64_t sealed_record_bytes;
 
 	/* ---- Muninn alone ---- */
+	uint64_t index; /* which: 1 Bloom, 2 ribbon, as in the static header */
 	uint64_t rows, tables, internal_versions;
 	uint64_t false_positive_reads; /* of user_page_reads: the key was not there */
 	uint64_t table_cache_bytes;    /* of index_bytes, the cache of tables on flash */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
 """Units on the back ends `file` and `mmap` side by side: kept, killed, exchanged, inspected; and what is refused."""
 
+import json
 import os
 import shutil
 import tempfile
@@ -130,6 +131,8 @@ class Backends(E2ETest):
                 if index == "ribbon":
                     self.store(daemon, lun, lun)
                 self.assert_stored(daemon, lun, lun)
+                told = json.loads(self.ctl("--json", "statistics", daemon.url(lun)))
+                self.assertEqual(told["index"], {"bloom": 1, "ribbon": 2}[kept])
             daemon.kill()
             said = self.tool(MUNINND, "--check-config", "--config", daemon.config_path, "--state-dir", folder)
             self.assertIn(f"LUN 1 osd {daemon.image()}: engine muninn, index ribbon, back end mmap", said)

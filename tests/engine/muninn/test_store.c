@@ -93,6 +93,7 @@ static void run_model(uint64_t seed, uint64_t transactions, const struct engine_
 			((double)statistics.segments_sealed * options->muninn.segment_pages *
 			 model_nand.page_bytes));
 	assert_true(statistics.tables >= 2);
+	assert_int_equal(statistics.index, index_under_test());
 	model_close(model);
 }
 
