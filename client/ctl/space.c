@@ -125,8 +125,9 @@ int space_take(struct space *space, struct ctl *ctl, struct osd_client_address a
 	if (!space->own)
 		return ctl_fail(ctl, CTL_LOCAL, "%s: no memory", ctl->verb);
 	progress_watch(&space->progress, ctl, ctl->verb);
-	result = osd_client_execute(ctl->client, OSD_FUNCTION_SPACE, address, parameters->data,
-				    parameters->length, take_items, space, &error);
+	result = osd_client_execute(ctl->client, OSD_FUNCTION_SPACE, address,
+				    parameters ? parameters->data : NULL,
+				    parameters ? parameters->length : 0, take_items, space, &error);
 	progress_end(&space->progress);
 	if (result < 0)
 		return since ? ctl_fail_moment(ctl, address, since, &error)

@@ -313,9 +313,10 @@ static const struct ctl_verb verbs[] = {
 	  "  muninnctl snapshot $URL 0x10000 --name before-upgrade\n"
 	  "  muninnctl snapshot $URL 0\n",
 	  1, 1, verb_snapshot },
-	{ "versions", "URL PID|0", "list versions with time, size and name",
+	{ "versions", "URL PID|0 [-l]", "list versions with time, size and name",
 	  "`written` is what was written since the version before that is still there. A\n"
 	  "version holds alone at most the smaller of `written` and `used`.\n"
+	  "-l, --long  adds in front what each version alone holds, about, as `space` does\n"
 	  "\n"
 	  "Example:\n"
 	  "  muninnctl versions $URL 0x10000\n",

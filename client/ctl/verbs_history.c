@@ -7,6 +7,7 @@
 
 #include "client/ctl/ctl.h"
 #include "client/ctl/items.h"
+#include "client/ctl/space.h"
 
 #define PARAMETERS_BYTES 512
 
@@ -60,7 +61,32 @@ struct listing {
 	void (*print)(const struct osd_item *entry);
 	uint64_t count;
 	struct progress progress;
+	const uint64_t *alone; /* by number: what a version alone keeps; NULL: nobody asked */
 };
+
+static uint64_t alone_of(const struct listing *listing, const struct osd_item *entry)
+{
+	return listing->alone[entry_number(entry, OSD_ITEM_VERSION) % SPACE_VERSIONS];
+}
+
+static void print_entry(const struct listing *listing, const struct osd_item *entry)
+{
+	char size[CTL_SIZE_TEXT];
+
+	if (listing->alone)
+		printf("%10s alone  ", ctl_format_size(alone_of(listing, entry), size));
+	listing->print(entry);
+}
+
+static json_t *entry_json(const struct listing *listing, const struct osd_item *entry)
+{
+	json_t *object = listing->to_json(entry);
+
+	if (object && listing->alone)
+		json_object_set_new(object, "alone",
+				    json_integer((json_int_t)alone_of(listing, entry)));
+	return object;
+}
 
 static int list_entries(void *context, const uint8_t *data, size_t length)
 {
@@ -75,8 +101,8 @@ static int list_entries(void *context, const uint8_t *data, size_t length)
 			continue;
 		listing->count++;
 		if (!listing->list.is_json)
-			listing->print(&entry);
-		else if (ctl_list_add(&listing->list, listing->to_json(&entry)) < 0)
+			print_entry(listing, &entry);
+		else if (ctl_list_add(&listing->list, entry_json(listing, &entry)) < 0)
 			return -ENOMEM;
 	}
 	return progress_items(&listing->progress, data, length);
@@ -130,11 +156,19 @@ int verb_versions(struct ctl *ctl)
 {
 	struct listing listing = { .ctl = ctl, .to_json = version_json, .print = version_print };
 	struct osd_client_address address;
+	struct space space = { .parts = NULL };
 	int code = ctl_scope_address(ctl, 0, &address);
 
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);
-	return code == CTL_OK ? run_listing(&listing, OSD_FUNCTION_VERSIONS, address, NULL) : code;
+	if (code == CTL_OK && ctl->options->long_list) {
+		code = space_take(&space, ctl, address, NULL, NULL);
+		listing.alone = space.own;
+	}
+	if (code == CTL_OK)
+		code = run_listing(&listing, OSD_FUNCTION_VERSIONS, address, NULL);
+	space_free(&space);
+	return code;
 }
 
 static uint64_t logged_kind(const struct osd_item *entry)

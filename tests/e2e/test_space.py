@@ -51,6 +51,11 @@ class Space(E2ETest):
         self.assert_mebibytes(alone["one"], 8)
         self.assert_mebibytes(alone["two"], 8)
         self.assertNotIn("frees", before)
+        listed = json.loads(self.ctl("--json", "versions", "-l", self.url, P))
+        for version in listed:
+            self.assert_mebibytes(version["alone"], 8)
+        self.assertRegex(self.ctl("versions", "-l", self.url, P), r"(?m)^ +(8|9|10)\.\d MiB alone +1  ")
+        self.assertNotIn("alone", self.ctl("versions", self.url, P))
         frees = self.space(P, "without=one")["frees"]
         self.assert_mebibytes(frees, 8)
         self.assert_mebibytes(self.space(P, "without=one", "without=two")["frees"], 16)
