@@ -19,6 +19,9 @@ static_assert(NAND_NVRAM_FILE_AT == NAND_HEADER_BYTES, "the region follows the f
 /* Requests that are nearer to each other are one range. */
 #define RANGE_GAP_BYTES (64 << 10)
 
+/* So much is taken out of the mapping before it is written; for less that would cost more. */
+#define UNMAP_FROM_BYTES (16 << 10)
+
 /* A flush of all asks for more, what the index says of a segment for less. */
 #define SMALL_BYTES_MAX (512 << 10)
 
@@ -34,11 +37,24 @@ static uint64_t page_bytes(const struct nand_nvram_range *range)
 }
 
 /*
+ * Takes pages out of the mapping, which brings them back when they are used. With each page that it
+ * writes the host stops all processors that run the process, unless the page is not mapped; to take
+ * many out it stops them once.
+ */
+static void unmap_range(struct nand *nand, const struct nand_nvram_range *range)
+{
+	if (page_bytes(range) >= UNMAP_FROM_BYTES)
+		(void)madvise(nand->nvram.at + page_begin(range), page_bytes(range), MADV_DONTNEED);
+}
+
+/*
  * The host writes all ranges while msync waits for the first. Only msync makes stable, and tells of
  * errors: a file system may take the other call for done, and it would tell of an error only once.
  */
 static int store_mapped(struct nand *nand, const struct nand_nvram_range *ranges, uint32_t count)
 {
+	for (uint32_t n = 0; n < count; n++)
+		unmap_range(nand, &ranges[n]);
 	for (uint32_t n = 1; n < count; n++)
 		(void)sync_file_range(nand->nvram_fd, (off_t)page_begin(&ranges[n]),
 				      (off_t)page_bytes(&ranges[n]), SYNC_FILE_RANGE_WRITE);

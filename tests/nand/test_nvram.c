@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -388,6 +390,65 @@ static void test_a_sync_writes_the_pages_that_were_stored_to_and_not_more(void *
 	assert_int_equal(nand_close(nand), 0);
 }
 
+/* ---- stores while the host takes pages out of the mapping ---- */
+
+enum {
+	BUSY_BYTES = 1 << 20,
+	BUSY_WORDS = BUSY_BYTES / 8,
+	BUSY_SYNCS = 200,
+	BUSY_SYNCS_MOST = 20000
+};
+
+struct busy {
+	struct nand *nand;
+	uint64_t *stored; /* what each word was given last */
+	_Atomic uint64_t stores;
+	atomic_bool ends;
+};
+
+static void *store_all_the_time(void *context)
+{
+	struct busy *busy = context;
+	uint64_t *words = (uint64_t *)nand_nvram(busy->nand, NULL);
+	uint64_t random = 1;
+
+	for (; !atomic_load(&busy->ends); atomic_fetch_add(&busy->stores, 1)) {
+		uint64_t n;
+
+		random = random * 6364136223846793005u + 1442695040888963407u;
+		n = (random >> 33) % BUSY_WORDS;
+		busy->stored[n] = words[n] = words[n] + random;
+	}
+	return NULL;
+}
+
+static void test_no_store_is_lost_while_pages_are_made_stable(void **state)
+{
+	struct test_directory *directory = *state;
+	struct busy busy = { .stored = calloc(BUSY_WORDS, sizeof(uint64_t)) };
+	uint64_t *found = calloc(BUSY_WORDS, sizeof(uint64_t));
+	pthread_t thread;
+	int fd;
+
+	assert_true(busy.stored && found);
+	assert_int_equal(nand_create(directory->image, &small_geometry, BUSY_BYTES, NULL), 0);
+	busy.nand = open_image_ok(directory);
+	assert_int_equal(pthread_create(&thread, NULL, store_all_the_time, &busy), 0);
+	for (int n = 0; n < BUSY_SYNCS || (!busy.stores && n < BUSY_SYNCS_MOST); n++)
+		assert_int_equal(nand_nvram_sync(busy.nand, 0, BUSY_BYTES), 0);
+	atomic_store(&busy.ends, true);
+	pthread_join(thread, NULL);
+	assert_true(busy.stores > 0);
+	assert_memory_equal(nand_nvram(busy.nand, NULL), busy.stored, BUSY_BYTES);
+	fd = open(directory->nvram, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(pread(fd, found, BUSY_BYTES, NAND_NVRAM_FILE_AT), BUSY_BYTES);
+	assert_memory_equal(found, busy.stored, BUSY_BYTES);
+	close(fd);
+	free(found);
+	free(busy.stored);
+	assert_int_equal(nand_close(busy.nand), 0);
+}
+
 #define IN_DIRECTORY(test) \
 	cmocka_unit_test_setup_teardown(test, directory_setup, directory_teardown)
 
@@ -403,6 +464,7 @@ int main(void)
 		IN_DIRECTORY(test_many_callers_are_all_served),
 		IN_DIRECTORY(test_requests_are_bounded_by_the_region),
 		IN_DIRECTORY(test_what_was_stored_is_there_again),
+		IN_DIRECTORY(test_no_store_is_lost_while_pages_are_made_stable),
 		IN_DIRECTORY(test_a_sync_writes_the_pages_that_were_stored_to_and_not_more),
 	};
 
