@@ -241,20 +241,21 @@ void iscsi_leave_place(struct iscsi_context *context)
 	context->place_open = false;
 }
 
-int iscsi_want_place(struct iscsi_context *context, bool on_drive, const char *backend,
+int iscsi_want_place(struct iscsi_context *context, const struct iscsi_wish *wish,
 		     struct error_text *error)
 {
 	const struct iscsi_options *options = context->options;
 	struct iscsi_place *place = &context->place;
-	const char *wanted = backend ? backend : options->backend;
-	uint64_t size = on_drive ? options->drive_size : options->memory_size;
+	const char *wanted = wish->backend ? wish->backend : options->backend;
+	uint64_t size = wish->on_drive ? options->drive_size : options->memory_size;
 	int result;
 
-	if (context->place_open && place->on_drive == on_drive &&
+	if (context->place_open && place->on_drive == wish->on_drive &&
+	    place->disks == wish->disks &&
 	    (wanted ? place->backend && strcmp(place->backend, wanted) == 0 : !place->backend))
 		return 0;
 	iscsi_leave_place(context);
-	result = iscsi_place_open(place, options, on_drive, backend, size / 4, error);
+	result = iscsi_place_open(place, options, wish, size / 4, error);
 	if (result < 0)
 		return result;
 	context->place_open = true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * `muninn-bench iscsi`: a served OSD unit beside stock tgtd's disks `null` and `rdwr`, and beside
- * fio on the drive, in alternating turns.
+ * `muninn-bench iscsi`: a served OSD unit or disk beside stock tgtd's disks `null` and `rdwr`, and
+ * beside fio on the drive, in alternating turns.
  */
 #ifndef MUNINN_BENCH_ISCSI_BENCH_H
 #define MUNINN_BENCH_ISCSI_BENCH_H
@@ -42,7 +42,7 @@ struct iscsi_options iscsi_bench_defaults(void);
 /* Units of both servers with images in one folder of their own, which goes at the end. */
 struct iscsi_place {
 	const struct iscsi_options *options;
-	bool on_drive;
+	bool on_drive, disks; /* disks: Muninn's units are no OSDs */
 	const char *backend;
 	char folder[SERVER_PATH_BYTES];
 	struct bench_server ours, stock;
@@ -51,9 +51,15 @@ struct iscsi_place {
 	uint64_t size;
 };
 
+/* What a place is to be. */
+struct iscsi_wish {
+	bool on_drive, disks;
+	const char *backend; /* NULL: as the command line says */
+};
+
 /* Starts both servers. `span`: the bytes of each unit that commands use; made, but not written. */
-int iscsi_place_open(struct iscsi_place *place, const struct iscsi_options *options, bool on_drive,
-		     const char *backend, uint64_t span, struct error_text *error);
+int iscsi_place_open(struct iscsi_place *place, const struct iscsi_options *options,
+		     const struct iscsi_wish *wish, uint64_t span, struct error_text *error);
 void iscsi_place_close(struct iscsi_place *place);
 
 /* Writes all of a unit's span. */
@@ -119,7 +125,7 @@ struct iscsi_context {
 };
 
 /* A place as it is wanted, with filled units: the one that is open, or a new one. */
-int iscsi_want_place(struct iscsi_context *context, bool on_drive, const char *backend,
+int iscsi_want_place(struct iscsi_context *context, const struct iscsi_wish *wish,
 		     struct error_text *error);
 void iscsi_leave_place(struct iscsi_context *context);
 

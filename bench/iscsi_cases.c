@@ -25,13 +25,12 @@ struct goal {
 struct comparison {
 	const char *name;
 	enum load_operation operation;
-	uint32_t block_bytes, depth, sessions;
+	uint32_t block_bytes, shift_bytes, depth, sessions;
 	bool random;
-	bool on_drive;
-	const char *backend; /* NULL: as the command line says */
-	bool cold;           /* Muninn starts again before each turn, and nothing is in memory */
-	bool sustained;      /* for longer */
-	bool fresh;          /* on new images, so many bytes, with a FLUSH at the end */
+	struct iscsi_wish place;
+	bool cold;      /* Muninn starts again before each turn, and nothing is in memory */
+	bool sustained; /* for longer */
+	bool fresh;     /* on new images, so many bytes, with a FLUSH at the end */
 	uint32_t fio_depth;
 	struct goal goals[GOALS_MAX];
 	double most_reads;   /* of the drive for a page; 0: no goal */
@@ -123,6 +122,7 @@ static int measure_side(struct iscsi_place *place, const struct comparison *comp
 		.unit = *units[side],
 		.operation = comparison->operation,
 		.block_bytes = comparison->block_bytes,
+		.shift_bytes = comparison->shift_bytes,
 		.depth = comparison->depth,
 		.sessions = comparison->sessions,
 		.random = comparison->random,
@@ -238,13 +238,12 @@ static int run(struct iscsi_context *context, const struct comparison *compariso
 	int result;
 
 	if (!comparison->fresh) {
-		result =
-			iscsi_want_place(context, comparison->on_drive, comparison->backend, error);
+		result = iscsi_want_place(context, &comparison->place, error);
 		return result == 0 ? compare(context, comparison, error) : result;
 	}
 	iscsi_leave_place(context);
-	result = iscsi_place_open(&context->place, context->options, comparison->on_drive,
-				  comparison->backend, context->options->bytes, error);
+	result = iscsi_place_open(&context->place, context->options, &comparison->place,
+				  context->options->bytes, error);
 	if (result < 0)
 		return result;
 	context->place_open = true;
@@ -274,18 +273,48 @@ COMPARISON(read_4k_depth_1, .name = "read-4k-depth-1", .operation = LOAD_READ,
 COMPARISON(write_4k_depth_1, .name = "write-4k-depth-1", .operation = LOAD_WRITE,
 	   .block_bytes = 4 * KIB, .depth = 1, .random = true, .goals = { { SIDE_NULL, 0, 0.9 } })
 COMPARISON(write_4k_drive, .name = "write-4k-drive", .operation = LOAD_WRITE,
-	   .block_bytes = 4 * KIB, .depth = 32, .random = true, .on_drive = true, .sustained = true,
-	   .goals = { { SIDE_NULL, 0, 0.6 }, { SIDE_RDWR, 0, 1.3 } })
+	   .block_bytes = 4 * KIB, .depth = 32, .random = true, .place.on_drive = true,
+	   .sustained = true, .goals = { { SIDE_NULL, 0, 0.6 }, { SIDE_RDWR, 0, 1.3 } })
 COMPARISON(read_4k_cold, .name = "read-4k-cold", .operation = LOAD_READ, .block_bytes = 4 * KIB,
-	   .depth = 32, .random = true, .on_drive = true, .backend = "file", .cold = true,
-	   .fio_depth = 32, .goals = { { SIDE_FIO, 0, 0.85 }, { SIDE_FIO_PAGE, 0, 0 } },
-	   .most_reads = 1.05)
+	   .depth = 32, .random = true, .place = { .on_drive = true, .backend = "file" },
+	   .cold = true, .fio_depth = 32,
+	   .goals = { { SIDE_FIO, 0, 0.85 }, { SIDE_FIO_PAGE, 0, 0 } }, .most_reads = 1.05)
 COMPARISON(read_1m_cold, .name = "read-1m-cold", .operation = LOAD_READ, .block_bytes = MIB,
-	   .depth = 32, .random = true, .on_drive = true, .backend = "file", .cold = true,
-	   .fio_depth = 4, .goals = { { SIDE_FIO, 0, 0.85 } })
+	   .depth = 32, .random = true, .place = { .on_drive = true, .backend = "file" },
+	   .cold = true, .fio_depth = 4, .goals = { { SIDE_FIO, 0, 0.85 } })
 COMPARISON(write_1m_drive, .name = "write-1m-drive", .operation = LOAD_WRITE, .block_bytes = MIB,
-	   .depth = 32, .on_drive = true, .fresh = true, .fio_depth = 4,
+	   .depth = 32, .place.on_drive = true, .fresh = true, .fio_depth = 4,
 	   .goals = { { SIDE_FIO, SIDE_NULL, 0.7 } }, .most_written = 2.1)
+
+/* ---- disks ---- */
+
+#define DISK(function, ...) COMPARISON(function, .random = true, .place.disks = true, __VA_ARGS__)
+
+DISK(disk_read_4k, .name = "disk-read-4k", .operation = LOAD_READ, .block_bytes = 4 * KIB,
+     .depth = 32, .goals = { { SIDE_NULL, 0, 0.8 }, { SIDE_RDWR, 0, 0 } })
+DISK(disk_write_4k, .name = "disk-write-4k", .operation = LOAD_WRITE, .block_bytes = 4 * KIB,
+     .depth = 32, .goals = { { SIDE_NULL, 0, 0.7 }, { SIDE_RDWR, 0, 0 } })
+DISK(disk_read_4k_depth_1, .name = "disk-read-4k-depth-1", .operation = LOAD_READ,
+     .block_bytes = 4 * KIB, .depth = 1, .goals = { { SIDE_NULL, 0, 0.9 }, { SIDE_RDWR, 0, 0 } })
+DISK(disk_write_4k_depth_1, .name = "disk-write-4k-depth-1", .operation = LOAD_WRITE,
+     .block_bytes = 4 * KIB, .depth = 1, .goals = { { SIDE_NULL, 0, 0.9 }, { SIDE_RDWR, 0, 0 } })
+DISK(disk_read_128k, .name = "disk-read-128k", .operation = LOAD_READ, .block_bytes = 128 * KIB,
+     .depth = 32, .goals = { { SIDE_NULL, 0, 0.8 }, { SIDE_RDWR, 0, 0 } })
+DISK(disk_write_128k, .name = "disk-write-128k", .operation = LOAD_WRITE, .block_bytes = 128 * KIB,
+     .depth = 32, .goals = { { SIDE_NULL, 0, 0.8 }, { SIDE_RDWR, 0, 0 } })
+DISK(disk_write_unaligned, .name = "disk-write-unaligned", .operation = LOAD_WRITE,
+     .block_bytes = 4 * KIB, .shift_bytes = 512, .depth = 32,
+     .goals = { { SIDE_NULL, 0, 0 }, { SIDE_RDWR, 0, 0 } })
+DISK(disk_write_512, .name = "disk-write-512", .operation = LOAD_WRITE, .block_bytes = 512,
+     .depth = 32, .goals = { { SIDE_NULL, 0, 0 }, { SIDE_RDWR, 0, 0 } })
+COMPARISON(disk_read_4k_drive, .name = "disk-read-4k-drive", .operation = LOAD_READ,
+	   .block_bytes = 4 * KIB, .depth = 32, .random = true,
+	   .place = { .on_drive = true, .disks = true },
+	   .goals = { { SIDE_NULL, 0, 0 }, { SIDE_RDWR, 0, 1.3 } })
+COMPARISON(disk_write_4k_drive, .name = "disk-write-4k-drive", .operation = LOAD_WRITE,
+	   .block_bytes = 4 * KIB, .depth = 32, .random = true, .sustained = true,
+	   .place = { .on_drive = true, .disks = true },
+	   .goals = { { SIDE_NULL, 0, 0 }, { SIDE_RDWR, 0, 1.3 } })
 
 /* Everything with everything, without goals. */
 static int matrix(struct iscsi_context *context, struct error_text *error)
@@ -294,7 +323,8 @@ static int matrix(struct iscsi_context *context, struct error_text *error)
 			      sessions[] = { 1, 4 };
 	static const char *const block_names[] = { "4K", "64K", "1M" };
 	char name[64];
-	int result = iscsi_want_place(context, false, NULL, error);
+	const struct iscsi_wish place = { .on_drive = false };
+	int result = iscsi_want_place(context, &place, error);
 
 	for (unsigned i = 0; i < 48 && result == 0; i++) {
 		unsigned block = i / 8 % 3;
@@ -331,5 +361,17 @@ const struct iscsi_case iscsi_cases[] = {
 	{ "read-1m-cold", "random READ of 1 MiB, `file`, nothing in memory", read_1m_cold },
 	{ "write-1m-drive", "WRITE of 1 MiB on a new image on the drive, and FLUSH",
 	  write_1m_drive },
+	{ "disk-read-4k", "a disk: random READ of 4 KiB, depth 32, in memory", disk_read_4k },
+	{ "disk-read-4k-depth-1", "a disk: the same, one at a time", disk_read_4k_depth_1 },
+	{ "disk-read-128k", "a disk: the same, 128 KiB, depth 32", disk_read_128k },
+	{ "disk-write-4k", "a disk: random WRITE of 4 KiB, depth 32, in memory", disk_write_4k },
+	{ "disk-write-4k-depth-1", "a disk: the same, one at a time", disk_write_4k_depth_1 },
+	{ "disk-write-128k", "a disk: the same, 128 KiB, depth 32", disk_write_128k },
+	{ "disk-write-unaligned", "a disk: disk-write-4k, 512 bytes behind a page's beginning",
+	  disk_write_unaligned },
+	{ "disk-write-512", "a disk: random WRITE of 512 bytes, depth 32", disk_write_512 },
+	{ "disk-read-4k-drive", "disk-read-4k, image on the drive", disk_read_4k_drive },
+	{ "disk-write-4k-drive", "disk-write-4k for long, image on the drive",
+	  disk_write_4k_drive },
 };
 const unsigned iscsi_case_count = sizeof(iscsi_cases) / sizeof(iscsi_cases[0]);

@@ -34,6 +34,7 @@ static int start_ours(struct iscsi_place *place, struct error_text *error)
 		.settings = place->options->settings,
 		.size = place->size,
 		.units = 2,
+		.volume_size = place->disks ? place->muninn.span_bytes : 0,
 	};
 	int result = bench_server_start(&place->ours, &server, error);
 
@@ -44,8 +45,11 @@ static int start_ours(struct iscsi_place *place, struct error_text *error)
 
 static int make_objects(struct iscsi_place *place, struct error_text *error)
 {
-	int result = load_make_objects(&place->muninn, error);
+	int result;
 
+	if (place->disks)
+		return 0;
+	result = load_make_objects(&place->muninn, error);
 	return result == 0 ? load_make_objects(&place->idle, error) : result;
 }
 
@@ -56,22 +60,23 @@ static void set_units(struct iscsi_place *place, uint64_t span)
 	for (unsigned i = 0; i < sizeof(units) / sizeof(units[0]); i++)
 		*units[i] = (struct load_unit){
 			.url = place->urls[i],
-			.osd = i < 2,
+			.osd = i < 2 && !place->disks,
 			.span_bytes = i == 1 ? min_u64(span, IDLE_BYTES) : span,
 			.object_bytes = min_u64(span, OBJECT_BYTES),
 		};
 }
 
-int iscsi_place_open(struct iscsi_place *place, const struct iscsi_options *options, bool on_drive,
-		     const char *backend, uint64_t span, struct error_text *error)
+int iscsi_place_open(struct iscsi_place *place, const struct iscsi_options *options,
+		     const struct iscsi_wish *wish, uint64_t span, struct error_text *error)
 {
 	int result;
 
 	*place = (struct iscsi_place){
 		.options = options,
-		.on_drive = on_drive,
-		.backend = backend ? backend : options->backend,
-		.size = on_drive ? options->drive_size : options->memory_size,
+		.on_drive = wish->on_drive,
+		.disks = wish->disks,
+		.backend = wish->backend ? wish->backend : options->backend,
+		.size = wish->on_drive ? options->drive_size : options->memory_size,
 	};
 	set_units(place, span);
 	result = make_folder(place, error);

@@ -49,7 +49,7 @@ int iscsi_case_tail(struct iscsi_context *context, struct error_text *error)
 	double ratios[BENCH_RUNS_MAX], kept[BENCH_RUNS_MAX],
 		seconds = context->options->sustained / 3;
 	struct load_stream stream = { 0 };
-	int result = iscsi_want_place(context, true, NULL, error);
+	int result = iscsi_want_place(context, &(struct iscsi_wish){ .on_drive = true }, error);
 
 	for (uint32_t turn = 0; turn < context->options->turns && result == 0; turn++) {
 		stream = stream_of(&context->place.muninn, LOAD_WRITE);
@@ -120,7 +120,7 @@ int iscsi_case_flush(struct iscsi_context *context, struct error_text *error)
 	struct iscsi_turns *const kinds[] = { &alone, &beside, &flushed };
 	double seconds = context->options->sustained / 6;
 	struct load_stream streams[3] = { 0 };
-	int result = iscsi_want_place(context, true, NULL, error);
+	int result = iscsi_want_place(context, &(struct iscsi_wish){ .on_drive = true }, error);
 
 	for (uint32_t turn = 0; turn < context->options->turns && result == 0; turn++)
 		for (uint32_t i = 0; i < 3 && result == 0; i++) {
@@ -234,7 +234,7 @@ int iscsi_case_sessions(struct iscsi_context *context, struct error_text *error)
 	int result;
 
 	iscsi_leave_place(context);
-	result = iscsi_want_place(context, false, NULL, error);
+	result = iscsi_want_place(context, &(struct iscsi_wish){ 0 }, error);
 	for (uint32_t turn = 0; turn < context->options->turns && result == 0; turn++)
 		for (uint32_t i = 0; i < SESSION_SIDES && result == 0; i++) {
 			uint32_t side = (turn + i) % SESSION_SIDES;

@@ -39,7 +39,9 @@ struct load_stream {
 	struct load_unit unit;
 	enum load_operation operation;
 	uint32_t block_bytes; /* of a command; a multiple of LOAD_PAGE_BYTES that divides
-				 `object_bytes` */
+				 `object_bytes`, of disks of 512 */
+	uint32_t shift_bytes; /* by which all places of a disk are behind multiples of that; of 512
+				 a multiple, too */
 	uint32_t depth;       /* commands in flight of each session */
 	uint32_t sessions;
 	bool random;    /* where; else one block behind the other, sessions in parts of their own */

@@ -28,16 +28,22 @@ uint64_t load_stamp(uint64_t place)
 	return random_mix(place + RANDOM_STEP);
 }
 
+/* Where in bytes at a place the first page begins. */
+static uint32_t first_page(uint64_t place)
+{
+	return (uint32_t)(align_up(place, LOAD_PAGE_BYTES) - place);
+}
+
 static void write_stamps(uint8_t *data, uint64_t place, uint32_t bytes)
 {
-	for (uint32_t at = 0; at < bytes; at += LOAD_PAGE_BYTES)
+	for (uint32_t at = first_page(place); at < bytes; at += LOAD_PAGE_BYTES)
 		put_be64(data + at, load_stamp(place + at));
 }
 
 /* False: some page is not the one that was written there. */
 static bool stamps_right(const uint8_t *data, uint64_t place, uint32_t bytes)
 {
-	for (uint32_t at = 0; at < bytes; at += LOAD_PAGE_BYTES)
+	for (uint32_t at = first_page(place); at < bytes; at += LOAD_PAGE_BYTES)
 		if (get_be64(data + at) != load_stamp(place + at))
 			return false;
 	return true;
@@ -153,10 +159,12 @@ static int submit(struct load_slot *slot, bool flush, struct error_text *error)
 static uint64_t choose_place(struct load_session *session)
 {
 	const struct load_stream *stream = session->stream;
-	uint64_t blocks = stream->unit.span_bytes / stream->block_bytes, place;
+	uint64_t blocks = (stream->unit.span_bytes - stream->shift_bytes) / stream->block_bytes;
+	uint64_t place;
 
 	if (stream->random)
-		return random_below(&session->random, blocks) * stream->block_bytes;
+		return random_below(&session->random, blocks) * stream->block_bytes +
+		       stream->shift_bytes;
 	place = session->next_place;
 	session->next_place += stream->block_bytes;
 	if (session->next_place + stream->block_bytes > stream->unit.span_bytes)

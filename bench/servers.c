@@ -82,8 +82,11 @@ static int write_configuration(const struct bench_server *server,
 	}
 	fprintf(file, "[daemon]\nlog_level = warning\n[target]\nname = " TARGET_NAME "\n");
 	for (unsigned i = 1; i <= options->units; i++) {
-		fprintf(file, "[lun %u]\ntype = osd\nsize = %llu\n", i,
-			(unsigned long long)options->size);
+		fprintf(file, "[lun %u]\ntype = %s\nsize = %llu\n", i,
+			options->volume_size ? "disk" : "osd", (unsigned long long)options->size);
+		if (options->volume_size)
+			fprintf(file, "volume_size = %llu\n",
+				(unsigned long long)options->volume_size);
 		if (options->backend)
 			fprintf(file, "backend = %s\n", options->backend);
 		fprintf(file, "%s", options->settings ? options->settings : "");

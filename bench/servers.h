@@ -31,6 +31,7 @@ struct bench_server_options {
 	const char *settings; /* further lines for each unit's section; NULL: none */
 	uint64_t size;        /* of each unit */
 	unsigned units;       /* LUN 1, 2, ...: images lun1.img, lun2.img, ... */
+	uint64_t volume_size; /* they are disks of so many bytes; 0: they are OSDs */
 };
 
 /* Starts muninnd; new units are made, images that are there are opened again. */

@@ -143,6 +143,27 @@ static void test_rates_are_compared_in_turns(void **state)
 	free(text);
 }
 
+static void test_disks_are_measured_beside_disks(void **state)
+{
+	char *json, *text;
+
+	(void)state;
+	assert_in_range(run_tiny("--case disk-write-512 --case disk-write-unaligned "
+				 "--case disk-read-4k",
+				 &json, &text),
+			0, 1);
+	if (!strstr(json, "goal_of"))
+		fail_msg("%s", text);
+	expect_side(json, "disk-write-512", "muninn");
+	expect_side(json, "disk-write-512", "rdwr");
+	expect_side(json, "disk-write-unaligned", "muninn");
+	expect_side(json, "disk-read-4k", "muninn");
+	expect_side(json, "disk-read-4k", "null");
+	assert_non_null(strstr(json, "\"goal_of\": \"disk-read-4k\", \"what\": \"rate : null\""));
+	free(json);
+	free(text);
+}
+
 static void test_paces_flushes_and_sessions_are_measured(void **state)
 {
 	char *json, *text;
@@ -251,6 +272,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rates_are_compared_in_turns),
+		cmocka_unit_test(test_disks_are_measured_beside_disks),
 		cmocka_unit_test(test_paces_flushes_and_sessions_are_measured),
 		cmocka_unit_test(test_a_muninnd_that_does_not_start_is_told),
 		cmocka_unit_test(test_wrong_use_is_explained),
