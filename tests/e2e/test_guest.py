@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import socket
+import subprocess
 import unittest
 
 import guest
@@ -148,6 +149,42 @@ grep 'iqn.2014-06.local.muninn:guest' /tmp/refused
 umount /mnt
 detach
 """
+# The disk of docs/how-to/disk.md, section for section: what happens behind the commands of each.
+SECTIONS = {
+    "Serve a disk": """
+for i in 1 2 3 4 5; do dd if=/dev/urandom of=/mnt/$i bs=1M count=$i 2>/dev/null; done
+cp -a /bin /mnt/bin
+(cd /mnt && find . -type f -exec md5sum {} + >/tmp/sums)
+""",
+    "Keep a version": "dd if=/dev/urandom of=/mnt/1 bs=1M count=1 conv=notrunc 2>/dev/null; rm /mnt/2; sync",
+    "Go back": "(cd /mnt && md5sum -c /tmp/sums >/dev/null) && echo the tree is back; echo more >/mnt/more",
+    "Look at the past beside the present": """
+[ "$(cat /mnt/more)" = more ]
+for i in 1 2 3 4 5 more; do
+	dd if=/dev/urandom of=/mnt/$i bs=4k count=100 conv=notrunc 2>/dev/null
+	mv /mnt/$i /mnt/$i.locked
+done
+rm -r /mnt/3.locked /mnt/bin
+dd if=/dev/zero of=/mnt/ransom bs=1M 2>/dev/null || true
+sync
+""",
+    "After ransomware": """
+(cd /mnt && md5sum -c /tmp/sums >/dev/null) && echo the tree is back from the attack
+[ ! -e /mnt/ransom ]
+[ -e /media/attacked/ransom ] && [ -e /media/attacked/1.locked ]
+umount /media/attacked
+umount /mnt
+e2fsck -fn $(disk) >/dev/null 2>&1
+detach
+""",
+}
+DISK_STEPS = re.compile(r"^## ([^\n]*)$|^ *```sh (initiator|target)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+# What the page leaves to the reader: which disk it is, and that a kernel takes a moment to find it.
+FIND_DISKS = """
+newest() { ls /dev/sd? | sed -n '$p'; }
+second() { [ "$(ls /dev/sd? | wc -l)" = 2 ]; }
+gone() { [ "$(ls /dev/sd? | wc -l)" = 1 ]; }
+"""
 SG_HOW_TO = re.compile(r"^ *```sh sg\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 
 RECOVERY = """
@@ -163,6 +200,40 @@ sg_inq $unit | grep 'PDT=17'
 iscsiadm -m session -P 3 | grep 'Session State'
 detach
 """
+
+
+def disk_steps():
+    """[(whether on the target's host, commands)] of the page about disks, and what happens behind them."""
+    with open(os.path.join(ROOT, "docs", "how-to", "disk.md"), encoding="utf-8") as page:
+        found = DISK_STEPS.findall(page.read())
+    steps, section, missing = [], None, dict(SECTIONS)
+    for title, where, commands in found + [("", "", "")]:
+        if not commands and section in missing:
+            steps.append((False, missing.pop(section)))
+        if not commands:
+            section = title
+        elif section in SECTIONS:
+            steps.append((where == "target", commands))
+    assert not missing, f"docs/how-to/disk.md has no commands under {list(missing)}"
+    return steps
+
+
+def for_guest(commands):
+    """Commands of the page for the disks that there are."""
+    lines = []
+    for line in commands.splitlines():
+        if "/dev/sdX" in line:
+            lines.append("until_it_works disk")
+        if "/dev/sdY" in line:
+            lines.append("until_it_works second")
+        line = line.replace("/dev/sdX", "$(disk)").replace("/dev/sdY", "$(newest)")
+        line = line.replace("/sys/block/sdY", "/sys/block/$(basename $(newest))")
+        lines.append(line)
+        if line.endswith("$(newest) /media/then"):
+            lines.append("(cd /media/then && md5sum -c /tmp/sums >/dev/null) && echo the past is the tree")
+        if "device/delete" in line:
+            lines.append("until_it_works gone")
+    return "\n".join(lines) + "\n"
 
 
 class GuestTest(E2ETest):
@@ -230,6 +301,40 @@ class GuestTest(E2ETest):
         said = machine.finish()
         self.assertIn("ext4 is whole", said)
         self.assertIn("xfs is whole", said)
+        self.assert_nobody_was_refused(daemon)
+        self.assertEqual(daemon.stop(), 0)
+
+    def run_on_target(self, daemon, commands):
+        """Commands of a page that are typed on the target's host."""
+        environment = {
+            **os.environ,
+            "PATH": os.path.join(BUILD, "bin") + ":" + os.environ["PATH"],
+            "MUNINN_SOCKET": os.path.join(daemon.state_dir, "admin"),
+        }
+        script = "set -e\n" + commands.replace("URL", daemon.url(2))
+        done = subprocess.run(["sh", "-c", script], env=environment, capture_output=True, text=True, timeout=300, check=False)
+        self.assertEqual(done.returncode, 0, f"{script}\n{done.stdout}{done.stderr}")
+
+    def test_the_how_tos_of_disks_work_as_they_are_written(self):
+        daemon = self.daemon(config=POOL).start()
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+        scenario, on_target = FIND_DISKS + "attach $IQN $PORT\n", []
+        for target, commands in disk_steps():
+            if target:
+                on_target.append(commands)
+                scenario += f"host 'step {len(on_target)} of the target'\n"
+            else:
+                scenario += for_guest(commands)
+        machine = self.guest(scenario, PORT=daemon.port, GO_PORT=listener.getsockname()[1])
+        for number, commands in enumerate(on_target, 1):
+            machine.wait_for(f"step {number} of the target")
+            self.run_on_target(daemon, commands)
+            listener.accept()[0].close()
+        said = machine.finish()
+        self.assertIn("the tree is back\n", said)
+        self.assertIn("the past is the tree", said)
+        self.assertIn("the tree is back from the attack", said)
         self.assert_nobody_was_refused(daemon)
         self.assertEqual(daemon.stop(), 0)
 
