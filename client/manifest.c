@@ -14,12 +14,28 @@
 
 #define ENTRIES_FIRST 1024U
 
+static void free_xattrs(struct manifest_entry *entry)
+{
+	for (size_t i = 0; i < entry->xattr_count; i++) {
+		free(entry->xattrs[i].name);
+		free(entry->xattrs[i].value);
+	}
+	free(entry->xattrs);
+	entry->xattrs = NULL;
+	entry->xattr_count = 0;
+}
+
+static void free_entry(struct manifest_entry *entry)
+{
+	free_xattrs(entry);
+	free(entry->path);
+	free(entry->target);
+}
+
 void manifest_free(struct manifest *manifest)
 {
-	for (size_t i = 0; i < manifest->count; i++) {
-		free(manifest->entries[i].path);
-		free(manifest->entries[i].target);
-	}
+	for (size_t i = 0; i < manifest->count; i++)
+		free_entry(&manifest->entries[i]);
 	free(manifest->entries);
 	*manifest = (struct manifest){ 0 };
 }
@@ -36,8 +52,61 @@ struct manifest_entry *manifest_add(struct manifest *manifest)
 		manifest->entries = grown;
 		manifest->capacity = capacity;
 	}
-	manifest->entries[manifest->count] = (struct manifest_entry){ 0 };
+	manifest->entries[manifest->count] =
+		(struct manifest_entry){ .user = MANIFEST_NO_OWNER, .group = MANIFEST_NO_OWNER };
 	return &manifest->entries[manifest->count++];
+}
+
+int manifest_add_xattr(struct manifest_entry *entry, const char *name, const void *value,
+		       size_t length)
+{
+	struct manifest_xattr *grown =
+		reallocarray(entry->xattrs, entry->xattr_count + 1, sizeof(*grown));
+	struct manifest_xattr *xattr;
+
+	if (!grown)
+		return -ENOMEM;
+	entry->xattrs = grown;
+	xattr = &grown[entry->xattr_count];
+	*xattr = (struct manifest_xattr){ strdup(name), malloc(length + 1), length };
+	if (!xattr->name || !xattr->value) {
+		free(xattr->name);
+		free(xattr->value);
+		return -ENOMEM;
+	}
+	memcpy(xattr->value, value, length);
+	entry->xattr_count++;
+	return 0;
+}
+
+bool manifest_same_owner(const struct manifest_entry *a, const struct manifest_entry *b)
+{
+	return a->user == b->user && a->group == b->group;
+}
+
+bool manifest_same_xattrs(const struct manifest_entry *a, const struct manifest_entry *b)
+{
+	if (a->xattr_count != b->xattr_count)
+		return false;
+	for (size_t i = 0; i < a->xattr_count; i++)
+		if (strcmp(a->xattrs[i].name, b->xattrs[i].name) != 0 ||
+		    a->xattrs[i].length != b->xattrs[i].length ||
+		    memcmp(a->xattrs[i].value, b->xattrs[i].value, a->xattrs[i].length) != 0)
+			return false;
+	return true;
+}
+
+int manifest_copy_owner(struct manifest_entry *to, const struct manifest_entry *from)
+{
+	int result = 0;
+
+	to->user = from->user;
+	to->group = from->group;
+	free_xattrs(to);
+	for (size_t i = 0; i < from->xattr_count && result == 0; i++)
+		result = manifest_add_xattr(to, from->xattrs[i].name, from->xattrs[i].value,
+					    from->xattrs[i].length);
+	return result;
 }
 
 /* `linked` is lower than the entry's own index, so it says already where that one has gone. */
@@ -57,8 +126,7 @@ size_t manifest_take_out(struct manifest *manifest)
 		}
 		places[i] = entry->left_out ? SIZE_MAX : kept;
 		if (entry->left_out) {
-			free(entry->path);
-			free(entry->target);
+			free_entry(entry);
 		} else {
 			manifest->entries[kept++] = *entry;
 		}
@@ -88,6 +156,9 @@ static void become_file(struct manifest *manifest, size_t index)
 	file.path = entry->path;
 	file.left_out = false;
 	*entry = file;
+	/* The one outside has no use for them any more. */
+	manifest->entries[outside].xattrs = NULL;
+	manifest->entries[outside].xattr_count = 0;
 	for (size_t i = index + 1; i < manifest->count; i++)
 		if (manifest->entries[i].type == MANIFEST_HARD_LINK &&
 		    manifest->entries[i].linked == outside)
@@ -146,9 +217,23 @@ int manifest_escape(const char *from, char **to)
 
 void manifest_hex(const uint8_t *bytes, size_t length, char *text)
 {
-	for (size_t i = 0; i < length; i++)
-		snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+	static const char digits[] = "0123456789abcdef";
+
+	for (size_t i = 0; i < length; i++) {
+		text[2 * i] = digits[bytes[i] >> 4];
+		text[2 * i + 1] = digits[bytes[i] & 15];
+	}
 	text[2 * length] = '\0';
+}
+
+static void write_xattr(FILE *to, const struct manifest_xattr *xattr)
+{
+	fputs("x ", to);
+	write_escaped(to, xattr->name);
+	fputs(" 0x", to);
+	for (size_t i = 0; i < xattr->length; i++)
+		fprintf(to, "%02x", xattr->value[i]);
+	fputc('\n', to);
 }
 
 static void write_entry(FILE *to, const struct manifest_entry *entry)
@@ -159,7 +244,8 @@ static void write_entry(FILE *to, const struct manifest_entry *entry)
 	if (entry->type == MANIFEST_DIRECTORY || entry->type == MANIFEST_FILE)
 		fprintf(to, " %04" PRIo32, entry->mode);
 	if (entry->type != MANIFEST_HARD_LINK)
-		fprintf(to, " %" PRId64 ".%09" PRIu32, entry->seconds, entry->nanoseconds);
+		fprintf(to, " %" PRId64 ".%09" PRIu32 " %" PRIu32 ":%" PRIu32, entry->seconds,
+			entry->nanoseconds, entry->user, entry->group);
 	if (entry->type == MANIFEST_FILE) {
 		manifest_hex(entry->sha256, MANIFEST_SHA256_BYTES, sha256);
 		fprintf(to, " 0x%" PRIx64 " %" PRIu64 " %s", entry->object, entry->length, sha256);
@@ -173,6 +259,8 @@ static void write_entry(FILE *to, const struct manifest_entry *entry)
 		write_escaped(to, entry->target);
 	}
 	fputc('\n', to);
+	for (size_t i = 0; i < entry->xattr_count; i++)
+		write_xattr(to, &entry->xattrs[i]);
 }
 
 int manifest_format(const struct manifest *manifest, char **text, size_t *length)

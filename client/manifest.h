@@ -26,11 +26,23 @@ enum manifest_type {
 	MANIFEST_HARD_LINK = 'h'
 };
 
+/* An owner that is not known: of a manifest of version 1. */
+#define MANIFEST_NO_OWNER UINT32_MAX
+
+struct manifest_xattr {
+	char *name;
+	uint8_t *value;
+	size_t length;
+};
+
 struct manifest_entry {
 	enum manifest_type type;
 	uint32_t mode;   /* permission bits, 07777; not of hard links and symbolic links */
 	int64_t seconds; /* modification time; not of hard links */
 	uint32_t nanoseconds;
+	uint32_t user, group;          /* not of hard links */
+	struct manifest_xattr *xattrs; /* of directories and files, by name; owned */
+	size_t xattr_count;
 	uint64_t object;                       /* files */
 	uint64_t length;                       /* files */
 	uint8_t sha256[MANIFEST_SHA256_BYTES]; /* files */
@@ -49,6 +61,15 @@ void manifest_free(struct manifest *manifest);
 
 /* Appends a zeroed entry; NULL: out of memory. The pointer is good until the next one is added. */
 struct manifest_entry *manifest_add(struct manifest *manifest);
+
+/* Adds a copy of an extended attribute to an entry. -ENOMEM. */
+int manifest_add_xattr(struct manifest_entry *entry, const char *name, const void *value,
+		       size_t length);
+/* Do two entries have the same owner, and the same extended attributes? */
+bool manifest_same_owner(const struct manifest_entry *a, const struct manifest_entry *b);
+bool manifest_same_xattrs(const struct manifest_entry *a, const struct manifest_entry *b);
+/* Takes the owner and the extended attributes of another entry. -ENOMEM. */
+int manifest_copy_owner(struct manifest_entry *to, const struct manifest_entry *from);
 
 /*
  * Removes entries that are left out, and hard links to them. Returns how many of these; SIZE_MAX:

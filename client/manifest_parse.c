@@ -14,6 +14,8 @@
 #define NAME_BYTES_MAX 255U
 #define PATH_BYTES_MAX 65535U
 #define DEPTH_MAX      4096U
+/* What Linux takes at most. */
+#define XATTR_BYTES_MAX 65536U
 
 /* One line being read; `at` never passes `end`. */
 struct cursor {
@@ -28,6 +30,7 @@ struct parser {
 	 */
 	size_t *stack;
 	size_t depth;
+	bool has_owners; /* from version 2 on */
 	size_t line;
 	struct error_text *error;
 };
@@ -91,6 +94,19 @@ static bool take_time(struct cursor *line, struct manifest_entry *entry)
 	return true;
 }
 
+/* "USER:GROUP" */
+static bool take_owner(struct cursor *line, struct manifest_entry *entry)
+{
+	uint64_t user, group;
+
+	if (!take_number(line, 10, &user) || user > UINT32_MAX || line->at == line->end ||
+	    *line->at++ != ':' || !take_number(line, 10, &group) || group > UINT32_MAX)
+		return false;
+	entry->user = (uint32_t)user;
+	entry->group = (uint32_t)group;
+	return true;
+}
+
 static int hex_digit(char c)
 {
 	if (c >= '0' && c <= '9')
@@ -114,6 +130,23 @@ static bool take_sha256(struct cursor *line, uint8_t *bytes)
 		bytes[i] = (uint8_t)(high << 4 | low);
 	}
 	line->at += 2 * MANIFEST_SHA256_BYTES;
+	return true;
+}
+
+/* "0x" and the bytes in hexadecimal, XATTR_BYTES_MAX at most, to the end of the line. */
+static bool take_bytes(struct cursor *line, uint8_t *bytes, size_t *length)
+{
+	if (line->end - line->at < 2 || line->at[0] != '0' || line->at[1] != 'x')
+		return false;
+	line->at += 2;
+	for (*length = 0; line->end - line->at >= 2 && *length < XATTR_BYTES_MAX; ++*length) {
+		int high = hex_digit(line->at[0]), low = hex_digit(line->at[1]);
+
+		if (high < 0 || low < 0)
+			return false;
+		bytes[*length] = (uint8_t)(high << 4 | low);
+		line->at += 2;
+	}
 	return true;
 }
 
@@ -217,9 +250,10 @@ static int check_place(struct parser *parser, size_t index)
 }
 
 /* The fields between type and path. */
-static bool take_fields(struct cursor *line, struct manifest_entry *entry, size_t index,
-			const struct manifest *manifest)
+static bool take_fields(const struct parser *parser, struct cursor *line,
+			struct manifest_entry *entry, size_t index)
 {
+	const struct manifest *manifest = parser->manifest;
 	uint64_t number;
 
 	if (entry->type == MANIFEST_DIRECTORY || entry->type == MANIFEST_FILE) {
@@ -228,6 +262,9 @@ static bool take_fields(struct cursor *line, struct manifest_entry *entry, size_
 		entry->mode = (uint32_t)number;
 	}
 	if (entry->type != MANIFEST_HARD_LINK && (!take_blank(line) || !take_time(line, entry)))
+		return false;
+	if (entry->type != MANIFEST_HARD_LINK && parser->has_owners &&
+	    (!take_blank(line) || !take_owner(line, entry)))
 		return false;
 	if (entry->type == MANIFEST_FILE) {
 		if (!take_blank(line) || line->end - line->at < 2 || line->at[0] != '0' ||
@@ -248,6 +285,32 @@ static bool take_fields(struct cursor *line, struct manifest_entry *entry, size_
 	return true;
 }
 
+/* "x NAME 0xVALUE", of the directory or file that came last; names ascend. */
+static int parse_xattr(struct parser *parser, struct cursor line)
+{
+	struct manifest *manifest = parser->manifest;
+	struct manifest_entry *entry = manifest->count > 0 ? &manifest->entries[manifest->count - 1]
+							   : NULL;
+	uint8_t value[XATTR_BYTES_MAX];
+	size_t length = 0;
+	char *name = NULL;
+	int result = -EBADMSG;
+
+	line.at++;
+	if (take_blank(&line))
+		name = take_escaped(&line);
+	if (name && strlen(name) <= NAME_BYTES_MAX && entry &&
+	    (entry->type == MANIFEST_DIRECTORY || entry->type == MANIFEST_FILE) &&
+	    (entry->xattr_count == 0 ||
+	     strcmp(entry->xattrs[entry->xattr_count - 1].name, name) < 0) &&
+	    take_blank(&line) && take_bytes(&line, value, &length) && line.at == line.end)
+		result = manifest_add_xattr(entry, name, value, length);
+	free(name);
+	if (result == -EBADMSG)
+		return refuse(parser, "a malformed extended attribute, or one of nothing");
+	return result < 0 ? error_set(parser->error, result, "manifest: out of memory") : 0;
+}
+
 static int parse_entry(struct parser *parser, struct cursor line)
 {
 	size_t index = parser->manifest->count;
@@ -260,7 +323,7 @@ static int parse_entry(struct parser *parser, struct cursor line)
 	if (type == '\0' || !strchr("dflh", type))
 		return refuse(parser, "an entry that is no directory, file or link");
 	entry->type = (enum manifest_type)type;
-	if (!take_fields(&line, entry, index, parser->manifest))
+	if (!take_fields(parser, &line, entry, index))
 		return refuse(parser, "a malformed field");
 	if (take_blank(&line))
 		entry->path = take_escaped(&line);
@@ -303,12 +366,14 @@ static int check_end(struct parser *parser, const char *text, size_t *length, ui
 
 static int parse_lines(struct parser *parser, const char *text, size_t length)
 {
-	size_t first = strlen(MANIFEST_FIRST_LINE);
+	const size_t first = strlen(MANIFEST_FIRST_LINE); /* of each version */
 	const char *at, *end = text + length;
 
-	if (length < first || memcmp(text, MANIFEST_FIRST_LINE, first) != 0)
+	parser->has_owners = length >= first && memcmp(text, MANIFEST_FIRST_LINE, first) == 0;
+	if (!parser->has_owners &&
+	    (length < first || memcmp(text, MANIFEST_FIRST_LINE_1, first) != 0))
 		return error_set(parser->error, -EBADMSG,
-				 "manifest: it does not begin with 'muninn-tree 1'; of a later "
+				 "manifest: it does not begin with 'muninn-tree 2'; of a later "
 				 "version, or no manifest");
 	parser->line = 1;
 	for (at = text + first; at < end;) {
@@ -317,7 +382,9 @@ static int parse_lines(struct parser *parser, const char *text, size_t length)
 
 		parser->line++;
 		/* check_end has found a newline at the very end. */
-		result = parse_entry(parser, (struct cursor){ at, newline });
+		result = parser->has_owners && at[0] == 'x' && at < newline
+				 ? parse_xattr(parser, (struct cursor){ at, newline })
+				 : parse_entry(parser, (struct cursor){ at, newline });
 		if (result < 0)
 			return result;
 		at = newline + 1;

@@ -44,9 +44,10 @@
 
 struct tree_report {
 	uint64_t files, directories, symlinks, hard_links;
-	uint64_t bytes;   /* content of files */
-	uint64_t skipped; /* devices, pipes and sockets */
-	uint64_t removed; /* objects of former or unfinished imports */
+	uint64_t bytes;    /* content of files */
+	uint64_t skipped;  /* devices, pipes and sockets */
+	uint64_t excluded; /* names that a pattern matched; what is below them does not count */
+	uint64_t removed;  /* objects of former or unfinished imports */
 	uint64_t manifest_object;
 	/* Of an import, files: new objects; other content; only other attributes; unchanged. */
 	uint64_t added, changed, touched, unchanged;
@@ -56,6 +57,8 @@ struct tree_report {
 	 * `warn` has said which.
 	 */
 	uint64_t left_out, torn;
+	/* Owners and extended attributes that could not be read or given; `warn` has said which. */
+	uint64_t incomplete;
 	/* Of an import: what tree_discard has to know. */
 	uint8_t import_id[TREE_IMPORT_BYTES];
 	uint64_t first_object; /* its objects have this ID or higher ones; 0: it has none */
@@ -67,9 +70,22 @@ struct tree_options {
 	size_t chunk_bytes; /* as of struct transfer_options */
 	bool replace; /* import: replaces the stored tree, and removes its objects afterwards */
 	bool update;  /* import: makes the stored tree equal to the directory, by its differences */
-	bool checksum;     /* update: compare the content of all files, also of those with the same
-			      length and time */
-	bool clean;        /* import: first remove what unfinished imports have left */
+	bool checksum; /* update: compare the content of all files, also of those with the same
+			  length and time */
+	bool clean;    /* import: first remove what unfinished imports have left */
+	/*
+	 * import: leaves out what these patterns match, with everything below: the path from the
+	 * directory on if there is a slash in the pattern, otherwise the name.
+	 */
+	const char *const *excludes;
+	size_t exclude_count;
+	bool one_file_system; /* import: does not go into what is mounted below the directory */
+	/*
+	 * import: stores nothing, and only counts. An update tells each difference by `differs`, of
+	 * files; whether one of another time has another content too is not looked at.
+	 */
+	bool dry_run;
+	void (*differs)(void *context, const char *what, const char *path); /* may be NULL */
 	const char *name;  /* import: of a partition that it makes; NULL: none */
 	const char *below; /* export: brings this directory of the tree, or file, only; NULL: all */
 	int log_fd; /* import: gets "OID LENGTH SHA256 PATH" for each object that is acknowledged;

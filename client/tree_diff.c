@@ -146,6 +146,10 @@ static int tell_status(const struct comparison *comparison, const struct tree_na
 		result = tell(comparison, TREE_MODE, from, to);
 	if (result == 0 && !same_time(from->file, to->file))
 		result = tell(comparison, TREE_TIME, from, to);
+	if (result == 0 && !manifest_same_owner(from->file, to->file))
+		result = tell(comparison, TREE_OWNER, from, to);
+	if (result == 0 && !manifest_same_xattrs(from->file, to->file))
+		result = tell(comparison, TREE_XATTRS, from, to);
 	return result;
 }
 

@@ -35,8 +35,8 @@ void tree_names_free(struct tree_names *names);
 const struct tree_name *tree_names_find(const struct tree_names *names, uint64_t object);
 
 /*
- * Do the manifests show that the object's attributes must differ: other content, mode, time or
- * name?
+ * Do the manifests show that the object's attributes must differ: other content, mode, time,
+ * owner or name?
  */
 bool tree_names_explain(const struct tree_names *from, const struct tree_names *to,
 			uint64_t object);
@@ -50,6 +50,8 @@ enum tree_difference_kind {
 	/* Of whatever is in both. */
 	TREE_MODE,
 	TREE_TIME,
+	TREE_OWNER,
+	TREE_XATTRS, /* extended attributes */
 	TREE_TARGET, /* of a symbolic link */
 	/* Of directories and symbolic links. */
 	TREE_ADDED,

@@ -20,9 +20,10 @@
 
 #include "client/sparse_file.h"
 #include "client/tree_private.h"
+#include "client/tree_xattr.h"
 #include "common/bytes.h"
 
-/* Set-user-ID and set-group-ID would mean another user here. */
+/* Without set-user-ID and set-group-ID. */
 #define FILE_MODE_MASK 01777U
 
 #define PARTIAL ".partial"
@@ -147,10 +148,56 @@ static int set_times(int fd, const struct manifest_entry *entry)
 	return futimens(fd, times) < 0 ? -errno : 0;
 }
 
-/* Sets mode and time and closes. The descriptor is closed in any case. */
-static int finish_file(int fd, const struct manifest_entry *entry)
+static void warn_incomplete(struct exporter *exporter, const struct manifest_entry *entry,
+			    const char *what, int result)
 {
-	int result = fchmod(fd, entry->mode & FILE_MODE_MASK) < 0 ? -errno : set_times(fd, entry);
+	struct error_text sentence;
+
+	exporter->report->incomplete++;
+	if (!exporter->options->warn)
+		return;
+	error_set(&sentence, 0, "%s/%s: %s can't be given: %s", exporter->directory, entry->path,
+		  what, strerror(-result));
+	exporter->options->warn(exporter->options->context, sentence.text);
+}
+
+/* Only root can give files away. That others can't is no error, as with tar. */
+static bool give_owner(struct exporter *exporter, int fd, const struct manifest_entry *entry)
+{
+	if (entry->user == MANIFEST_NO_OWNER)
+		return false;
+	if (fchown(fd, entry->user, entry->group) == 0)
+		return true;
+	if (errno != EPERM || geteuid() == 0)
+		warn_incomplete(exporter, entry, "the owner", -errno);
+	return false;
+}
+
+/*
+ * The owner first: changing it takes capabilities and special modes away. Extended attributes,
+ * which may be ACLs, come behind the mode.
+ */
+static int give_status(struct exporter *exporter, int fd, const struct manifest_entry *entry)
+{
+	mode_t mode = entry->mode;
+	const char *name;
+	int result;
+
+	/* Set-user-ID and set-group-ID would mean another user here. */
+	if (!give_owner(exporter, fd, entry) && entry->type == MANIFEST_FILE)
+		mode &= FILE_MODE_MASK;
+	if (fchmod(fd, mode) < 0)
+		return -errno;
+	result = tree_xattrs_write(fd, entry, &name);
+	if (result < 0)
+		warn_incomplete(exporter, entry, name, result);
+	return set_times(fd, entry);
+}
+
+/* Sets owner, mode and time and closes. The descriptor is closed in any case. */
+static int finish_file(struct exporter *exporter, int fd, const struct manifest_entry *entry)
+{
+	int result = give_status(exporter, fd, entry);
 
 	if (close(fd) < 0 && result == 0)
 		result = -errno;
@@ -177,7 +224,7 @@ static int write_small(struct exporter *exporter, const struct manifest_entry *e
 	result = sparse_file_write(&file, data, entry->length);
 	if (result == 0)
 		result = sparse_file_end(&file);
-	finished = finish_file(file.fd, entry);
+	finished = finish_file(exporter, file.fd, entry);
 	result = name_file(exporter, entry, &partial, result < 0 ? result : finished);
 	return result < 0 ? fail_local(exporter, result, entry->path) : 0;
 }
@@ -342,7 +389,7 @@ static int fetch_whole(struct exporter *exporter, const struct manifest_entry *e
 	result = exporter->result;
 	if (result == 0)
 		result = sparse_file_end(&large.file);
-	finished = finish_file(partial->fd, entry);
+	finished = finish_file(exporter, partial->fd, entry);
 	result = name_file(exporter, entry, partial, result < 0 ? result : finished);
 	return result < 0 ? fail_local(exporter, result, entry->path) : 0;
 }
@@ -384,6 +431,11 @@ static int make_symlink(struct exporter *exporter, const struct manifest_entry *
 	if (symlinkat(entry->target, exporter->root, entry->path) < 0 ||
 	    utimensat(exporter->root, entry->path, times, AT_SYMLINK_NOFOLLOW) < 0)
 		return fail_local(exporter, -errno, entry->path);
+	if (entry->user != MANIFEST_NO_OWNER &&
+	    fchownat(exporter->root, entry->path, entry->user, entry->group, AT_SYMLINK_NOFOLLOW) <
+		    0 &&
+	    (errno != EPERM || geteuid() == 0))
+		warn_incomplete(exporter, entry, "the owner", -errno);
 	exporter->report->symlinks++;
 	return 0;
 }
@@ -462,9 +514,7 @@ static int finish_directories(struct exporter *exporter)
 			continue;
 		fd = openat(exporter->root, entry->path,
 			    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		result = fd < 0 ? -errno : set_times(fd, entry);
-		if (fd >= 0 && result == 0 && fchmod(fd, entry->mode) < 0)
-			result = -errno;
+		result = fd < 0 ? -errno : give_status(exporter, fd, entry);
 		if (fd >= 0)
 			close(fd);
 		if (result < 0)

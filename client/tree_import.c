@@ -175,6 +175,98 @@ static int update_files(struct importer *importer, const struct manifest *old)
 	return result;
 }
 
+/* ---- what an import would do ---- */
+
+static void tell(const struct importer *importer, const char *what, const char *path)
+{
+	if (importer->options->differs)
+		importer->options->differs(importer->options->context, what, path);
+}
+
+/* By what the manifests say of a file that is in both. */
+static void compare_file(struct importer *importer, const struct manifest_entry *entry,
+			 const struct manifest_entry *old)
+{
+	struct tree_report *report = importer->report;
+
+	if (entry->length != old->length || entry->seconds != old->seconds ||
+	    entry->nanoseconds != old->nanoseconds) {
+		report->changed++;
+		tell(importer, "changed", entry->path);
+	} else if (entry->mode != old->mode || strcmp(entry->path, old->path) != 0 ||
+		   !manifest_same_owner(entry, old) || !manifest_same_xattrs(entry, old)) {
+		report->touched++;
+		tell(importer, "touched", entry->path);
+	} else {
+		report->unchanged++;
+	}
+}
+
+/* `seen` has a place for each entry of `old`. */
+static void compare_files(struct importer *importer, const struct manifest *old,
+			  const size_t *matches, bool *seen)
+{
+	for (size_t i = 0; i < importer->manifest->count; i++) {
+		const struct manifest_entry *entry = &importer->manifest->entries[i];
+
+		if (entry->type != MANIFEST_FILE)
+			continue;
+		if (matches[i] == SIZE_MAX) {
+			importer->report->added++;
+			tell(importer, "new", entry->path);
+		} else {
+			seen[matches[i]] = true;
+			compare_file(importer, entry, &old->entries[matches[i]]);
+		}
+	}
+	for (size_t i = 0; i < old->count; i++)
+		if (old->entries[i].type == MANIFEST_FILE && !seen[i]) {
+			importer->report->removed++;
+			tell(importer, "removed", old->entries[i].path);
+		}
+}
+
+static int compare_with(struct importer *importer, const struct manifest *old)
+{
+	size_t *matches = calloc(importer->manifest->count + 1, sizeof(*matches));
+	bool *seen = calloc(old->count + 1, sizeof(*seen));
+	int result = matches && seen ? tree_match(importer->manifest, old, matches) : -ENOMEM;
+
+	if (result == 0)
+		compare_files(importer, old, matches, seen);
+	else
+		importer_fail_local(importer, result, "import");
+	free(matches);
+	free(seen);
+	return result;
+}
+
+static int rehearse(struct importer *importer)
+{
+	const struct osd_client_address address = { .partition = importer->partition };
+	struct manifest old = { 0 };
+	struct tree_pointer pointer;
+	int result = -ENOENT;
+
+	if (importer->partition)
+		result = tree_read_pointer(importer->client, address, &pointer, importer->error);
+	if (result == 0 && !importer->options->replace && !importer->options->update)
+		return refuse_tree(importer);
+	if (result == 0 && importer->options->update)
+		result = tree_read_manifest(importer->client, address, &pointer, &old,
+					    importer->error);
+	if (result == 0 && importer->options->update) {
+		result = compare_with(importer, &old);
+	} else if (result == 0 || result == -ENOENT || result == -ENODATA) {
+		importer->report->added = importer->report->files;
+		result = 0;
+	}
+	manifest_free(&old);
+	return result;
+}
+
+/* ---- importing ---- */
+
 static int import(struct importer *importer)
 {
 	const struct tree_options *options = importer->options;
@@ -221,7 +313,7 @@ int tree_import(struct osd_client *client, uint64_t partition, const char *direc
 	memcpy(report->import_id, importer.import_id, sizeof(report->import_id));
 	result = tree_walk(directory, options, &manifest, report, error);
 	if (result == 0)
-		result = import(&importer);
+		result = options->dry_run ? rehearse(&importer) : import(&importer);
 	manifest_free(&manifest);
 	return result;
 }

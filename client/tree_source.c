@@ -57,6 +57,8 @@ int importer_open(struct importer *importer, struct manifest_entry *entry, struc
 	importer->report->bytes += (uint64_t)status->st_size - entry->length;
 	entry->length = (uint64_t)status->st_size;
 	entry->mode = status->st_mode & 07777;
+	entry->user = status->st_uid;
+	entry->group = status->st_gid;
 	entry->seconds = status->st_mtim.tv_sec;
 	entry->nanoseconds = (uint32_t)status->st_mtim.tv_nsec;
 	return reading->fd = fd;

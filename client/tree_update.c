@@ -264,12 +264,17 @@ static int change_object(struct importer *importer, const struct manifest_entry 
 	return 0;
 }
 
-static void count_change(struct importer *importer, const struct manifest_entry *entry,
-			 bool content, const struct changes *changes, struct tree_count *count)
+static void count_change(struct tree_update *update, size_t index, bool content,
+			 const struct changes *changes, struct tree_count *count)
 {
+	struct importer *importer = update->importer;
+	const struct manifest_entry *entry = entry_at(update, index),
+				    *old = &update->old->entries[update->kept[index].match];
+	bool same_in_manifest = manifest_same_owner(entry, old) && manifest_same_xattrs(entry, old);
+
 	if (content)
 		importer->report->changed++;
-	else if (changes->count > 0)
+	else if (changes->count > 0 || !same_in_manifest)
 		importer->report->touched++;
 	else
 		importer->report->unchanged++;
@@ -291,6 +296,8 @@ static int stay(struct tree_update *update, size_t index, int result)
 		return importer->result;
 	importer->report->bytes += old->length - entry->length;
 	entry->left_out = !kept->is_whole;
+	if (manifest_copy_owner(entry, old) < 0)
+		return importer_fail_local(importer, -ENOMEM, entry->path);
 	entry->mode = old->mode;
 	entry->seconds = old->seconds;
 	entry->nanoseconds = old->nanoseconds;
@@ -334,8 +341,7 @@ static int change_small(struct tree_update *update, size_t index, const struct r
 	if ((end > first || changes.count > 0) &&
 	    change_object(importer, entry, first, file + first, end - first, &changes) != 0)
 		return importer->result;
-	count_change(importer, entry, end > first || kept->length != entry->length, &changes,
-		     &count);
+	count_change(update, index, end > first || kept->length != entry->length, &changes, &count);
 	return 0;
 }
 
@@ -438,7 +444,7 @@ static int change_large(struct tree_update *update, size_t index, const struct r
 	find_changes(entry, kept, &changes);
 	if (changes.count > 0 && change_object(importer, entry, 0, NULL, 0, &changes) != 0)
 		return importer->result;
-	count_change(importer, entry, content, &changes, &count);
+	count_change(update, index, content, &changes, &count);
 	return 0;
 }
 
@@ -519,7 +525,7 @@ static int change_attributes(struct tree_update *update, size_t index)
 	find_changes(entry, kept, &changes);
 	if (changes.count > 0 && change_object(importer, entry, 0, NULL, 0, &changes) != 0)
 		return importer->result;
-	count_change(importer, entry, false, &changes, &count);
+	count_change(update, index, false, &changes, &count);
 	return 0;
 }
 

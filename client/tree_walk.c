@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* What is in a directory. */
 #include <errno.h>
+#include <fnmatch.h>
 #include <fts.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "client/tree_private.h"
+#include "client/tree_xattr.h"
 #include "common/bytes.h"
 
 #define LINK_BYTES_MAX 65535U
@@ -106,9 +108,27 @@ static int take_symlink(struct walk *walk, const FTSENT *found, struct manifest_
 	return 0;
 }
 
-/* Is this another name of a file that has an entry? */
-static int take_file(struct walk *walk, const struct stat *stat, struct manifest_entry *entry)
+/* Without attributes that can't be read the rest is stored all the same. */
+static int take_xattrs(struct walk *walk, const FTSENT *found, struct manifest_entry *entry)
 {
+	char what[256];
+	int result = tree_xattrs_read(found->fts_accpath, entry);
+
+	if (result == -ENOMEM)
+		return no_memory(walk);
+	if (result < 0 && result != -ENOENT) {
+		snprintf(what, sizeof(what), "%s; its extended attributes are not stored",
+			 strerror(-result));
+		warn(walk, found->fts_path, what);
+		walk->report->incomplete++;
+	}
+	return 0;
+}
+
+/* Is this another name of a file that has an entry? */
+static int take_file(struct walk *walk, const FTSENT *found, struct manifest_entry *entry)
+{
+	const struct stat *stat = found->fts_statp;
 	size_t index = walk->manifest->count - 1;
 	struct link *link;
 
@@ -120,6 +140,7 @@ static int take_file(struct walk *walk, const struct stat *stat, struct manifest
 		if (link->used) {
 			entry->type = MANIFEST_HARD_LINK;
 			entry->linked = link->index;
+			entry->user = entry->group = MANIFEST_NO_OWNER;
 			walk->report->hard_links++;
 			return 0;
 		}
@@ -128,7 +149,7 @@ static int take_file(struct walk *walk, const struct stat *stat, struct manifest
 	}
 	walk->report->files++;
 	walk->report->bytes += entry->length;
-	return 0;
+	return take_xattrs(walk, found, entry);
 }
 
 static struct manifest_entry *add_entry(struct walk *walk, const FTSENT *found,
@@ -144,6 +165,8 @@ static struct manifest_entry *add_entry(struct walk *walk, const FTSENT *found,
 	entry->mode = found->fts_statp->st_mode & 07777;
 	entry->seconds = found->fts_statp->st_mtim.tv_sec;
 	entry->nanoseconds = (uint32_t)found->fts_statp->st_mtim.tv_nsec;
+	entry->user = found->fts_statp->st_uid;
+	entry->group = found->fts_statp->st_gid;
 	entry->path = strdup(found->fts_level == FTS_ROOTLEVEL ? "." : path);
 	return entry->path ? entry : NULL;
 }
@@ -155,10 +178,27 @@ static int skip(struct walk *walk, const FTSENT *found)
 	return 0;
 }
 
+static bool is_excluded(const struct walk *walk, const FTSENT *found)
+{
+	const char *path = found->fts_path + walk->root_length;
+
+	if (found->fts_level == FTS_ROOTLEVEL)
+		return false;
+	path += strspn(path, "/");
+	for (size_t i = 0; i < walk->options->exclude_count; i++) {
+		const char *pattern = walk->options->excludes[i];
+		const char *from_root = pattern + strspn(pattern, "/");
+
+		if (strchr(pattern, '/') ? fnmatch(from_root, path, FNM_PATHNAME) == 0
+					 : fnmatch(pattern, found->fts_name, 0) == 0)
+			return true;
+	}
+	return false;
+}
+
 static int take(struct walk *walk, const FTSENT *found)
 {
 	int error = found->fts_errno ? found->fts_errno : EIO;
-	const struct stat *stat = found->fts_statp;
 	struct manifest_entry *entry;
 
 	switch (found->fts_info) {
@@ -166,10 +206,11 @@ static int take(struct walk *walk, const FTSENT *found)
 		return 0;
 	case FTS_D:
 		walk->report->directories++;
-		return add_entry(walk, found, MANIFEST_DIRECTORY) ? 0 : no_memory(walk);
+		entry = add_entry(walk, found, MANIFEST_DIRECTORY);
+		return entry ? take_xattrs(walk, found, entry) : no_memory(walk);
 	case FTS_F:
 		entry = add_entry(walk, found, MANIFEST_FILE);
-		return entry ? take_file(walk, stat, entry) : no_memory(walk);
+		return entry ? take_file(walk, found, entry) : no_memory(walk);
 	case FTS_SL:
 	case FTS_SLNONE:
 		entry = add_entry(walk, found, MANIFEST_SYMLINK);
@@ -183,6 +224,16 @@ static int take(struct walk *walk, const FTSENT *found)
 		return outcome_set_local(walk->error, -error, "%s: %s", found->fts_path,
 					 strerror(error));
 	}
+}
+
+static int take_unless_excluded(struct walk *walk, FTS *fts, FTSENT *found)
+{
+	if (!is_excluded(walk, found))
+		return take(walk, found);
+	walk->report->excluded += found->fts_info != FTS_DP;
+	/* Without what is below. */
+	fts_set(fts, found, FTS_SKIP);
+	return 0;
 }
 
 static int by_name(const FTSENT **a, const FTSENT **b)
@@ -212,12 +263,15 @@ int tree_walk(const char *directory, const struct tree_options *options, struct 
 		return outcome_set_local(error, -ENOTDIR,
 					 "%s is no directory; `muninnctl put` stores single files",
 					 directory);
-	fts = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_name);
+	fts = fts_open(roots,
+		       FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR |
+			       (options->one_file_system ? FTS_XDEV : 0),
+		       by_name);
 	if (!fts)
 		return outcome_set_local(error, -errno, "%s: %s", directory, strerror(errno));
 	/* fts_read tells its end from its failure by errno alone. */
 	while (result == 0 && (errno = 0, found = fts_read(fts)) != NULL)
-		result = take(&walk, found);
+		result = take_unless_excluded(&walk, fts, found);
 	if (result == 0 && errno)
 		result = outcome_set_local(error, -errno, "%s: %s", directory, strerror(errno));
 	fts_close(fts);

@@ -71,6 +71,10 @@ struct ctl_options {
 	const char *socket, *device;
 	uint64_t lun, block_bytes; /* 0: not said */
 	bool writable;
+	/* Of import. */
+	const char **excludes; /* the process's own */
+	size_t exclude_count;
+	bool one_file_system;
 	/* What `drop` keeps: the last so many, and one of each hour, day and the like; 0: not said.
 	 */
 	uint64_t keep_last, keep[OSD_SCHEDULE_KINDS];

@@ -35,6 +35,15 @@ static void format_mode(const struct manifest_entry *entry, char text[11])
 	text[10] = '\0';
 }
 
+static void print_owner(const struct manifest_entry *entry, const char *mode)
+{
+	char owner[32] = "?";
+
+	if (entry->user != MANIFEST_NO_OWNER)
+		snprintf(owner, sizeof(owner), "%" PRIu32 ":%" PRIu32, entry->user, entry->group);
+	printf("%s%c %9s ", mode, entry->xattr_count > 0 ? '+' : ' ', owner);
+}
+
 static const char *format_time(const struct manifest_entry *entry, char text[CTL_TIME_TEXT])
 {
 	time_t seconds = (time_t)entry->seconds;
@@ -66,6 +75,10 @@ static json_t *entry_json(const struct tree_listing *listing, const struct manif
 	if (entry->type == MANIFEST_FILE)
 		json_object_set_new(object, "length", json_integer((json_int_t)entry->length));
 	json_object_set_new(object, "modified", json_string(format_time(entry, time)));
+	if (entry->user != MANIFEST_NO_OWNER) {
+		json_object_set_new(object, "user", json_integer(entry->user));
+		json_object_set_new(object, "group", json_integer(entry->group));
+	}
 	if (entry->type == MANIFEST_SYMLINK) {
 		json_object_set_new(object, "target", ctl_json_text(entry->target));
 	} else {
@@ -88,8 +101,8 @@ static int tell(struct tree_listing *listing, const struct manifest_entry *entry
 	} else if (result == 0) {
 		if (listing->ctl->options->long_list) {
 			format_mode(entry, mode);
-			printf("%s %12" PRIu64 "  %s  ", mode, entry->length,
-			       format_time(entry, time));
+			print_owner(entry, mode);
+			printf("%12" PRIu64 "  %s  ", entry->length, format_time(entry, time));
 		}
 		ctl_print_text(address);
 		if (listing->ctl->options->long_list && entry->type == MANIFEST_SYMLINK) {

@@ -26,6 +26,7 @@ enum option_code {
 	OPTION_COUNT,
 	OPTION_CREDENTIAL,
 	OPTION_DEVICE,
+	OPTION_EXCLUDE,
 	OPTION_EXPIRES,
 	OPTION_FILE,
 	OPTION_FORCE,
@@ -48,6 +49,7 @@ enum option_code {
 	OPTION_NO_IMMEDIATE_DATA,
 	OPTION_NUMBER,
 	OPTION_OFFSET,
+	OPTION_ONE_FILE_SYSTEM,
 	OPTION_OSD1,
 	OPTION_PERMISSIONS,
 	OPTION_PROGRESS,
@@ -81,6 +83,7 @@ static const struct option long_options[] = {
 	{ "credential", required_argument, NULL, OPTION_CREDENTIAL },
 	{ "device", required_argument, NULL, OPTION_DEVICE },
 	{ "dry-run", no_argument, NULL, OPTION_DRY_RUN },
+	{ "exclude", required_argument, NULL, OPTION_EXCLUDE },
 	{ "expires", required_argument, NULL, OPTION_EXPIRES },
 	{ "file", required_argument, NULL, OPTION_FILE },
 	{ "force", no_argument, NULL, OPTION_FORCE },
@@ -108,6 +111,7 @@ static const struct option long_options[] = {
 	{ "no-initial-r2t", no_argument, NULL, OPTION_INITIAL_R2T_NO },
 	{ "number", no_argument, NULL, OPTION_NUMBER },
 	{ "offset", required_argument, NULL, OPTION_OFFSET },
+	{ "one-file-system", no_argument, NULL, OPTION_ONE_FILE_SYSTEM },
 	{ "osd1", no_argument, NULL, OPTION_OSD1 },
 	{ "permissions", required_argument, NULL, OPTION_PERMISSIONS },
 	{ "progress", no_argument, NULL, OPTION_PROGRESS },
@@ -254,6 +258,9 @@ static int take_value(const struct ctl *ctl, int code, struct ctl_options *optio
 		result = take_limited(ctl, "timeout", 1, 1000000, &value);
 		options->client.timeout_ms = (uint32_t)value * 1000;
 		return result;
+	case OPTION_EXCLUDE:
+		options->excludes[options->exclude_count++] = optarg;
+		return CTL_OK;
 	case OPTION_AT:
 		options->at = optarg;
 		return CTL_OK;
@@ -358,6 +365,9 @@ static int take_option(const struct ctl *ctl, int code, struct ctl_options *opti
 		return CTL_OK;
 	case OPTION_UPDATE:
 		options->update = true;
+		return CTL_OK;
+	case OPTION_ONE_FILE_SYSTEM:
+		options->one_file_system = true;
 		return CTL_OK;
 	case OPTION_DRY_RUN:
 		options->dry_run = true;
@@ -594,6 +604,10 @@ int main(int count, char **arguments)
 	signal(SIGPIPE, SIG_IGN);
 	keyring_guard_memory();
 	if (!shield_moments(count, arguments))
+		return ctl_fail(&ctl, CTL_LOCAL, "no memory");
+	/* There are no more of them than words. */
+	options.excludes = calloc((size_t)count, sizeof(*options.excludes));
+	if (!options.excludes)
 		return ctl_fail(&ctl, CTL_LOCAL, "no memory");
 	result = parse_options(&ctl, count, arguments, &options);
 	if (result != CTL_OK)

@@ -242,10 +242,14 @@ static const struct ctl_verb verbs[] = {
 	  "Example:\n"
 	  "  muninnctl coll purge $URL 0x10000/0x10004\n",
 	  1, 1, verb_coll_purge },
-	{ "import", "URL PID|NAME DIR [--update [--checksum] | --replace] [--clean] [--log FILE]",
+	{ "import",
+	  "URL PID|NAME DIR [--update [--checksum] | --replace] [--clean] [--log FILE] "
+	  "[--exclude PATTERN]... [--one-file-system] [--dry-run]",
 	  "store a directory tree in a partition",
-	  "Stores files, directories, symbolic and hard links with names, modes and\n"
-	  "times. When the command ends, the whole tree is there, or nothing of it: what\n"
+	  "Stores files, directories, symbolic and hard links with names, modes, times,\n"
+	  "owners, ACLs, capabilities and other extended attributes.\n"
+	  "When the command ends, the "
+	  "whole tree is there, or nothing of it: what\n"
 	  "fails or is interrupted removes its objects again.\n"
 	  "Makes the partition if it does not exist; with NAME, it gets that name.\n"
 	  "--update    makes the stored tree equal to DIR: leaves files with the same\n"
@@ -254,6 +258,11 @@ static const struct ctl_verb verbs[] = {
 	  "--checksum  with --update: compares the content of all files\n"
 	  "--replace   replaces the stored tree, and removes its objects afterwards\n"
 	  "--clean     first removes objects that interrupted imports have left\n"
+	  "--exclude PATTERN  leaves out what PATTERN (* ? [a-z]) matches, and all below:\n"
+	  "            the path from DIR on if PATTERN has a /, otherwise the name\n"
+	  "--one-file-system  does not go into what is mounted below DIR\n"
+	  "--dry-run   stores nothing; with --update, prints which files are new, changed\n"
+	  "            (length or time), touched (mode, owner, path) or removed\n"
 	  "--log FILE  appends a line 'OID LENGTH SHA256 PATH' for each acknowledged\n"
 	  "            object\n"
 	  "\n"
@@ -265,7 +274,8 @@ static const struct ctl_verb verbs[] = {
 	  "Makes DIR, or fills an empty one. Checks length and SHA-256 of every file, which\n"
 	  "is FILE.partial until it is whole. With a PATH it brings that directory alone;\n"
 	  "`get` brings files.\n"
-	  "Owners are not kept, so files lose their set-user-ID and set-group-ID bits.\n"
+	  "Root gives everything its owner; others keep what they bring back, and then files\n"
+	  "lose their set-user-ID and set-group-ID bits.\n"
 	  "\n"
 	  "Examples:\n"
 	  "  muninnctl export $URL docs /tmp/doc\n"
@@ -375,9 +385,9 @@ static const struct ctl_verb verbs[] = {
 	  "length N or attributes. Without the second MOMENT it compares with the\n"
 	  "present. If the partition holds a directory tree at both moments, the file's\n"
 	  "path ends the line, and further lines show: renamed OLD, mode OLD NEW, time\n"
-	  "OLD NEW, linked, unlinked; of directories and links, which are no objects (-):\n"
-	  "added, removed, mode, time, target. Paths are escaped as in manifests. With a\n"
-	  "PATH: only what is there or below it.\n"
+	  "OLD NEW, owner OLD NEW, xattrs, linked, unlinked; of directories and links,\n"
+	  "which are no objects (-): added, removed, mode, time, owner, xattrs, target.\n"
+	  "Paths are escaped as in manifests. With a PATH: only what is there or below it.\n"
 	  "--raw  objects only\n"
 	  "\n"
 	  "Examples:\n"

@@ -186,13 +186,22 @@ static const char *format_file_time(const struct manifest_entry *entry, char tex
 	return text;
 }
 
+/* "0:0"; "?" of a tree whose manifest does not tell. */
+static const char *format_owner(const struct manifest_entry *entry, char text[64])
+{
+	if (entry->user == MANIFEST_NO_OWNER)
+		return "?";
+	snprintf(text, 64, "%" PRIu32 ":%" PRIu32, entry->user, entry->group);
+	return text;
+}
+
 static int take_name(void *context, const struct tree_difference *difference)
 {
 	static const char *const names[] = {
-		[TREE_RENAMED] = "renamed",   [TREE_LINKED] = "linked",
-		[TREE_UNLINKED] = "unlinked", [TREE_MODE] = "mode",
-		[TREE_TIME] = "time",         [TREE_TARGET] = "target",
-		[TREE_ADDED] = "added",       [TREE_REMOVED] = "removed",
+		[TREE_RENAMED] = "renamed", [TREE_LINKED] = "linked", [TREE_UNLINKED] = "unlinked",
+		[TREE_MODE] = "mode",       [TREE_TIME] = "time",     [TREE_TARGET] = "target",
+		[TREE_OWNER] = "owner",     [TREE_XATTRS] = "xattrs", [TREE_ADDED] = "added",
+		[TREE_REMOVED] = "removed",
 	};
 	const struct manifest_entry *from = difference->from, *to = difference->to;
 	const struct manifest_entry *entry = to ? to : from;
@@ -221,6 +230,11 @@ static int take_name(void *context, const struct tree_difference *difference)
 		assert(from && to);
 		line.before = format_file_time(from, before);
 		line.after = format_file_time(to, after);
+		break;
+	case TREE_OWNER:
+		assert(from && to);
+		line.before = format_owner(from, before);
+		line.after = format_owner(to, after);
 		break;
 	case TREE_TARGET:
 		assert(from && to);

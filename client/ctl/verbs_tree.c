@@ -67,6 +67,14 @@ static void warn(void *context, const char *sentence)
 	ctl_warn(sentence);
 }
 
+static void print_difference(void *context, const char *what, const char *path)
+{
+	(void)context;
+	printf("%s ", what);
+	ctl_print_text(path);
+	putchar('\n');
+}
+
 static struct tree_options options_of(struct tree_run *run, int log_fd)
 {
 	return (struct tree_options){
@@ -75,6 +83,11 @@ static struct tree_options options_of(struct tree_run *run, int log_fd)
 		.update = run->ctl->options->update,
 		.checksum = run->ctl->options->checksum,
 		.clean = run->ctl->options->clean,
+		.excludes = run->ctl->options->excludes,
+		.exclude_count = run->ctl->options->exclude_count,
+		.one_file_system = run->ctl->options->one_file_system,
+		.dry_run = run->ctl->options->dry_run,
+		.differs = run->ctl->options->json ? NULL : print_difference,
 		.log_fd = log_fd,
 		.total = begin,
 		.progress = add,
@@ -106,16 +119,18 @@ static json_t *report_json(const struct tree_report *report, bool imported)
 		{ "bytes", report->bytes },
 		{ "skipped", report->skipped },
 		{ "removed", report->removed },
+		{ "incomplete", report->incomplete },
 		/* Of imports only. */
 		{ "added", report->added },
 		{ "changed", report->changed },
 		{ "touched", report->touched },
 		{ "unchanged", report->unchanged },
 		{ "sent_bytes", report->sent_bytes },
+		{ "excluded", report->excluded },
 		{ "left_out", report->left_out },
 		{ "torn", report->torn },
 	};
-	size_t count = sizeof(counts) / sizeof(counts[0]) - (imported ? 0 : 7);
+	size_t count = sizeof(counts) / sizeof(counts[0]) - (imported ? 0 : 8);
 	json_t *object = json_object();
 
 	for (size_t i = 0; i < count; i++)
@@ -138,15 +153,22 @@ static int report(const struct ctl *ctl, const struct tree_report *report)
 	       report->symlinks, report->hard_links);
 	if (report->skipped)
 		printf(", %" PRIu64 " skipped", report->skipped);
+	if (report->excluded)
+		printf(", %" PRIu64 " excluded", report->excluded);
 	if (ctl->options->update)
 		print_update(report);
 	if (report->left_out)
 		printf(", %" PRIu64 " left out or as before", report->left_out);
 	if (report->torn)
 		printf(", %" PRIu64 " changed while they were read", report->torn);
+	if (report->incomplete)
+		printf(", %" PRIu64 " without all of their attributes", report->incomplete);
 	if (report->removed)
 		printf(", %" PRIu64 " old objects removed", report->removed);
-	printf("; manifest 0x%" PRIx64 "\n", report->manifest_object);
+	if (ctl->options->dry_run)
+		printf("; nothing was stored\n");
+	else
+		printf("; manifest 0x%" PRIx64 "\n", report->manifest_object);
 	return ctl_end_output(ctl);
 }
 
@@ -258,7 +280,8 @@ int verb_import(struct ctl *ctl)
 		return code;
 	}
 	code = report(ctl, &stored);
-	return code == CTL_OK && stored.left_out + stored.torn > 0 ? CTL_FAILED : code;
+	return code == CTL_OK && stored.left_out + stored.torn + stored.incomplete > 0 ? CTL_FAILED
+										       : code;
 }
 
 int verb_export(struct ctl *ctl)
@@ -292,8 +315,10 @@ int verb_export(struct ctl *ctl)
 			     &error);
 	progress_end(&run.progress);
 	free(below);
-	if (result == 0)
-		return report(ctl, &unpacked);
+	if (result == 0) {
+		code = report(ctl, &unpacked);
+		return code == CTL_OK && unpacked.incomplete > 0 ? CTL_FAILED : code;
+	}
 	if (options.below && result == -ENOTDIR)
 		return ctl_fail(ctl, CTL_USAGE, "%s", error.sentence.text);
 	code = fail_tree(ctl, &error);

@@ -58,6 +58,8 @@ static void add(struct manifest *manifest, enum manifest_type type, const char *
 	entry->type = type;
 	entry->path = strdup(path);
 	entry->mode = 0640;
+	entry->user = 4000000000;
+	entry->group = 7;
 	entry->seconds = -7;
 	entry->nanoseconds = 123456789;
 	if (type == MANIFEST_SYMLINK) {
@@ -69,9 +71,12 @@ static void add(struct manifest *manifest, enum manifest_type type, const char *
 		entry->length = 1234567890123;
 		for (size_t i = 0; i < 32; i++)
 			entry->sha256[i] = (uint8_t)(i * 7);
+		assert_int_equal(manifest_add_xattr(entry, "user.a b", "", 0), 0);
+		assert_int_equal(manifest_add_xattr(entry, "user.c", "\0\xff\n", 3), 0);
 	}
 	if (type == MANIFEST_HARD_LINK) {
 		entry->linked = manifest->count - 2;
+		entry->user = entry->group = MANIFEST_NO_OWNER;
 		entry->mode = 0;
 		entry->seconds = 0;
 		entry->nanoseconds = 0;
@@ -92,6 +97,8 @@ static void expect_equal(const struct manifest *a, const struct manifest *b)
 		assert_true(x->length == y->length);
 		assert_memory_equal(x->sha256, y->sha256, 32);
 		assert_int_equal(x->linked, y->linked);
+		assert_true(manifest_same_owner(x, y));
+		assert_true(manifest_same_xattrs(x, y));
 		assert_string_equal(x->path, y->path);
 		assert_int_equal(x->target != NULL, y->target != NULL);
 		if (x->target)
@@ -118,6 +125,18 @@ static void expect_round_trip(const struct manifest *manifest)
 
 /* The example of docs/muninnctl.md. */
 static const char DOCUMENTED[] =
+	"muninn-tree 2\n"
+	"d 0755 1700000000.123456789 0:0 .\n"
+	"f 0644 1.000000000 1000:100 0x10000 5 "
+	"2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824 a%20b\n"
+	"x user.colour 0x726564\n"
+	"h 1 same%20file\n"
+	"l 1700000000.000000000 0:0 link ../somewhere/else\n"
+	"d 0700 -1.500000000 1000:100 sub\n"
+	"end 5 1296f0f5d62223c2392f18f582d2dcb7cb20f6e6dc79d640e5c440a7705adb58\n";
+
+/* As version 1 has it, which is still read. */
+static const char WITHOUT_OWNERS[] =
 	"muninn-tree 1\n"
 	"d 0755 1700000000.123456789 .\n"
 	"f 0644 1.000000000 0x10000 5 "
@@ -354,6 +373,77 @@ static void test_every_truncation_and_every_changed_byte_is_refused(void **state
 	free(text);
 }
 
+static void test_a_manifest_without_owners_is_still_read(void **state)
+{
+	struct manifest manifest;
+	struct error_text error;
+
+	(void)state;
+	assert_int_equal(manifest_parse(WITHOUT_OWNERS, strlen(WITHOUT_OWNERS), &manifest, &error),
+			 0);
+	assert_int_equal(manifest.count, 5);
+	for (size_t i = 0; i < manifest.count; i++)
+		assert_true(manifest.entries[i].user == MANIFEST_NO_OWNER &&
+			    manifest.entries[i].group == MANIFEST_NO_OWNER);
+	manifest_free(&manifest);
+}
+
+/* Version 2 with these lines behind that of a file, and that of a link. */
+static int parse_attribute(const char *behind_file, const char *behind_link)
+{
+	uint8_t digest[32];
+	char hex[65], *text, *body;
+	struct manifest manifest;
+	struct error_text error;
+	int result;
+
+	assert_true(asprintf(&body,
+			     "muninn-tree 2\nd 0755 1.000000000 0:0 .\nf 0644 1.000000000 1:1 "
+			     "0x10000 5 " SHA " a\n%sl 1.000000000 0:0 b a\n%s",
+			     behind_file, behind_link) > 0);
+	SHA256((const unsigned char *)body, strlen(body), digest);
+	manifest_hex(digest, 32, hex);
+	assert_true(asprintf(&text, "%send 3 %s\n", body, hex) > 0);
+	result = manifest_parse(text, strlen(text), &manifest, &error);
+	manifest_free(&manifest);
+	free(text);
+	free(body);
+	return result;
+}
+
+static void test_malformed_extended_attributes_are_refused(void **state)
+{
+	static const char *const wrong[] = {
+		"x\n",
+		"x user.a\n",
+		"x user.a 0x0\n",
+		"x user.a 12\n",
+		"x user.a 0xZZ\n",
+		"x  0x00\n",
+		"xuser.a 0x00\n",
+		"x user.a 0x00 \n",
+		"x user.b 0x\nx user.a 0x\n",
+		"x user.a 0x\nx user.a 0x\n",
+	};
+	char *long_name, *long_value;
+
+	(void)state;
+	assert_int_equal(parse_attribute("x user.a 0x\nx user.b 0x00fF\n", ""), 0);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		if (parse_attribute(wrong[i], "") != -EBADMSG)
+			fail_msg("%s is taken", wrong[i]);
+	assert_int_equal(parse_attribute("", "x user.a 0x\n"), -EBADMSG);
+	assert_true(asprintf(&long_name, "x %0256d 0x\n", 1) > 0);
+	assert_int_equal(parse_attribute(long_name, ""), -EBADMSG);
+	assert_true(asprintf(&long_value, "x user.a 0x%0*d\n", 2 * 65536, 0) > 0);
+	assert_int_equal(parse_attribute(long_value, ""), 0);
+	free(long_value);
+	assert_true(asprintf(&long_value, "x user.a 0x%0*d\n", 2 * 65537, 0) > 0);
+	assert_int_equal(parse_attribute(long_value, ""), -EBADMSG);
+	free(long_value);
+	free(long_name);
+}
+
 /* A file with one name outside of "in" and two below; its neighbours have names that begin alike.
  */
 static void parse_for_below(struct manifest *manifest)
@@ -426,6 +516,8 @@ int main(void)
 		cmocka_unit_test(test_malformed_fields_are_refused),
 		cmocka_unit_test(test_names_too_long_for_a_file_system_are_refused),
 		cmocka_unit_test(test_a_count_that_is_not_that_of_the_entries_is_refused),
+		cmocka_unit_test(test_a_manifest_without_owners_is_still_read),
+		cmocka_unit_test(test_malformed_extended_attributes_are_refused),
 		cmocka_unit_test(test_what_is_below_a_directory_becomes_a_tree),
 		cmocka_unit_test(test_only_a_directory_of_the_tree_becomes_one),
 		cmocka_unit_test(test_every_truncation_and_every_changed_byte_is_refused),

@@ -11,6 +11,16 @@ import stat
 REAL_TREES = ("/usr/share/doc", "/usr/include", "/usr/lib/python3", "/usr/share/man", "/usr/share/perl", "/usr/share")
 REAL_FILE_BYTES_MAX = 32 << 20
 MIB = 1 << 20
+# A user may read (a POSIX ACL: user 77); cap_net_raw is permitted.
+ACL = bytes.fromhex("02000000" "01000600ffffffff" "020004004d000000" "04000400ffffffff" "10000600ffffffff" "20000000ffffffff")
+ATTRIBUTES = (
+    ("user.empty", b""),
+    ("user.not text \xff", bytes(range(256)) * 3),
+    ("system.posix_acl_access", ACL),
+    ("system.posix_acl_default", ACL),
+    ("security.capability", bytes.fromhex("0000000200200000000000000000000000000000")),
+    ("trusted.known", b"of root"),
+)
 
 
 class Totals:
@@ -101,6 +111,30 @@ def make_odd_files(folder):
         write_file(os.path.join(folder, f"time{mtime_ns}"), b"t", mtime_ns=mtime_ns)
 
 
+def make_odd_attributes(folder):
+    """Owners, extended attributes, an ACL and a capability, as far as this user and file system have them."""
+    for name in ("attributes", "attributed-folder"):
+        path = os.path.join(folder, name)
+        if name == "attributes":
+            write_file(path, b"a")
+        else:
+            os.mkdir(path)
+        for attribute, value in ATTRIBUTES:
+            # A default ACL is one of folders.
+            if attribute.endswith("_default") and name == "attributes" or attribute == "security.capability" and name != "attributes":
+                continue
+            try:
+                os.setxattr(path, attribute, value)
+            except OSError:
+                pass
+    if os.geteuid() == 0:
+        for name, user, group in (("size-1", 1234, 5678), ("folder-0755", 65533, 0), ("mode-4755", 1234, 1234), ("link-0", 77, 78)):
+            path, mode = os.path.join(folder, name), os.lstat(os.path.join(folder, name)).st_mode
+            os.chown(path, user, group, follow_symlinks=False)
+            if not stat.S_ISLNK(mode):
+                os.chmod(path, stat.S_IMODE(mode))
+
+
 def make_odd_links(folder):
     for number, target in enumerate(
         (b"size-1", b"/nonexistent/file", b".", b"../..", b"no UTF-8 \xff\n", b"l" * 4000, b"link-0")
@@ -122,6 +156,7 @@ def make_odd(folder):
     make_odd_names(os.fsencode(os.path.join(folder, "names")))
     make_odd_files(folder)
     make_odd_links(folder)
+    make_odd_attributes(folder)
     for number, (path, _, _) in enumerate(os.walk(os.fsencode(folder), topdown=False)):
         os.utime(path, ns=(number, 1_000_000_000_123_456_789 + number * 1_000_000_007))
 
@@ -142,6 +177,15 @@ def sha256_of(path):
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def attributes_of(path):
+    """{name: value} of the extended attributes that are no policy of the host."""
+    return {
+        name: os.getxattr(path, name, follow_symlinks=False)
+        for name in os.listxattr(path, follow_symlinks=False)
+        if not name.startswith("security.") or name == "security.capability"
+    }
+
+
 def describe(root):
     """{path: what there is to compare} of everything below and with `root`, all names as bytes."""
     root = os.fsencode(root)
@@ -156,7 +200,7 @@ def describe(root):
         elif stat.S_ISREG(kind):
             # Hard links: the name that comes first stands for all of them.
             content = (status.st_size, sha256_of(path), inodes.setdefault(status.st_ino, name))
-        found[name] = (kind, mode, status.st_mtime_ns, content)
+        found[name] = (kind, mode, status.st_uid, status.st_gid, attributes_of(path), status.st_mtime_ns, content)
 
     note(root)
     for folder, folders, names in os.walk(root):
@@ -167,7 +211,9 @@ def describe(root):
 
 
 def without_set_id_bits(description):
-    """The same with the modes that an export gives: owners are not kept, so no file may run as its owner afterwards."""
+    """The same with the modes that an export gives: by who can't give files away, no file may run as its owner afterwards."""
+    if os.geteuid() == 0:
+        return description
     return {
         path: (kind, mode & ~(stat.S_ISUID | stat.S_ISGID) if stat.S_ISREG(kind) else mode, *rest)
         for path, (kind, mode, *rest) in description.items()

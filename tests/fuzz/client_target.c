@@ -114,7 +114,8 @@ static void run_manifest(struct fuzz_reader *input)
 /* The input as lines of a manifest whose first and last lines, with the checksum, are right. */
 static void run_manifest_lines(struct fuzz_reader *input)
 {
-	static const char head[] = "muninn-tree 1\nd 0755 1.000000000 .\n";
+	const char *head = input->left % 2 ? "muninn-tree 2\nd 0755 1.000000000 0:0 .\n"
+					   : "muninn-tree 1\nd 0755 1.000000000 .\n";
 	uint8_t digest[MANIFEST_SHA256_BYTES];
 	char hex[2 * MANIFEST_SHA256_BYTES + 1];
 	size_t length = strlen(head) + input->left + 1, entries = 0;
