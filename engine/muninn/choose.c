@@ -293,6 +293,15 @@ static bool is_movable(const void *context, uint32_t segment)
 }
 
 /*
+ * What has been moved already is not chosen again. A choice must not wait for its end to ask that:
+ * until then the segment may become free, and be another one.
+ */
+static bool is_new(const struct muninn_store *store, const struct victim *victim)
+{
+	return !merge_run_has_chosen(store->merge_run, victim->segment);
+}
+
+/*
  * The next sealed segment of a walk that visits all segments (`of_row` NO_ROW) or those of a row,
  * far apart ones one after the other. False: there are none.
  */
@@ -388,7 +397,7 @@ static bool sparse_segment(struct muninn_store *store, struct victim *victim)
 		if (row_index_find_sparse(store->rows[victim->row].index, &segment)) {
 			victim->segment = segment.segment;
 			victim->live_permille = 0;
-			return !repair_is_lost(store, victim->segment);
+			return !repair_is_lost(store, victim->segment) && is_new(store, victim);
 		}
 	return false;
 }
@@ -405,7 +414,7 @@ static bool unworn_segment(struct muninn_store *store, struct victim *victim)
 	victim->row = store->segment_rows[victim->segment];
 	victim->live_permille = 0;
 	victim->is_unworn = true;
-	return true;
+	return is_new(store, victim);
 }
 
 /* ---- step by step ---- */
@@ -436,7 +445,7 @@ static void add_candidate(struct merge_run *run, const struct victim *victim)
 {
 	struct merge_choice *choice = &run->choice;
 
-	if (merge_run_has_chosen(run, victim->segment))
+	if (!is_new(run->store, victim))
 		return;
 	choice->candidates[choice->candidate_count++] = (struct merge_candidate){
 		.victim = *victim,
@@ -549,7 +558,7 @@ static int step_history(struct merge_run *run)
 	    row_index_find_sparse(store->rows[row].index, &sparse) &&
 	    !repair_is_lost(store, sparse.segment)) {
 		run->choice.best = (struct victim){ .row = row, .segment = sparse.segment };
-		return go_on(run, STEP_COUNT_ANYWAY);
+		return is_new(store, &run->choice.best) ? go_on(run, STEP_COUNT_ANYWAY) : -EAGAIN;
 	}
 	result = choose_by_samples(run, row);
 	if (result == -EINPROGRESS)
@@ -562,7 +571,8 @@ static int choose_mended(struct merge_run *run)
 {
 	struct victim *best = &run->choice.best;
 
-	if (!repair_next(run->store, &best->segment) || !is_sealed(run->store, best->segment))
+	if (!repair_next(run->store, &best->segment) || !is_sealed(run->store, best->segment) ||
+	    !is_new(run->store, best))
 		return -EAGAIN;
 	best->row = run->store->segment_rows[best->segment];
 	return go_on(run, STEP_COUNT_ANYWAY);
