@@ -17,6 +17,13 @@ struct metric {
 #define COMMANDS "Commands that sessions have had answered."
 #define BYTES    "Bytes that commands have moved."
 
+#define BY_KEY(key)                                                                               \
+	{                                                                                         \
+		"unit_sense_total", "counter",                                                    \
+			"Commands that the unit has ended with sense, by its key.", "sense_" key, \
+			",key=\"" key "\""                                                        \
+	}
+
 static const struct metric of_commands[METRICS_COUNTED] = {
 	{ "unit_commands_total", "counter", COMMANDS, "reads", ",kind=\"read\"" },
 	{ "unit_commands_total", "counter", COMMANDS, "writes", ",kind=\"write\"" },
@@ -24,6 +31,15 @@ static const struct metric of_commands[METRICS_COUNTED] = {
 	{ "unit_bytes_total", "counter", BYTES, "read_bytes", ",direction=\"read\"" },
 	{ "unit_bytes_total", "counter", BYTES, "written_bytes", ",direction=\"written\"" },
 	{ "unit_errors_total", "counter", "Commands that ended with an error.", "errors", "" },
+	BY_KEY("not_ready"),
+	BY_KEY("medium_error"),
+	BY_KEY("hardware_error"),
+	BY_KEY("illegal_request"),
+	BY_KEY("unit_attention"),
+	BY_KEY("data_protect"),
+	BY_KEY("aborted_command"),
+	BY_KEY("miscompare"),
+	BY_KEY("other"),
 };
 
 #define SEGMENTS "Segments by their state."

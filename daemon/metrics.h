@@ -11,11 +11,11 @@
 
 #include "daemon/config.h"
 
-#define METRICS_COUNTED 6 /* of the commands of a unit */
+#define METRICS_COUNTED 15 /* of the commands of a unit */
 
 /*
- * tgtd counts commands for each session, and forgets them with the session. Here they go on: what
- * an ended session did since the last look is all that is missing.
+ * tgtd counts commands for each session, and forgets them with the session; the module counts until
+ * tgtd ends. Here they go on: what an ended session did since the last look is all that is missing.
  */
 struct metrics {
 	struct {

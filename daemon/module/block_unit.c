@@ -52,10 +52,12 @@ static void take_command(const struct block_state *state, struct scsi_cmd *cmd,
 	command->write_protected = __atomic_load_n(&state->write_protected, __ATOMIC_RELAXED);
 }
 
-static void give_results(const struct disk_command *command, struct scsi_cmd *cmd)
+static void give_results(struct unit *unit, const struct disk_command *command,
+			 struct scsi_cmd *cmd)
 {
 	memcpy(cmd->sense_buffer, command->sense, command->sense_length);
 	cmd->sense_len = (int)command->sense_length;
+	unit_note_sense(unit, command->sense, command->sense_length);
 	scsi_set_in_resid_by_actual(cmd, (uint32_t)command->data_in_length);
 	scsi_set_out_resid_by_actual(cmd, (uint32_t)command->data_out_used);
 	scsi_set_result(cmd, command->status);
@@ -68,7 +70,7 @@ static void execute(struct unit *unit, struct scsi_cmd *cmd)
 
 	take_command(state, cmd, &command);
 	disk_execute(state->disk, &command);
-	give_results(&command, cmd);
+	give_results(unit, &command, cmd);
 }
 
 static bool attempt(struct unit *unit, struct scsi_cmd *cmd, struct nand_stage *stage)
@@ -79,7 +81,7 @@ static bool attempt(struct unit *unit, struct scsi_cmd *cmd, struct nand_stage *
 	take_command(state, cmd, &command);
 	if (!disk_execute_at_once(state->disk, &command, stage))
 		return false;
-	give_results(&command, cmd);
+	give_results(unit, &command, cmd);
 	return true;
 }
 

@@ -54,12 +54,13 @@ static void take_command(struct scsi_cmd *cmd, struct osd_command *command)
 }
 
 /* The results of a command that has ended. */
-static void give_results(const struct osd_command *command, struct scsi_cmd *cmd)
+static void give_results(struct unit *unit, const struct osd_command *command, struct scsi_cmd *cmd)
 {
 	assert(command->data_in_length <= command->data_in_capacity);
 	assert(command->sense_length <= OSD_SENSE_BYTES_MAX);
 	memcpy(cmd->sense_buffer, command->sense, command->sense_length);
 	cmd->sense_len = (int)command->sense_length;
+	unit_note_sense(unit, command->sense, command->sense_length);
 	/*
 	 * tgtd sends the transfer length of Data-In whatever the status is. So the data of a short
 	 * read goes with its sense.
@@ -76,7 +77,7 @@ static void execute(struct unit *unit, struct scsi_cmd *cmd)
 
 	take_command(cmd, &command);
 	osd_execute(unit->state, &command);
-	give_results(&command, cmd);
+	give_results(unit, &command, cmd);
 }
 
 static bool attempt(struct unit *unit, struct scsi_cmd *cmd, struct nand_stage *stage)
@@ -86,7 +87,7 @@ static bool attempt(struct unit *unit, struct scsi_cmd *cmd, struct nand_stage *
 	take_command(cmd, &command);
 	if (!osd_execute_at_once(unit->state, &command, stage))
 		return false;
-	give_results(&command, cmd);
+	give_results(unit, &command, cmd);
 	return true;
 }
 

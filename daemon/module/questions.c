@@ -63,6 +63,32 @@ static void tell_commands(const struct scsi_lu *lu, FILE *to)
 		reads, writes, both, errors, read_bytes, written_bytes);
 }
 
+/* Since the unit was opened. */
+static void tell_senses(const struct unit *unit, FILE *to)
+{
+	static const char *const words[16] = {
+		[NOT_READY] = "not_ready",
+		[MEDIUM_ERROR] = "medium_error",
+		[HARDWARE_ERROR] = "hardware_error",
+		[ILLEGAL_REQUEST] = "illegal_request",
+		[UNIT_ATTENTION] = "unit_attention",
+		[DATA_PROTECT] = "data_protect",
+		[ABORTED_COMMAND] = "aborted_command",
+		[MISCOMPARE] = "miscompare",
+	};
+	uint64_t others = 0;
+
+	for (int key = 0; key < 16; key++) {
+		uint64_t count = __atomic_load_n(&unit->senses[key], __ATOMIC_RELAXED);
+
+		if (words[key])
+			fprintf(to, "sense_%s %" PRIu64 "\n", words[key], count);
+		else
+			others += count;
+	}
+	fprintf(to, "sense_other %" PRIu64 "\n", others);
+}
+
 static void tell_flash(const struct device *device, FILE *to)
 {
 	static const char *const causes[NAND_CAUSES] = {
@@ -101,6 +127,7 @@ char *question_use(struct unit *unit)
 		return NULL;
 	tell_sessions(unit, lu->tgt, to);
 	tell_commands(lu, to);
+	tell_senses(unit, to);
 	tell_flash(unit->device, to);
 	fclose(to);
 	return text;

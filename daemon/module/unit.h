@@ -103,6 +103,7 @@ struct unit {
 	/* tgtd's own functions that ours replace: of the unit, and by operation code. */
 	int (*stock_perform)(int tid, struct scsi_cmd *cmd);
 	int (*stock_operations[NR_SCSI_OPCODES])(int host_no, struct scsi_cmd *cmd);
+	uint64_t senses[16];           /* atomic: commands that ended with sense, by sense key */
 	enum order_attribute arriving; /* of the command that tgtd is just handing over */
 	/* By tgtd's number of a session: which one with it has sent a command (nexus_of). */
 	uint32_t sessions_seen[SESSION_NUMBERS];
@@ -116,6 +117,15 @@ static inline struct unit *unit_of(struct scsi_lu *lu)
 static inline struct scsi_lu *lu_of(struct unit *unit)
 {
 	return (struct scsi_lu *)(void *)((char *)unit - sizeof(struct scsi_lu));
+}
+
+/* A command ends with this sense; length 0: with none. */
+static inline void unit_note_sense(struct unit *unit, const uint8_t *sense, size_t length)
+{
+	/* Descriptor format has the key in another place than fixed format. */
+	if (length > 2)
+		__atomic_fetch_add(&unit->senses[sense[(sense[0] & 0x7E) == 0x72 ? 1 : 2] & 0x0F],
+				   1, __ATOMIC_RELAXED);
 }
 
 /* ---- for bs_muninn.c, on tgtd's main thread ---- */

@@ -110,6 +110,10 @@ class Metrics(ServiceTest):
         self.assertEqual(found["muninn_sessions", f'{{target="{IQN}"}}'], 1)
         self.assertEqual(found["muninn_unit_up", '{lun="1",type="osd"}'], 1)
         self.assertEqual((found["muninn_tgtd_up", None], found["muninn_tgtd_restarts_total", None]), (1, 0))
+        self.sense(disk.write(64 << 11, bytes(512)), 5, 0x2100)
+        key = ("muninn_unit_sense_total", '{lun="2",key="illegal_request"}')
+        before = found[key]
+        found = self.until(lambda each: each[key] == before + 1)
         # A session takes with it what tgtd has counted, and not what was told.
         disk.session.logout()
         again = self.until(lambda each: each["muninn_sessions", f'{{target="{IQN}"}}'] == 0)
