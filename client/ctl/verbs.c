@@ -331,7 +331,7 @@ static const struct ctl_verb verbs[] = {
 	  "Example:\n"
 	  "  muninnctl versions $URL 0x10000\n",
 	  1, 1, verb_versions },
-	{ "drop", "URL PID|0 VERSION|FROM..TO... | --keep-KIND N... [--dry-run] [--yes]",
+	{ "drop", "URL PID|0 VERSION|FROM..TO... | --keep-daily N... [--dry-run] [--yes]",
 	  "end versions",
 	  "From then on `merge` can reclaim what only these versions need. VERSION is a\n"
 	  "number, a name, or the time when it was made, as `versions` shows it. FROM and TO\n"
