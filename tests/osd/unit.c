@@ -245,7 +245,7 @@ void unit_execute(struct unit *unit, const uint8_t *cdb, size_t cdb_length, cons
 		.initiator = unit->initiator,
 	};
 	if ((unit_in_envelopes || getenv("UNIT_ENVELOPES")) && cdb_length >= 1 &&
-	    cdb_length <= ENVELOPE_PLACE_BYTES)
+	    cdb_length <= ENVELOPE_PLACE_BYTES && data_out_length <= ENVELOPE_DATA_OUT_MAX)
 		execute_in_envelope(unit, &unit->command);
 	else
 		execute(unit, &unit->command);

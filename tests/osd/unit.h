@@ -77,7 +77,7 @@ int unit_set_up_with_object_osd1(void **state);
 extern enum osd_version unit_version;
 
 /*
- * unit_execute sends commands in envelopes, which changes nothing else. False at first;
+ * unit_execute sends commands that fit in envelopes, which changes nothing else. False at first;
  * UNIT_ENVELOPES in the environment has the same effect.
  */
 extern bool unit_in_envelopes;
