@@ -594,6 +594,27 @@ static int run_verb(struct ctl *ctl, int count, char **words)
 	return code;
 }
 
+static int run(struct ctl *ctl, int count, char **arguments, struct ctl_options *options)
+{
+	int result = parse_options(ctl, count, arguments, options);
+
+	if (result != CTL_OK)
+		return result;
+	if (options->version) {
+		puts("muninnctl " MUNINN_VERSION);
+		return CTL_OK;
+	}
+	if (optind < count)
+		return run_verb(ctl, count - optind, arguments + optind);
+	if (options->help) {
+		ctl_print_help();
+		return CTL_OK;
+	}
+	return ctl_fail(ctl, CTL_USAGE,
+			"a verb is missing; the form is muninnctl VERB URL [ADDRESS] [ARGUMENTS], "
+			"and --help explains");
+}
+
 int main(int count, char **arguments)
 {
 	struct ctl_options options = { .chunk_bytes = TRANSFER_CHUNK_BYTES_DEFAULT, .count = 1 };
@@ -609,20 +630,7 @@ int main(int count, char **arguments)
 	options.excludes = calloc((size_t)count, sizeof(*options.excludes));
 	if (!options.excludes)
 		return ctl_fail(&ctl, CTL_LOCAL, "no memory");
-	result = parse_options(&ctl, count, arguments, &options);
-	if (result != CTL_OK)
-		return result;
-	if (options.version) {
-		puts("muninnctl " MUNINN_VERSION);
-		return CTL_OK;
-	}
-	if (optind < count)
-		return run_verb(&ctl, count - optind, arguments + optind);
-	if (options.help) {
-		ctl_print_help();
-		return CTL_OK;
-	}
-	return ctl_fail(&ctl, CTL_USAGE,
-			"a verb is missing; the form is muninnctl VERB URL [ADDRESS] [ARGUMENTS], "
-			"and --help explains");
+	result = run(&ctl, count, arguments, &options);
+	free(options.excludes);
+	return result;
 }
