@@ -84,21 +84,22 @@ static void settle_nvram(struct nand *nand, struct power_state *power)
 /*
  * Replaces an image's mapped NVRAM by memory with the same contents that never reaches the file.
  * Writes into the file what the cut leaves. mremap replaces the mapping in one step, so other
- * threads never see a gap.
+ * threads never see a gap. It is shared memory: another thread may be in a sync, which takes pages
+ * out of the mapping, and private ones would be zeros then.
  */
 static int detach_nvram(struct nand *nand, const uint8_t *found)
 {
-	struct nand_mapping copy = { 0 };
-	int result = nand_map(&copy, NAND_MAP_PRIVATE, -1, 0, nand->nvram.bytes, "memory", NULL);
-	uint64_t done = 0;
+	uint64_t bytes = nand->nvram.bytes, done = 0;
+	void *copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-	if (result < 0)
-		return result;
-	memcpy(copy.at, nand->nvram.at, nand->nvram.bytes);
-	if (mremap(copy.at, copy.bytes, copy.bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
-		   nand->nvram.at) == MAP_FAILED) {
-		result = -errno;
-		nand_unmap(&copy);
+	if (copy == MAP_FAILED)
+		return -errno;
+	memcpy(copy, nand->nvram.at, bytes);
+	if (mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, nand->nvram.at) ==
+	    MAP_FAILED) {
+		int result = -errno;
+
+		munmap(copy, bytes);
 		return result;
 	}
 	while (done < nand->nvram_bytes) {

@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include "nand/power.h"
 #include "tests/nand/fixture.h"
 
 /* ---- a host whose sync waits to be let go, and notes what it was asked for ---- */
@@ -449,6 +451,26 @@ static void test_no_store_is_lost_while_pages_are_made_stable(void **state)
 	assert_int_equal(nand_close(busy.nand), 0);
 }
 
+/* As a sync does in another thread that began before the cut. */
+static void test_pages_that_are_taken_out_behind_a_power_cut_come_back(void **state)
+{
+	const struct nand_power_cut cut = { .after = 0 };
+	struct nand *nand = create_image(*state);
+	uint8_t *nvram = nand_nvram(nand, NULL);
+	struct nand_power_status status = { 0 };
+
+	assert_int_equal(nand_arm_power_cut(nand, &cut, NULL), 0);
+	for (int n = 0; n < 3; n++)
+		nand_power_point(nand);
+	nand_power_status(nand, &status);
+	assert_true(status.off);
+	memset(nvram, 0xA5, TEST_NVRAM_BYTES);
+	assert_int_equal(madvise(nand->nvram.at, nand->nvram.bytes, MADV_DONTNEED), 0);
+	for (uint32_t i = 0; i < TEST_NVRAM_BYTES; i++)
+		assert_int_equal(nvram[i], 0xA5);
+	nand_abandon(nand);
+}
+
 #define IN_DIRECTORY(test) \
 	cmocka_unit_test_setup_teardown(test, directory_setup, directory_teardown)
 
@@ -464,6 +486,7 @@ int main(void)
 		IN_DIRECTORY(test_many_callers_are_all_served),
 		IN_DIRECTORY(test_requests_are_bounded_by_the_region),
 		IN_DIRECTORY(test_what_was_stored_is_there_again),
+		IN_DIRECTORY(test_pages_that_are_taken_out_behind_a_power_cut_come_back),
 		IN_DIRECTORY(test_no_store_is_lost_while_pages_are_made_stable),
 		IN_DIRECTORY(test_a_sync_writes_the_pages_that_were_stored_to_and_not_more),
 	};
