@@ -25,6 +25,7 @@ static const char help[] =
 	"  --workload NAME   1k, mixed or 4k: pairs of 1 KiB, values of 100 bytes to 4 KiB, values "
 	"of a\n"
 	"                    page; may be given again; default: all\n"
+	"  --index NAME      Muninn's: bloom (default) or ribbon\n"
 	"  --folder DIR      where the files are, while it runs (default: the working directory)\n"
 	"  --data SIZE       keys and values of a workload (default 2G)\n"
 	"  --lookups N       in each phase of look-ups (default 20000)\n"
@@ -57,6 +58,7 @@ struct peers_options {
 	unsigned stores, workloads;
 	const char *folder, *libraries;
 	uint64_t data_bytes, lookups, threads, cache_bytes, buffer_bytes, runs, seed;
+	enum index_kind index;
 	bool limits; /* memory is limited */
 };
 
@@ -70,6 +72,7 @@ enum { FOLDER_BYTES = 448 };
 enum {
 	OPTION_STORE = 256,
 	OPTION_WORKLOAD,
+	OPTION_INDEX,
 	OPTION_FOLDER,
 	OPTION_LIBRARIES,
 	OPTION_QUICK,
@@ -87,6 +90,7 @@ enum {
 static const struct option long_options[] = {
 	{ "store", required_argument, NULL, OPTION_STORE },
 	{ "workload", required_argument, NULL, OPTION_WORKLOAD },
+	{ "index", required_argument, NULL, OPTION_INDEX },
 	{ "folder", required_argument, NULL, OPTION_FOLDER },
 	{ "libraries", required_argument, NULL, OPTION_LIBRARIES },
 	{ "quick", no_argument, NULL, OPTION_QUICK },
@@ -150,6 +154,11 @@ static int take(struct peers_options *options, int option, struct error_text *er
 		return add_store(options, optarg, error);
 	case OPTION_WORKLOAD:
 		return add_workload(options, optarg, error);
+	case OPTION_INDEX:
+		if (index_kind_parse(optarg, &options->index))
+			return error_set(error, -EINVAL, "--index %s: must be bloom or ribbon",
+					 optarg);
+		return 0;
 	case OPTION_FOLDER:
 		options->folder = optarg;
 		return 0;
@@ -173,6 +182,7 @@ static int parse(struct peers_options *options, int argc, char **argv, struct er
 	int option, result = 0;
 
 	*options = (struct peers_options){
+		.index = INDEX_BLOOM,
 		.folder = ".",
 		.data_bytes = UINT64_C(2) << 30,
 		.lookups = 20000,
@@ -318,6 +328,7 @@ static int run_workload(const struct peers_options *options, const struct stores
 		.lookups = options->lookups,
 		.threads = (uint32_t)options->threads,
 		.buffer_bytes = options->buffer_bytes,
+		.index = options->index,
 		.seed = options->seed,
 	};
 	struct peers_sheet *sheet = calloc(1, sizeof(*sheet));

@@ -15,6 +15,7 @@
 #include "bench/drive.h"
 #include "bench/peers/peer.h"
 #include "bench/turns.h"
+#include "engine/muninn/index/index_options.h"
 
 extern const struct peer_type peer_muninn;
 
@@ -59,6 +60,7 @@ struct peers_run {
 	uint64_t pairs, lookups, updates;
 	uint32_t threads; /* of PEERS_PRESENT_DEEP */
 	uint64_t cache_bytes, buffer_bytes, seed;
+	enum index_kind index; /* Muninn's */
 	/* That a process may have, with the host's page cache for its files; 0: any. */
 	uint64_t memory_bytes;
 	uint32_t *puts; /* of each pair, how often it was put; shared with the phases' processes */

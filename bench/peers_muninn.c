@@ -119,6 +119,7 @@ static struct engine_options engine_options_of(const struct peer_options *option
 {
 	return (struct engine_options){
 		.muninn.bloom.hot_rows = BLOOM_HOT_ROWS_SPREAD,
+		.muninn.index = (enum index_kind)options->index,
 		.muninn.record_bytes =
 			(uint32_t)min_u64(options->value_bytes + PAIR_HEADER_BYTES, 4096),
 	};

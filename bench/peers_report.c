@@ -112,10 +112,12 @@ static void report_store(const struct bench_output *output, const struct peers_s
 		{ "memory_per_key",
 		  median_of(sheet, store, phase, memory) / (double)sheet->run->pairs },
 	};
-	json_t *object = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:i}", "workload",
-				   sheet->run->workload->name, "phase", phase_names[phase], "store",
-				   sheet->names[store], "pairs", (json_int_t)sheet->run->pairs,
-				   "data_bytes", (json_int_t)sheet->data_bytes, "memory_bytes",
+	json_t *object = json_pack("{s:s*, s:s, s:s, s:s, s:I, s:I, s:I, s:i}", "index",
+				   store == 0 ? index_kind_name(sheet->run->index) : NULL,
+				   "workload", sheet->run->workload->name, "phase",
+				   phase_names[phase], "store", sheet->names[store], "pairs",
+				   (json_int_t)sheet->run->pairs, "data_bytes",
+				   (json_int_t)sheet->data_bytes, "memory_bytes",
 				   (json_int_t)sheet->run->memory_bytes, "runs", (int)sheet->runs);
 
 	fprintf(output->text, "%-24s %-8s %10.0f", phase_names[phase], sheet->names[store],

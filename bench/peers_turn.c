@@ -436,6 +436,7 @@ int peers_turn(const struct peers_run *run, const struct peer_type *type, const 
 			     .data_bytes = data,
 			     .spare_bytes = data / run->pairs * run->updates,
 			     .mixed = run->workload->value_min < run->workload->value_max,
+			     .index = (int)run->index,
 			     .value_bytes = (uint32_t)(data / run->pairs) - PEER_KEY_BYTES },
 	};
 	int result;

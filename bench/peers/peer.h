@@ -27,6 +27,7 @@ struct peer_options {
 	uint64_t spare_bytes;  /* of them that are put once more */
 	uint32_t value_bytes;  /* of a value, on average */
 	bool mixed;            /* not all values are as long */
+	int index;             /* Muninn's, engine/muninn/index/index_options.h; 0: the default */
 };
 
 struct peer_type {

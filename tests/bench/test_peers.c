@@ -82,6 +82,37 @@ static void test_every_store_does_every_phase_of_every_workload(void **state)
 	free(text);
 }
 
+static void test_muninn_has_the_index_that_is_asked_for(void **state)
+{
+	static const char *const indexes[] = { "bloom", "ribbon" };
+	char folder[] = "/tmp/muninn-test-peers-XXXXXX", line[256], *json, *text;
+	json_t *object;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	for (size_t i = 0; i < 2; i++) {
+		snprintf(line, sizeof(line),
+			 "--folder %s --data 16M --lookups 1000 --threads 4 --buffer 4M --runs 1 "
+			 "--workload mixed --store muninn --index %s",
+			 folder, indexes[i]);
+		if (run(line, &json, &text) > 1)
+			fail_msg("%s", text);
+		strtok(json, "\n");
+		object = json_loads(strtok(NULL, "\n"), 0, NULL);
+		assert_string_equal(json_string_value(json_object_get(object, "index")),
+				    indexes[i]);
+		assert_string_equal(json_string_value(json_object_get(object, "phase")),
+				    "present keys, depth 1");
+		/* Filters say yes to wrong keys now and then. */
+		assert_int_equal(json_real_value(json_object_get(object, "page_reads_per_op")) > 1,
+				 i == 0);
+		json_decref(object);
+		free(json);
+		free(text);
+	}
+	assert_int_equal(rmdir(folder), 0);
+}
+
 /* ---- stores that do wrong ---- */
 
 static int fake_open(const struct peer_options *options, void **peer, struct error_text *error)
@@ -347,6 +378,7 @@ static void test_wrong_use_is_explained(void **state)
 		{ "--store sqlite", "--store sqlite: there are rocksdb, leveldb, lmdb and muninn",
 		  2 },
 		{ "--workload 8k", "--workload 8k: there are 1k, mixed and 4k", 2 },
+		{ "--index hash", "--index hash: must be bloom or ribbon", 2 },
 		{ "--runs 10", "--runs 10: must be a number, 1 to 9", 2 },
 		{ "--data 1K", "--data 1K: must be a number", 2 },
 		{ "more", "more: not an option", 2 },
@@ -374,6 +406,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_store_does_every_phase_of_every_workload),
+		cmocka_unit_test(test_muninn_has_the_index_that_is_asked_for),
 		cmocka_unit_test(test_a_store_that_does_wrong_ends_the_turn),
 		cmocka_unit_test(test_muninn_alone_keeps_what_was_put),
 		cmocka_unit_test(test_goals_are_against_the_best_peer),
