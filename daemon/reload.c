@@ -357,10 +357,9 @@ static void take_accounts(const struct reloading *r)
 		struct target_config *now = &r->now->targets[i];
 		const struct target_config *new = find_target(r->new, now->label);
 
-		if (new) {
-			now->chap = new->chap;
-			now->mutual = new->mutual;
-		}
+		/* One that the file has no more has lost them; it may come back. */
+		now->chap = new ? new->chap : (struct chap_account){ .user = "" };
+		now->mutual = new ? new->mutual : (struct chap_account){ .user = "" };
 	}
 }
 

@@ -169,6 +169,25 @@ class Targets(ServiceTest):
         self.assertTrue(self.login(self.url(daemon, lun=2)))
         self.assertEqual(daemon.stop(), 0)
 
+    def test_a_target_that_comes_back_while_its_unit_is_used_requires_its_account_again(self):
+        config = "[target backup]\n" + CHAP + DISKS + ON_BACKUP
+        daemon = self.serve(config.replace(CHAP, f"name = {BACKUP}\n"))
+        session = Session(daemon.port, BACKUP, 2, name=HOST)
+        self.addCleanup(session.close)
+        self.good(Disk(session).read(0, 1))
+        self.reload(daemon, config)
+        self.assertIn(ACCOUNTS, self.reload(daemon, DISKS[: DISKS.index("[lun 2]")], code=8))
+        self.assertFalse(self.login(self.url(daemon, ERIK, BACKUP, 2)))
+        done = self.reload(daemon, config)
+        self.assertFalse(self.login(self.url(daemon, name=BACKUP, lun=2)))
+        self.assertTrue(self.login(self.url(daemon, ERIK, BACKUP, 2)))
+        self.good(Disk(session).read(0, 1))
+        self.assertIn(ACCOUNTS, done)
+        # They go once.
+        self.assertIn(ACCOUNTS, self.reload(daemon, DISKS[: DISKS.index("[lun 2]")], code=8))
+        self.assertNotIn(ACCOUNTS, self.reload(daemon, DISKS[: DISKS.index("[lun 2]")], code=8))
+        self.assertEqual(daemon.stop(), 0)
+
     def test_a_change_that_stopped_midway_is_made_by_the_next_reload(self):
         lists = "[target]\nallow_address = 127.0.0.0/8, 10.0.0.1\n"
         daemon = self.serve(lists + CHAP + DISKS)
