@@ -93,20 +93,25 @@ static bool has_units(const struct config *config, const struct target_config *t
 
 /*
  * Targets that the file has no more let nobody in from here on. So it does not matter that they
- * lose their accounts before their units.
+ * lose their accounts before their units. False: one of them may still be open.
  */
-static void close_targets(const struct reloading *r)
+static bool close_targets(const struct reloading *r)
 {
+	bool closed = true;
+
 	for (unsigned int i = 0; i < r->now->target_count; i++) {
 		static const struct target_config nobody;
 		struct target_config *target = &r->now->targets[i];
 		struct error_text error = { "" };
 
 		if (!find_target(r->new, target->label) &&
-		    access_change_lists(&r->server->tgtd, target, &nobody, &error))
+		    access_change_lists(&r->server->tgtd, target, &nobody, &error)) {
 			say(r->report->left, "target %s may still let initiators in: %s",
 			    target->name, error.text);
+			closed = false;
+		}
 	}
+	return closed;
 }
 
 static void remove_target(const struct reloading *r, struct target_config *target)
@@ -320,12 +325,14 @@ static void change_list(const struct reloading *r, struct target_config *now,
 			const struct target_config *new)
 {
 	bool is_new = !now->allow_addresses && !now->allow_names;
+	bool is_to_require = new->chap.user[0] && !now->chap.user[0];
 	struct error_text error = { "" };
 	char section[CONFIG_DEVICE_BYTES + 16];
 
 	config_target_section(now, section, sizeof(section));
-	if (is_new && r->server->accounts_unsure) {
-		say(r->report->left, "%s lets nobody in before its accounts are there", section);
+	if ((is_new || is_to_require) && r->server->accounts_unsure) {
+		say(r->report->left, "%s lets nobody else in before its accounts are there",
+		    section);
 		return;
 	}
 	if (access_change_lists(&r->server->tgtd, now, new, &error)) {
@@ -363,13 +370,19 @@ static void take_accounts(const struct reloading *r)
 	}
 }
 
-static void change_accounts(const struct reloading *r)
+/* `closed`: no target is open that loses its accounts by this. */
+static void change_accounts(const struct reloading *r, bool closed)
 {
 	struct error_text error = { "" };
 
 	if (access_is_same_accounts(r->now, r->new) && !r->server->accounts_unsure)
 		return;
 	r->server->accounts_unsure = true;
+	if (!closed) {
+		say(r->report->left,
+		    "CHAP accounts stay as they are until it lets nobody in: reload again");
+		return;
+	}
 	if (access_change_accounts(&r->server->tgtd, r->now, r->new, &error)) {
 		say(r->report->left,
 		    "CHAP accounts: %s; until a reload has changed them nobody may get in where "
@@ -457,6 +470,7 @@ int reload(struct server *server, struct reload_report *report, struct error_tex
 	static struct config new;
 	struct config_file file;
 	const struct reloading r = { server, server->config, &new, report };
+	bool closed;
 	int result;
 
 	result = read_anew(server, &file, &new, error);
@@ -466,9 +480,9 @@ int reload(struct server *server, struct reload_report *report, struct error_tex
 	}
 	compare_service(&r);
 	/* First who is kept out. */
-	close_targets(&r);
+	closed = close_targets(&r);
 	add_targets(&r);
-	change_accounts(&r);
+	change_accounts(&r, closed);
 	change_access(&r);
 	remove_units(&r);
 	remove_targets(&r);

@@ -221,14 +221,16 @@ class Daemon:
         return Session(self.port, IQN, lun, **keys)
 
     def tgtadm(self, *arguments):
-        """Runs tgtadm on this daemon's tgtd, for settings that muninnd leaves alone."""
-        subprocess.run(
+        """Runs tgtadm on this daemon's tgtd, for settings that muninnd leaves alone; what it prints."""
+        return subprocess.run(
             ["tgtadm", "--lld", "iscsi", *arguments],
             env={**os.environ, "TGT_IPC_SOCKET": os.path.join(self.state_dir, "control")},
             stdin=subprocess.DEVNULL,
             timeout=LIMIT_SECONDS,
+            stdout=subprocess.PIPE,
+            text=True,
             check=True,
-        )
+        ).stdout
 
     def running(self):
         return self.process is not None and self.process.poll() is None

@@ -188,6 +188,29 @@ class Targets(ServiceTest):
         self.assertNotIn(ACCOUNTS, self.reload(daemon, DISKS[: DISKS.index("[lun 2]")], code=8))
         self.assertEqual(daemon.stop(), 0)
 
+    def test_accounts_stay_while_a_target_that_goes_may_still_let_initiators_in(self):
+        target, first = "[target]\n" + CHAP, DISKS[: DISKS.index("[lun 2]")]
+        daemon = self.serve(f"[target backup]\nname = {BACKUP}\n" + target + DISKS + ON_BACKUP)
+        # tgtd refuses to close what it does not have any more.
+        daemon.tgtadm("--op", "delete", "--mode", "target", "--force", "--tid", "2")
+        done = self.reload(daemon, target.replace("erik", "anna") + first, code=8)
+        accounts = daemon.tgtadm("--op", "show", "--mode", "account")
+        self.assertIn("erik", accounts)
+        self.assertNotIn("anna", accounts)
+        self.assertIn(f"not done: target {BACKUP} may still let initiators in: ", done[0])
+        self.assertIn("not done: CHAP accounts stay as they are until it lets nobody in", done[1])
+        self.assertTrue(self.login(self.url(daemon, ERIK)))
+        self.assertFalse(self.login(self.url(daemon)))
+
+    def test_a_list_that_grows_waits_for_the_account_that_it_comes_with(self):
+        first = DISKS[: DISKS.index("[lun 2]")]
+        daemon = self.serve(f"[target backup]\nname = {BACKUP}\n[target]\nallow_name = {OTHER}\n" + DISKS + ON_BACKUP)
+        daemon.tgtadm("--op", "delete", "--mode", "target", "--force", "--tid", "2")
+        done = self.reload(daemon, "[target]\n" + CHAP + first, code=8)
+        self.assertIn("not done: [target] lets nobody else in before its accounts are there", done)
+        self.assertFalse(self.login(self.url(daemon)))
+        self.assertTrue(self.login(self.url(daemon), name=OTHER))
+
     def test_a_change_that_stopped_midway_is_made_by_the_next_reload(self):
         lists = "[target]\nallow_address = 127.0.0.0/8, 10.0.0.1\n"
         daemon = self.serve(lists + CHAP + DISKS)
