@@ -463,12 +463,27 @@ static unsigned int free_number(const struct server *server)
 	return number;
 }
 
+/*
+ * The target of a unit of a volume's past: that of the disk that is the volume, so that nobody gets
+ * at the past who is kept from the present; or of the unit that the device is asked by.
+ */
+static const char *target_for(const struct config *config, const struct lun_config *device,
+			      uint64_t partition)
+{
+	const struct lun_config *disk = find_disk(config, device, partition, false);
+
+	if (!disk)
+		disk = find_disk(config, device, partition, true);
+	return disk ? disk->target : device->target;
+}
+
 /* A version is a unit by itself; any other moment, and what is to be written, needs a clone. */
 static int expose(struct admin_request *request, const struct lun_config *device,
 		  uint64_t partition, unsigned int number)
 {
 	const char *version = admin_text(request, "version");
 	const char *kind = admin_text(request, "kind");
+	const char *target = target_for(request->server->config, device, partition);
 	char section[ORIGIN_SECTION_MAX];
 	uint64_t value = 0;
 	int result = 0;
@@ -488,8 +503,9 @@ static int expose(struct admin_request *request, const struct lun_config *device
 	if (result)
 		return result;
 	snprintf(section, sizeof(section),
-		 "[lun %u]\ntype = disk\ndevice = %s\npartition = 0x%" PRIx64 "\n%s%s%s", number,
-		 device->device, partition, version ? "version = " : "", version ? version : "",
+		 "[lun %u]\ntype = disk\ndevice = %s\npartition = 0x%" PRIx64 "\n%s%s%s%s%s%s",
+		 number, device->device, partition, target[0] ? "target = " : "", target,
+		 target[0] ? "\n" : "", version ? "version = " : "", version ? version : "",
 		 version ? "\n" : "");
 	result = add_section(request, number, section);
 	if (result && !version) {

@@ -228,6 +228,21 @@ class Targets(ServiceTest):
             self.reload(daemon, changed.replace("127.0.0.0/8", "127.0.0.0/8 10.0.0.2")), ["who may log in has changed"]
         )
 
+    def test_the_past_of_a_volume_is_where_its_present_is(self):
+        daemon = self.serve(f"[target backup]\nallow_name = {OTHER}\n" + CHAP + DISKS + ON_BACKUP)
+        for arguments in (("0x10002",), ("0x10002", "--writable")):
+            past = self.admin(daemon, "volume", "expose", *arguments)
+            self.assertIn("\ntarget = backup\n", past["section"])
+            self.assertIn(f"/{BACKUP}/{past['lun']}", past["url"])
+            for name in (HOST, OTHER):
+                self.assertFalse(self.login(self.url(daemon, lun=past["lun"]), name=name))
+            self.assertFalse(self.login(self.url(daemon, ERIK, BACKUP, past["lun"])))
+            self.assertTrue(self.login(self.url(daemon, ERIK, BACKUP, past["lun"]), name=OTHER))
+        # One that no unit is: where the first unit of its device is.
+        made = self.admin(daemon, "volume", "create", "16M")
+        past = self.admin(daemon, "volume", "expose", made["partition"])
+        self.assertTrue(self.login(self.url(daemon, lun=past["lun"])))
+
     def test_a_secret_of_a_file_is_taken_up(self):
         folder = self.folder()
         path = os.path.join(folder, "secret")
