@@ -368,6 +368,7 @@ void nand_free(struct nand *nand)
 	nand_nvram_group_destroy(&nand->nvram_group);
 	pthread_mutex_destroy(&nand->sync_lock);
 	pthread_mutex_destroy(&nand->ballast_lock);
+	pthread_mutex_destroy(&nand->space_lock);
 	free((void *)nand->on_the_way);
 	free(nand->path);
 	free(nand);

@@ -167,7 +167,8 @@ enum nand_space_kind {
 	NAND_SPACE_DEFAULT,    /* kept: who programs a block again soon gains nothing */
 	NAND_SPACE_GIVEN_BACK, /* the image takes what is on it; costs a few hundred microseconds an
 				 erase */
-	NAND_SPACE_KEPT,       /* programs are faster, the image never shrinks */
+	NAND_SPACE_KEPT,       /* programs are faster, an erase alone does not shrink the
+				 image */
 };
 
 /* All zero: the defaults. */
@@ -294,10 +295,15 @@ bool nand_host_is_full(struct nand *nand);
 int nand_erase(struct nand *nand, enum nand_cause cause, uint32_t block);
 
 /*
- * The host's file system gets the space of an erased block back, also where erased blocks keep it:
- * for blocks that nobody is about to program. Nothing happens to memory.
+ * The host's file system gets the space of erased blocks back, also where erased blocks keep it:
+ * for blocks that nobody is about to program. Then only the program of such a block takes its space
+ * again, unless programs are expected: blocks beside each other get it at once where it is kept.
+ * nand_may_give_back: the host may lack the space of an erased block; it is so of all blocks that
+ * were not given back since opening. Nothing happens to memory, which has nothing to give.
  */
-void nand_give_back(struct nand *nand, uint32_t block);
+void nand_give_back(struct nand *nand, uint32_t first, uint32_t count);
+bool nand_may_give_back(const struct nand *nand, uint32_t block);
+void nand_expect_programs(struct nand *nand, uint32_t first, uint32_t count);
 
 /*
  * Many pages under way at once. A queue holds up to `depth` requests; it is used by one thread at a

@@ -35,6 +35,7 @@ struct nand *nand_new_handle(const char *path)
 	nand->image_fd = nand->nvram_fd = nand->copied_fd = -1;
 	pthread_mutex_init(&nand->sync_lock, NULL);
 	pthread_mutex_init(&nand->ballast_lock, NULL);
+	pthread_mutex_init(&nand->space_lock, NULL);
 	pthread_mutex_init(&nand->lab_lock, NULL);
 	pthread_mutex_init(&nand->calls.lock, NULL);
 	pthread_cond_init(&nand->calls.returned, NULL);

@@ -84,9 +84,12 @@ struct nand {
 	int copied_fd; /* the image whose private copy this is (salvage.c), locked; -1: it is none
 			*/
 	bool read_only;
-	uint32_t blocks_damaged; /* see nand_mend_blocks */
-	bool keep_space;         /* an erased block's space on the host stays its own */
-	uint64_t space_ahead;    /* bytes for which it is taken at once, where it is kept */
+	uint32_t blocks_damaged;      /* see nand_mend_blocks */
+	_Atomic uint64_t *given_back; /* the same of those whose space the host has for sure, and
+					 whose programs alone may take it again */
+	pthread_mutex_t space_lock;   /* over taking space ahead, and giving it back */
+	bool keep_space;              /* an erased block's space on the host stays its own */
+	uint64_t space_ahead;         /* bytes for which it is taken at once, where it is kept */
 	enum nand_violation_policy violation_policy;
 
 	pthread_mutex_t sync_lock; /* one image sync at a time; guards sync_failed */

@@ -118,6 +118,13 @@ static void set_bits(_Atomic uint64_t *bits, uint32_t block, uint32_t count)
 					 memory_order_relaxed);
 }
 
+static void clear_bits(_Atomic uint64_t *bits, uint32_t block, uint32_t count)
+{
+	for (uint32_t i = block; i < block + count; i++)
+		atomic_fetch_and_explicit(&bits[i / 64], ~(UINT64_C(1) << i % 64),
+					  memory_order_relaxed);
+}
+
 /* A full host is told apart from a broken one, and logged once until it has space again. */
 int nand_space_failed(struct nand *nand, uint32_t block, int result)
 {
@@ -231,15 +238,25 @@ static bool has_plenty(const struct nand *nand, uint64_t bytes)
 	       (uint64_t)status.f_bavail * status.f_frsize >= 2 * bytes;
 }
 
-/* Where space is kept, many blocks at once, so that they lie together. */
+/*
+ * Where space is kept, many blocks at once, so that they lie together. What was given back is not
+ * taken again for the sake of its neighbours.
+ */
 static void reserve_ahead(struct nand *nand, uint32_t block)
 {
 	uint64_t ahead = nand->space_ahead / nand->layout.block_stride;
-	uint32_t count = (uint32_t)min_u64(ahead, nand->geometry.blocks - block);
+	uint32_t most = (uint32_t)min_u64(ahead, nand->geometry.blocks - block), count = 1;
 
+	if (most <= 1)
+		return;
+	/* So what is found to be there is not given back before it is noted. */
+	pthread_mutex_lock(&nand->space_lock);
+	while (count < most && !has_bit(nand->given_back, block + count))
+		count++;
 	if (count > 1 && has_plenty(nand, (uint64_t)count * nand->layout.block_stride) &&
 	    reserve_blocks(nand, block, count) == 0)
 		set_bits(nand->prepared, block, count);
+	pthread_mutex_unlock(&nand->space_lock);
 }
 
 int nand_space_take(struct nand *nand, uint32_t block)
@@ -248,6 +265,7 @@ int nand_space_take(struct nand *nand, uint32_t block)
 
 	if (!nand->prepared || has_bit(nand->prepared, block))
 		return 0;
+	clear_bits(nand->given_back, block, 1);
 	reserve_ahead(nand, block);
 	do
 		result = has_bit(nand->prepared, block) ? 0 : reserve_blocks(nand, block, 1);
@@ -263,23 +281,40 @@ int nand_space_take(struct nand *nand, uint32_t block)
 void nand_space_give(struct nand *nand, uint32_t block)
 {
 	if (!nand->keep_space)
-		nand_give_back(nand, block);
+		nand_give_back(nand, block, 1);
 }
 
-void nand_give_back(struct nand *nand, uint32_t block)
+void nand_give_back(struct nand *nand, uint32_t first, uint32_t count)
 {
 	if (!nand->prepared || nand->read_only)
 		return;
-	atomic_fetch_and_explicit(&nand->prepared[block / 64], ~(UINT64_C(1) << block % 64),
-				  memory_order_relaxed);
+	pthread_mutex_lock(&nand->space_lock);
+	clear_bits(nand->prepared, first, count);
+	set_bits(nand->given_back, first, count);
 	(void)fallocate(nand->image_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-			(off_t)block_offset(nand, block), nand->layout.block_stride);
+			(off_t)block_offset(nand, first),
+			(off_t)(count * nand->layout.block_stride));
+	pthread_mutex_unlock(&nand->space_lock);
+}
+
+bool nand_may_give_back(const struct nand *nand, uint32_t block)
+{
+	return nand->prepared && !nand->read_only && !has_bit(nand->given_back, block);
+}
+
+void nand_expect_programs(struct nand *nand, uint32_t first, uint32_t count)
+{
+	if (nand->prepared)
+		clear_bits(nand->given_back, first, count);
 }
 
 int nand_space_open(struct nand *nand, struct error_text *error)
 {
-	nand->prepared = calloc(divide_up(nand->geometry.blocks, 64), sizeof(*nand->prepared));
-	if (!nand->prepared)
+	uint64_t words = divide_up(nand->geometry.blocks, 64);
+
+	nand->prepared = calloc(words, sizeof(*nand->prepared));
+	nand->given_back = calloc(words, sizeof(*nand->given_back));
+	if (!nand->prepared || !nand->given_back)
 		return error_set(error, -ENOMEM, "cannot open %s: %s", nand->path,
 				 strerror(ENOMEM));
 	if (nand->keep_space && !nand_space_is_memory(nand->image_fd))
@@ -291,7 +326,8 @@ int nand_space_open(struct nand *nand, struct error_text *error)
 void nand_space_close(struct nand *nand)
 {
 	free((void *)nand->prepared);
-	nand->prepared = NULL;
+	free((void *)nand->given_back);
+	nand->prepared = nand->given_back = NULL;
 }
 
 int nand_image_sync(struct nand *nand)

@@ -186,7 +186,7 @@ static void trim(struct space *space, uint32_t n)
 	}
 	note_wear(space, segment, erasures);
 	for (uint32_t block = segment * blocks; block < (segment + 1) * blocks; block++)
-		nand_give_back(space->nand, block);
+		nand_give_back(space->nand, block, 1);
 }
 
 bool space_trim(struct space *space, uint32_t kept, bool only_looks)

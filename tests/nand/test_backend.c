@@ -233,6 +233,56 @@ static void test_erased_blocks_keep_their_space(void **state)
 	keep_space(directory, TEST_DEVICE_MMAP);
 }
 
+/*
+ * Space is taken for many blocks at once, as on a drive. What was given back beside them stays with
+ * the host, and has it again only for programs of its own.
+ */
+static void give_back_and_program(const struct test_directory *directory, enum test_device device)
+{
+	blkcnt_t full, holes;
+	struct nand *nand;
+
+	test_device = device;
+	nand = create_image(directory);
+	nand->space_ahead = UINT64_C(64) << 20;
+	assert_int_equal(program_filled(nand, 0, 1), 0);
+	assert_int_equal(nand_sync(nand, 0, 16), 0);
+	full = allocated(directory);
+	for (uint32_t block = 4; block < 16; block++)
+		assert_true(nand_may_give_back(nand, block));
+	nand_give_back(nand, 4, 12);
+	for (uint32_t block = 3; block < 16; block++)
+		assert_int_equal(nand_may_give_back(nand, block), block == 3);
+	holes = allocated(directory);
+	assert_true((full - holes) * 512 >= 11 * 8 * 4096);
+	/* The first is prepared already; then one that was given back, and one before such a one.
+	 */
+	assert_int_equal(program_filled(nand, UINT64_C(8), 1), 0);
+	assert_int_equal(program_filled(nand, UINT64_C(8) * 8, 1), 0);
+	nand_give_back(nand, 3, 1);
+	assert_int_equal(program_filled(nand, UINT64_C(3) * 8, 1), 0);
+	assert_int_equal(nand_sync(nand, 0, 16), 0);
+	assert_true((allocated(directory) - holes) * 512 < 3 * 8 * 4096);
+	/* Those that are expected are taken ahead again. */
+	nand_expect_programs(nand, 4, 12);
+	assert_int_equal(program_filled(nand, UINT64_C(4) * 8, 1), 0);
+	assert_int_equal(nand_sync(nand, 0, 16), 0);
+	assert_true(allocated(directory) >= full - 16);
+	for (uint64_t page = 0; page < 40; page += 8)
+		assert_int_equal(read_filled(nand, page, 1), page == 16 ? -ENODATA : 0);
+	assert_int_equal(nand_close(nand), 0);
+}
+
+static void test_what_was_given_back_is_taken_by_its_own_programs_alone(void **state)
+{
+	const struct test_directory *directory = *state;
+
+	give_back_and_program(directory, TEST_DEVICE_FILE_THREADS);
+	assert_int_equal(unlink(directory->image), 0);
+	assert_int_equal(unlink(directory->nvram), 0);
+	give_back_and_program(directory, TEST_DEVICE_MMAP);
+}
+
 /* ---- kill -9 with many requests under way ---- */
 
 enum { DEPTH = 8 };
@@ -331,6 +381,7 @@ int main(void)
 		IN_DIRECTORY(test_a_transfer_that_was_cut_short_is_gone_on_with),
 		IN_DIRECTORY(test_a_page_that_the_host_lost_is_an_error),
 		IN_DIRECTORY(test_erased_blocks_keep_their_space),
+		IN_DIRECTORY(test_what_was_given_back_is_taken_by_its_own_programs_alone),
 	};
 	const struct CMUnitTest everywhere[] = {
 		IN_DIRECTORY(test_killed_with_requests_under_way_every_page_is_whole_or_absent),
