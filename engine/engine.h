@@ -550,7 +550,7 @@ int engine_merge(struct engine *engine, struct engine_merge_result *result);
 
 /*
  * Empties flash that nothing needs, where there is plenty of it, so that the host gets its space
- * back: at most so many segments, one in a turn. To be called now and then, by one thread. Not
+ * back: at most so many segments, each beside others. To be called now and then, by one thread. Not
  * inside a transaction; beside others.
  */
 void engine_trim(struct engine *engine, uint32_t segments);

@@ -37,6 +37,16 @@ int engine_scrub(struct engine *engine, struct engine_scrub *scrub)
 	return 0;
 }
 
+static bool trim_in_turn(struct engine *engine, enum record_trim step)
+{
+	bool more;
+
+	turn_take(&engine->turn);
+	more = engine->store->operations->trim(engine->store, step);
+	turn_give(&engine->turn);
+	return more;
+}
+
 void engine_trim(struct engine *engine, uint32_t segments)
 {
 	const struct record_store_operations *operations = engine->store->operations;
@@ -46,13 +56,15 @@ void engine_trim(struct engine *engine, uint32_t segments)
 		/* Mostly there is nothing, and a look holds up nobody who reads. */
 		uint64_t since = turn_share(&engine->turn);
 
-		more = operations->trim(engine->store, true);
+		more = operations->trim(engine->store, RECORD_TRIM_LOOK);
 		turn_unshare(&engine->turn, since);
+		if (more)
+			more = trim_in_turn(engine, RECORD_TRIM_TAKE);
 		if (!more)
 			break;
-		turn_take(&engine->turn);
-		operations->trim(engine->store, false);
-		turn_give(&engine->turn);
+		/* The flash, and the host, which may write pages back first, hold up nobody. */
+		operations->trim(engine->store, RECORD_TRIM_EMPTY);
+		trim_in_turn(engine, RECORD_TRIM_PUT_BACK);
 	}
 }
 

@@ -273,6 +273,14 @@ static int muninn_sync_memo(struct record_store *base)
  * The mark at which merging begins. It leaves space to seal every row before ordinary puts are
  * refused, beside what has been emptied and will be free.
  */
+static uint32_t merging_mark(const struct muninn_store *store)
+{
+	const struct muninn_geometry *geometry = &store->geometry;
+
+	return geometry->room_kept[RECORD_ROOM_WRITE] + geometry->hashed_rows + 4 +
+	       emptied_aim(store);
+}
+
 static uint32_t muninn_shortage(struct record_store *base, enum record_room room)
 {
 	const struct muninn_store *store = store_of(base);
@@ -280,7 +288,7 @@ static uint32_t muninn_shortage(struct record_store *base, enum record_room room
 	uint32_t mark = geometry->room_kept[room], count = store->space.count;
 
 	if (room == RECORD_ROOM_WRITE) {
-		mark += geometry->hashed_rows + 4 + emptied_aim(store);
+		mark = merging_mark(store);
 		count += (uint32_t)min_u64(emptied_count(store), emptied_aim(store));
 	}
 	return count < mark ? mark - count : 0;
@@ -347,11 +355,25 @@ static void muninn_scrub(struct record_store *base, struct record_scrub *scrub)
 /* So many of all segments stay as they are, because they are written again before others. */
 #define KEPT_PART 8
 
-static bool muninn_trim(struct record_store *base, bool only_looks)
+static bool muninn_trim(struct record_store *base, enum record_trim step)
 {
 	struct muninn_store *store = store_of(base);
+	/* The one that is being emptied must not make a merge begin, or a put fail. */
+	uint32_t kept =
+		(uint32_t)max_u64(store->geometry.segments / KEPT_PART, merging_mark(store));
 
-	return space_trim(&store->space, store->geometry.segments / KEPT_PART, only_looks);
+	switch (step) {
+	case RECORD_TRIM_LOOK:
+		return space_trim_look(&store->space, kept);
+	case RECORD_TRIM_TAKE:
+		return space_trim_take(&store->space, kept);
+	case RECORD_TRIM_EMPTY:
+		space_trim_empty(&store->space);
+		return true;
+	default:
+		space_trim_put_back(&store->space);
+		return true;
+	}
 }
 
 static int muninn_sample(struct record_store *base, struct record_sample *sample)
@@ -371,7 +393,7 @@ static void muninn_statistics(struct record_store *base, struct record_statistic
 	uint64_t segment_bytes = (uint64_t)geometry->segment_pages * geometry->page_bytes;
 	struct index_figures index;
 	/* What is only taken counts with its buffer. */
-	uint32_t free_segments = store->space.count;
+	uint32_t free_segments = space_free(&store->space);
 
 	for (uint32_t number = 0; number < geometry->rows; number++)
 		free_segments += store->rows[number].sealing.segment != NO_SEGMENT;

@@ -259,6 +259,14 @@ struct record_sealing {
 	bool pressed;     /* so many that a put may have to write one itself */
 };
 
+/* How flash is emptied that nothing needs. */
+enum record_trim {
+	RECORD_TRIM_LOOK,     /* beside readers: is there any? */
+	RECORD_TRIM_TAKE,     /* excludes everything else: nobody else gets it */
+	RECORD_TRIM_EMPTY,    /* beside everything; waits for the flash and the host */
+	RECORD_TRIM_PUT_BACK, /* excludes everything else: it is free again */
+};
+
 struct record_store_operations {
 	/*
 	 * What rollbacks hide from now on; the store keeps the pointer. NULL, and after opening:
@@ -399,10 +407,10 @@ struct record_store_operations {
 
 	/*
 	 * Empties some flash that nothing needs, and of which there is plenty, so that the host
-	 * gets its space back. Excludes everything else; with `only_looks` beside readers, one at a
-	 * time, and nothing changes. False: there is none. NULL: the store has nothing to give.
+	 * gets its space back. By one thread, and the steps one behind the other. False: there is
+	 * nothing to empty. NULL: the store has nothing to give.
 	 */
-	bool (*trim)(struct record_store *store, bool only_looks);
+	bool (*trim)(struct record_store *store, enum record_trim step);
 
 	/*
 	 * Begins the one writing transaction as the first one of an empty store: all that is older

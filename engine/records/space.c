@@ -14,7 +14,7 @@
  */
 enum { CANDIDATES = 8 };
 
-/* Segments that one call of space_trim looks at. */
+/* Segments that one call of space_trim_look looks at. */
 enum { TRIM_LOOKS = 256 };
 
 static void note_wear(struct space *space, uint32_t segment, uint32_t erasures)
@@ -42,7 +42,7 @@ static void read_wear(struct space *space)
 int space_create(struct space *space, struct nand *nand, const struct space_shape *shape,
 		 const bool *in_use)
 {
-	*space = (struct space){ .nand = nand, .shape = *shape };
+	*space = (struct space){ .nand = nand, .shape = *shape, .away = NO_SEGMENT };
 	space->ring = calloc(shape->segments, sizeof(*space->ring));
 	space->wear = calloc(shape->segments, sizeof(*space->wear));
 	if (!space->ring || !space->wear) {
@@ -165,50 +165,73 @@ int space_take(struct space *space, uint32_t *segment)
 	return result;
 }
 
-/* Takes a free segment that can't be erased off the list. */
-static void retire(struct space *space, uint32_t n)
-{
-	uint32_t end = space->count + space_held_back(space);
+/* ---- emptying what is not taken soon ---- */
 
-	for (; n + 1 < end; n++)
-		*ring_at(space, n) = *ring_at(space, n + 1);
-	space->count--;
-	space->retired++;
+/* Is there something on it, or may the host lack its space? Of a damaged one nothing is known. */
+static bool is_worth_emptying(const struct space *space, uint32_t segment)
+{
+	uint32_t blocks = space->shape.segment_blocks, end;
+
+	if (segment_end(space->nand, blocks, segment, &end))
+		return false;
+	for (uint32_t i = 0; i < blocks && end == 0; i++)
+		if (nand_may_give_back(space->nand, segment * blocks + i))
+			return true;
+	return end > 0;
 }
 
-static void trim(struct space *space, uint32_t n)
+bool space_trim_look(struct space *space, uint32_t kept)
 {
-	uint32_t blocks = space->shape.segment_blocks, segment = *ring_at(space, n), erasures;
+	uint32_t blocks = space->shape.segment_blocks;
 
-	if (segment_erase(space->nand, blocks, NAND_CAUSE_MERGE, segment, &erasures)) {
-		retire(space, n);
-		return;
-	}
-	note_wear(space, segment, erasures);
-	for (uint32_t block = segment * blocks; block < (segment + 1) * blocks; block++)
-		nand_give_back(space->nand, block, 1);
-}
-
-bool space_trim(struct space *space, uint32_t kept, bool only_looks)
-{
 	for (uint32_t looks = 0; looks < TRIM_LOOKS; looks++, space->trimmed++) {
-		uint32_t end = 0;
+		uint32_t segment;
 
-		if (space->trimmed < kept)
-			space->trimmed = kept;
 		if (space->trimmed >= space->count) {
 			space->trimmed = 0;
 			return false;
 		}
-		if (segment_end(space->nand, space->shape.segment_blocks,
-				*ring_at(space, space->trimmed), &end) ||
-		    end == 0)
-			continue;
-		if (!only_looks)
-			trim(space, space->trimmed);
-		return true;
+		segment = *ring_at(space, space->trimmed);
+		if (space->trimmed < kept)
+			nand_expect_programs(space->nand, segment * blocks, blocks);
+		else if (is_worth_emptying(space, segment))
+			return true;
 	}
 	return false;
+}
+
+bool space_trim_take(struct space *space, uint32_t kept)
+{
+	uint32_t end = space->count + space_held_back(space);
+
+	/* Since the last look others have had their turn. */
+	if (space->away != NO_SEGMENT || !space_trim_look(space, kept))
+		return false;
+	space->away = *ring_at(space, space->trimmed);
+	for (uint32_t n = space->trimmed; n + 1 < end; n++)
+		*ring_at(space, n) = *ring_at(space, n + 1);
+	space->count--;
+	return true;
+}
+
+void space_trim_empty(struct space *space)
+{
+	uint32_t blocks = space->shape.segment_blocks;
+
+	space->away_result = segment_erase(space->nand, blocks, NAND_CAUSE_MERGE, space->away,
+					   &space->away_erasures);
+	if (space->away_result == 0)
+		nand_give_back(space->nand, space->away * blocks, blocks);
+}
+
+void space_trim_put_back(struct space *space)
+{
+	uint32_t segment = space->away;
+
+	space->away = NO_SEGMENT;
+	space_prepared(space, segment, space->away_result, space->away_erasures);
+	if (space->away_result == 0)
+		space_release(space, segment);
 }
 
 void space_release(struct space *space, uint32_t segment)

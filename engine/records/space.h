@@ -28,9 +28,12 @@ struct space {
 	uint32_t *ring; /* free segments, oldest first; behind them those that are held back */
 	uint32_t first, count;
 	uint64_t held, let_go; /* held back since open; how many of these have been let go */
-	uint32_t trimmed;      /* of the ring, where space_trim goes on */
-	uint32_t retired;      /* segments with a block that failed */
-	uint32_t *wear;        /* of each segment: erasures of its most worn block */
+	uint32_t trimmed;      /* of the ring, where space_trim_look goes on */
+	uint32_t away;         /* the segment that is being emptied, off the ring; or NO_SEGMENT */
+	uint32_t away_erasures;
+	int away_result;  /* of its erase */
+	uint32_t retired; /* segments with a block that failed */
+	uint32_t *wear;   /* of each segment: erasures of its most worn block */
 	uint32_t wear_most;
 	uint64_t taken,
 		levelled; /* segments taken since open; how many were when one was last levelled */
@@ -71,11 +74,24 @@ int segment_erase(struct nand *nand, uint32_t segment_blocks, enum nand_cause ca
 		  uint32_t segment, uint32_t *erasures);
 
 /*
- * Of free segments but the first `kept`, which are taken before them: erases one that holds
- * something, and gives its space back to the host. With `only_looks` it changes nothing. Goes round
- * them, some with each call. False: it has found none.
+ * Emptying free segments and giving their space back to the host, one at a time and by one thread;
+ * but not the first `kept`, which are taken before the others and keep what they have.
+ *
+ * space_trim_look goes round them, some with each call, beside those who only read, and tells
+ * whether one holds something, or space. space_trim_take takes one off the list; false: there is
+ * none. space_trim_empty needs nobody to wait for it. space_trim_put_back makes it free again, to
+ * be taken after all others, or retires it.
  */
-bool space_trim(struct space *space, uint32_t kept, bool only_looks);
+bool space_trim_look(struct space *space, uint32_t kept);
+bool space_trim_take(struct space *space, uint32_t kept);
+void space_trim_empty(struct space *space);
+void space_trim_put_back(struct space *space);
+
+/* Free segments, with the one that is being emptied. */
+static inline uint32_t space_free(const struct space *space)
+{
+	return space->count + (space->away != NO_SEGMENT);
+}
 
 /* Gives back a segment whose contents nobody needs. */
 void space_release(struct space *space, uint32_t segment);

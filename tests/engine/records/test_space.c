@@ -5,7 +5,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -81,6 +84,22 @@ static uint32_t end_of(struct nand *nand, uint32_t segment)
 	return end;
 }
 
+/* False: there is none. */
+static bool trim(struct space *space, uint32_t kept)
+{
+	uint32_t before = space_free(space);
+
+	if (!space_trim_take(space, kept))
+		return false;
+	assert_int_equal(space_free(space), before);
+	assert_int_equal(space->count, before - 1);
+	assert_false(space_trim_take(space, kept));
+	space_trim_empty(space);
+	space_trim_put_back(space);
+	assert_int_equal(space_free(space), before - (space->away_result != 0));
+	return true;
+}
+
 static void test_what_is_free_and_not_taken_soon_is_emptied(void **state)
 {
 	bool in_use[SEGMENTS] = { [0] = true };
@@ -93,15 +112,15 @@ static void test_what_is_free_and_not_taken_soon_is_emptied(void **state)
 		program(nand, (uint64_t)block * BLOCK_PAGES);
 	assert_int_equal(space_create(&space, nand, &shape, in_use), 0);
 	/* A look changes nothing. */
-	assert_true(space_trim(&space, 5, true));
+	assert_true(space_trim_look(&space, 5));
 	assert_int_equal(end_of(nand, 6), 1);
-	while (space_trim(&space, 5, false))
+	while (trim(&space, 5))
 		trimmed++;
 	/* Segments 1 to 5 come next. */
 	assert_int_equal(trimmed, 14);
 	for (uint32_t block = 0; block < 20; block++)
 		assert_int_equal(end_of(nand, block), block < 6);
-	assert_false(space_trim(&space, 5, true));
+	assert_false(space_trim_look(&space, 5));
 	/* Nothing is erased twice for it. */
 	for (uint32_t n = 0; n < SEGMENTS - 1; n++) {
 		struct nand_block_info info;
@@ -112,6 +131,84 @@ static void test_what_is_free_and_not_taken_soon_is_emptied(void **state)
 	}
 	space_destroy(&space);
 	assert_int_equal(nand_close(nand), 0);
+}
+
+static void test_nobody_gets_what_is_being_emptied(void **state)
+{
+	bool in_use[SEGMENTS] = { [0] = true };
+	struct nand *nand = open_nand();
+	struct space space;
+	uint32_t segment;
+
+	(void)state;
+	program(nand, 9 * BLOCK_PAGES);
+	assert_int_equal(space_create(&space, nand, &shape, in_use), 0);
+	space_hold(&space, 0);
+	assert_true(space_trim_take(&space, 5));
+	assert_int_equal(space.away, 9);
+	for (uint32_t n = 0; n < SEGMENTS - 2; n++) {
+		assert_int_equal(space_reserve(&space, &segment), 0);
+		assert_int_equal(segment, n < 8 ? n + 1 : n + 2);
+	}
+	assert_int_equal(space_reserve(&space, &segment), -ENOSPC);
+	space_trim_empty(&space);
+	space_trim_put_back(&space);
+	space_let_go(&space, space.held);
+	/* The less worn one comes first. */
+	for (uint32_t n = 0; n < 2; n++) {
+		assert_int_equal(space_reserve(&space, &segment), 0);
+		assert_int_equal(segment, n ? 9 : 0);
+		assert_int_equal(end_of(nand, segment), 0);
+	}
+	space_destroy(&space);
+	assert_int_equal(nand_close(nand), 0);
+}
+
+static blkcnt_t allocated(const char *path)
+{
+	struct stat status;
+
+	assert_int_equal(stat(path, &status), 0);
+	return status.st_blocks;
+}
+
+/* As segments are that were taken ahead for their neighbours, or erased and released again. */
+static void test_what_is_erased_and_has_space_gives_it_back(void **state)
+{
+	char path[] = "/tmp/test_space.XXXXXX", nvram[sizeof(path) + sizeof(".nvram")];
+	const bool in_use[SEGMENTS] = { [0] = true };
+	const struct nand_options options = { .space = NAND_SPACE_KEPT };
+	struct error_text error = { "" };
+	struct space space;
+	struct nand *nand;
+	blkcnt_t full;
+
+	(void)state;
+	close(mkstemp(path));
+	unlink(path);
+	snprintf(nvram, sizeof(nvram), "%s.nvram", path);
+	if (nand_create(path, &nand_shape, 4096, &error) ||
+	    nand_open_with(path, &options, &nand, &error))
+		fail_msg("%s", error.text);
+	for (uint32_t block = 1; block < SEGMENTS; block++) {
+		program(nand, (uint64_t)block * BLOCK_PAGES);
+		assert_int_equal(nand_erase(nand, NAND_CAUSE_USER, block), 0);
+	}
+	full = allocated(path);
+	assert_int_equal(space_create(&space, nand, &shape, in_use), 0);
+	for (int round = 0; round < 2; round++)
+		while (trim(&space, 7))
+			;
+	/* A part of it, as the host's file system has larger pieces than this flash. */
+	assert_in_range(allocated(path), 0, full - (SEGMENTS - 8) * BLOCK_PAGES * 512 / 512 / 2);
+	assert_false(space_trim_look(&space, 7));
+	/* Those that are taken next have it, or get it ahead. */
+	for (uint32_t n = 0; n < 7; n++)
+		assert_true(nand_may_give_back(nand, space.ring[(space.first + n) % SEGMENTS]));
+	space_destroy(&space);
+	assert_int_equal(nand_close(nand), 0);
+	unlink(path);
+	unlink(nvram);
 }
 
 static void fail_erases(struct nand *nand, uint64_t at)
@@ -136,7 +233,7 @@ static void test_what_can_t_be_emptied_is_retired(void **state)
 		program(nand, (uint64_t)block * BLOCK_PAGES);
 	assert_int_equal(space_create(&space, nand, &shape, in_use), 0);
 	fail_erases(nand, 2);
-	while (space_trim(&space, 0, false))
+	while (trim(&space, 0))
 		;
 	assert_int_equal(space.retired, 1);
 	assert_int_equal(space.count, SEGMENTS - 2);
@@ -352,6 +449,8 @@ int main(void)
 		cmocka_unit_test(test_of_segments_as_worn_the_one_that_was_free_longest_is_taken),
 		cmocka_unit_test(test_what_is_held_back_is_taken_when_it_has_been_let_go),
 		cmocka_unit_test(test_what_is_free_and_not_taken_soon_is_emptied),
+		cmocka_unit_test(test_nobody_gets_what_is_being_emptied),
+		cmocka_unit_test(test_what_is_erased_and_has_space_gives_it_back),
 		cmocka_unit_test(test_what_can_t_be_emptied_is_retired),
 		cmocka_unit_test(test_what_was_destroyed_may_be_destroyed_again),
 		cmocka_unit_test(test_a_worn_segment_waits_while_less_worn_ones_are_near),
