@@ -350,6 +350,13 @@ static int begin_differences(struct receiving *receiving)
 		code = send_find_version(ctl, receiving->partition,
 					 send_version_name(receiving->header.from, name),
 					 &receiving->base);
+	/* It was dropped, or the one that received it was killed before its last command. */
+	if (code == CTL_NOT_FOUND)
+		fprintf(stderr,
+			"muninnctl: receive: if nobody has changed partition 0x%" PRIx64
+			" since it was received, `muninnctl snapshot URL 0x%" PRIx64
+			" --name %s` makes it\n",
+			receiving->partition.partition, receiving->partition.partition, name);
 	if (code != CTL_OK)
 		return code;
 	mark = mark_of(receiving, &result);
@@ -369,28 +376,52 @@ static int begin_differences(struct receiving *receiving)
 	return result ? ctl_fail_command(ctl, &receiving->error) : CTL_OK;
 }
 
-/* From one command on it is a copy of the new version. */
+/*
+ * Versions survive rollbacks, so an earlier `receive` may have left one of that name, whose answer
+ * was lost or whose copy somebody has taken back since.
+ */
+static int keep_version(struct receiving *receiving, const char *name)
+{
+	uint8_t parameters[PARAMETERS_BYTES];
+	struct osd_item_writer writer;
+	int result;
+
+	osd_items_begin(&writer, parameters, sizeof(parameters));
+	osd_item_add_text(&writer, OSD_ITEM_NAME, name);
+	for (int tries = 0; tries < 2; tries++) {
+		result = osd_client_execute(receiving->ctl->client, OSD_FUNCTION_SNAPSHOT,
+					    receiving->partition, writer.data, writer.length, NULL,
+					    NULL, &receiving->error);
+		if (result != -EEXIST || tries)
+			break;
+		result = osd_client_execute(receiving->ctl->client, OSD_FUNCTION_DROP,
+					    receiving->partition, writer.data, writer.length, NULL,
+					    NULL, &receiving->error);
+		if (result)
+			break;
+	}
+	return result;
+}
+
+/*
+ * From one command on it is a copy of the new version. What is kept of it is made after that, as
+ * it must show what the partition is.
+ */
 static int finish(struct receiving *receiving)
 {
-	uint8_t received[SEND_RECEIVED_BYTES], parameters[PARAMETERS_BYTES];
+	uint8_t received[SEND_RECEIVED_BYTES];
 	const struct osd_client_value sets[] = {
 		{ TREE_PARTITION_PAGE, SEND_RECEIVED, received, sizeof(received) },
 		{ TREE_PARTITION_PAGE, SEND_UNDER_WAY, NULL, 0 },
 	};
-	struct osd_item_writer writer;
 	char name[OSD_VERSION_NAME_MAX + 1];
 	int result;
 
 	encode_received(&receiving->header, receiving->header.to, received);
 	result = osd_client_set_attributes(receiving->ctl->client, receiving->partition, sets, 2,
 					   &receiving->error);
-	if (result)
-		return result;
-	osd_items_begin(&writer, parameters, sizeof(parameters));
-	osd_item_add_text(&writer, OSD_ITEM_NAME, send_version_name(receiving->header.to, name));
-	return osd_client_execute(receiving->ctl->client, OSD_FUNCTION_SNAPSHOT,
-				  receiving->partition, writer.data, writer.length, NULL, NULL,
-				  &receiving->error);
+	return result ? result
+		      : keep_version(receiving, send_version_name(receiving->header.to, name));
 }
 
 /* ---- if it fails ---- */

@@ -5,9 +5,10 @@ import json
 import os
 import random
 import subprocess
+import time
 import unittest
 
-from harness import MUNINNCTL, E2ETest
+from harness import LIMIT_SECONDS, MUNINNCTL, E2ETest
 
 P, Q = 0x10000, 0x20000
 MIB = 1 << 20
@@ -101,6 +102,41 @@ class Send(E2ETest):
         self.assertEqual(done.returncode, 8)
         self.assertIn(b"send from the version that it is a copy of", done.stderr)
 
+    def received(self, partition):
+        return [version["name"] for version in json.loads(self.ctl("--json", "versions", self.url, partition))]
+
+    def test_a_copy_that_was_rolled_back_takes_the_same_differences_again(self):
+        self.fill()
+        self.snapshot("one")
+        self.receive(self.send("one"), Q)
+        self.change()
+        self.snapshot("two")
+        stream = self.send("two", "one")
+        one = self.received(Q)
+        self.receive(stream, Q)
+        both = self.received(Q)
+        self.ctl("rollback", self.url, Q, one[0], "--yes")
+        self.receive(stream, Q)
+        self.assertEqual(self.state(Q), self.state(P))
+        self.assertEqual(self.received(Q), both)
+        self.receive(self.send("two", "two"), Q)
+        self.assertEqual(self.state(Q), self.state(P))
+
+    def test_a_copy_without_its_version_names_the_way_out(self):
+        self.fill()
+        self.snapshot("one")
+        self.receive(self.send("one"), Q)
+        self.change()
+        self.snapshot("two")
+        stream, name = self.send("two", "one"), self.received(Q)[0]
+        self.ctl("drop", self.url, Q, name)
+        done = self.try_ctl("receive", self.url, Q, stdin=stream)
+        self.assertEqual(done.returncode, 3)
+        self.assertIn(f"snapshot URL {Q:#x} --name {name}".encode(), done.stderr)
+        self.ctl("snapshot", self.url, Q, "--name", name)
+        self.receive(stream, Q)
+        self.assertEqual(self.state(Q), self.state(P))
+
     def test_a_copy_that_was_changed_is_refused_or_goes_back_first(self):
         self.fill()
         self.snapshot("one")
@@ -149,8 +185,10 @@ class Send(E2ETest):
         self.addCleanup(process.stderr.close)
         process.stdin.write(part)
         process.stdin.flush()
+        limit = time.monotonic() + LIMIT_SECONDS
         while size not in self.try_ctl("stat", self.url, f"{partition}/0x10001").stdout.decode():
             self.assertIsNone(process.poll())
+            self.assertLess(time.monotonic(), limit)
         return process
 
     def test_one_that_is_killed_is_begun_anew_and_one_that_is_interrupted_tidies_up(self):
@@ -184,8 +222,10 @@ class Send(E2ETest):
         process = subprocess.Popen([MUNINNCTL, "receive", self.url, str(Q)], stdin=subprocess.PIPE)
         process.stdin.write(stream[: MIB + 500_000])
         process.stdin.flush()
+        limit = time.monotonic() + LIMIT_SECONDS
         while b"fly over" not in self.try_ctl("get", self.url, f"{Q}/0x10000").stdout:
             self.assertIsNone(process.poll())
+            self.assertLess(time.monotonic(), limit)
         process.kill()
         process.wait()
         process.stdin.close()
