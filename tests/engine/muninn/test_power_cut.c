@@ -510,7 +510,8 @@ static void check(struct nand *nand, void *context, const struct nand_power_cut 
 		struct record_statistics statistics = { 0 };
 
 		store->operations->statistics(store, &statistics);
-		assert_true(statistics.tables > load->tables);
+		/* A table was completed; the merges between flushes may have taken one away. */
+		assert_true(statistics.tables > load->tables - load->flushes_beside);
 	}
 	if ((!cut || cut->nvram == NAND_CUT_NVRAM_KEPT) && load->outcomes.present != present + 1)
 		fail_msg("%s: not everything that was committed is there, or not as it was", text);
