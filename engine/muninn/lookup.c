@@ -668,9 +668,12 @@ static bool go_on_to_flash(struct run *run, uint32_t number, int *result)
 		*result = 0;
 		return false;
 	}
-	if (*result == 0)
-		wait_for_page(run, number);
-	return *result == 0;
+	if (*result)
+		return false;
+	/* What walk_narrow finds ends the search: segments that it probes have no moved records. */
+	assert(!piece->lookup.found);
+	wait_for_page(run, number);
+	return true;
 }
 
 /* Looks in the buffers, and finds the first page on flash. */
