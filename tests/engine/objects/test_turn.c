@@ -121,6 +121,66 @@ static void test_trying_does_not_wait(void **state)
 	turn_destroy(&turn);
 }
 
+/* ---- trying again ---- */
+
+/* More than any machine needs, so that what never comes ends the test. */
+enum { TRIES_MOST = 100000 };
+
+/* Somebody who may not wait, and tries until he has the turn. */
+struct trier {
+	struct turn turn;
+	bool shared;
+	bool done; /* atomic */
+	uint32_t tries;
+	bool got;
+};
+
+static void *try_again(void *context)
+{
+	struct trier *trier = context;
+	struct turn *turn = &trier->turn;
+	uint64_t since = 0;
+
+	while (!trier->got && trier->tries < TRIES_MOST) {
+		trier->tries++;
+		trier->got = trier->shared ? turn_try_share(turn, &since) : turn_try_take(turn);
+	}
+	if (trier->got && trier->shared)
+		turn_unshare(turn, since);
+	else if (trier->got)
+		turn_give(turn);
+	__atomic_store_n(&trier->done, true, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+/* Who has the turn sees that somebody tries, and gives it for that alone. */
+static void check_trying_is_seen(bool shared)
+{
+	struct trier trier = { .shared = shared };
+	pthread_t thread;
+
+	turn_init(&trier.turn);
+	turn_take(&trier.turn);
+	assert_int_equal(trier.turn.awaited, 0);
+	assert_int_equal(pthread_create(&thread, NULL, try_again, &trier), 0);
+	while (!__atomic_load_n(&trier.turn.awaited, __ATOMIC_SEQ_CST) &&
+	       !__atomic_load_n(&trier.done, __ATOMIC_SEQ_CST))
+		;
+	turn_give(&trier.turn);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(trier.turn.awaited, 0);
+	turn_destroy(&trier.turn);
+	print_message("%u tries\n", trier.tries);
+	assert_true(trier.got);
+}
+
+static void test_who_has_the_turn_sees_that_others_try_to_have_it(void **state)
+{
+	(void)state;
+	check_trying_is_seen(false);
+	check_trying_is_seen(true);
+}
+
 /* ---- what is counted ---- */
 
 static uint64_t now_ns(void)
@@ -258,6 +318,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_who_waits_comes_before_who_takes_it_again),
 		cmocka_unit_test(test_trying_does_not_wait),
+		cmocka_unit_test(test_who_has_the_turn_sees_that_others_try_to_have_it),
 		cmocka_unit_test(test_waiting_and_holding_are_counted_in_time),
 		cmocka_unit_test(test_holding_is_counted_in_records),
 		cmocka_unit_test(test_who_has_the_turn_does_what_others_call_for),
