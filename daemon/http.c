@@ -30,7 +30,6 @@ struct http {
 	struct MHD_Daemon *library;
 	json_t *status; /* as it was asked last; NULL: never */
 	int64_t asked_ms;
-	struct metrics metrics;
 };
 
 /* ---- answers ---- */
@@ -48,7 +47,6 @@ static const json_t *look(struct http *http)
 	http->status = json_incref(json_object_get(answer, "ok"));
 	json_decref(answer);
 	http->asked_ms = clock_ms();
-	metrics_note(&http->metrics, http->status);
 	return http->status;
 }
 
@@ -88,11 +86,9 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
 		return answer(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "text/plain",
 			      strdup("GET and HEAD are all there is\n"));
-	if (strcmp(url, "/metrics") == 0) {
-		look(http);
+	if (strcmp(url, "/metrics") == 0)
 		return answer(connection, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8",
-			      metrics_text(&http->metrics, http->status));
-	}
+			      metrics_text(look(http)));
 	if (strcmp(url, "/") == 0)
 		return answer(connection, MHD_HTTP_OK, "text/html; charset=utf-8",
 			      page_text(look(http)));

@@ -14,7 +14,7 @@ struct metric {
 	const char *label; /* further ones, with a comma before; "": none */
 };
 
-#define COMMANDS "Commands that sessions have had answered."
+#define COMMANDS "Commands that the unit has answered."
 #define BYTES    "Bytes that commands have moved."
 
 #define BY_KEY(key)                                                                               \
@@ -24,7 +24,7 @@ struct metric {
 			",key=\"" key "\""                                                        \
 	}
 
-static const struct metric of_commands[METRICS_COUNTED] = {
+static const struct metric of_commands[] = {
 	{ "unit_commands_total", "counter", COMMANDS, "reads", ",kind=\"read\"" },
 	{ "unit_commands_total", "counter", COMMANDS, "writes", ",kind=\"write\"" },
 	{ "unit_commands_total", "counter", COMMANDS, "bidirectional", ",kind=\"both\"" },
@@ -136,26 +136,6 @@ void metrics_device_name(const json_t *unit, char *name, size_t bytes)
 		snprintf(name, bytes, "lun%" PRIu64, number(unit, "lun"));
 }
 
-void metrics_note(struct metrics *metrics, const json_t *status)
-{
-	const json_t *units = json_object_get(status, "units");
-
-	for (size_t i = 0; i < json_array_size(units); i++) {
-		const json_t *unit = json_array_get(units, i);
-		uint64_t lun = number(unit, "lun");
-
-		for (int j = 0;
-		     is_known(unit) && lun <= CONFIG_LUN_NUMBER_MAX && j < METRICS_COUNTED; j++) {
-			uint64_t now = number(unit, of_commands[j].fact);
-			uint64_t *last = &metrics->counted[lun][j].last;
-
-			/* A session has ended: the others' begin below. */
-			metrics->counted[lun][j].total += now >= *last ? now - *last : 0;
-			*last = now;
-		}
-	}
-}
-
 /* ---- the text ---- */
 
 static void put_head(FILE *to, const char *name, const char *type, const char *help)
@@ -189,7 +169,7 @@ static void put_service(FILE *to, const json_t *status)
 			number(json_array_get(targets, i), "sessions"));
 }
 
-static void put_units(FILE *to, const struct metrics *metrics, const json_t *units)
+static void put_units(FILE *to, const json_t *units)
 {
 	put_head(to, "unit_up", "gauge", "Whether the unit answers.");
 	for (size_t i = 0; i < json_array_size(units); i++) {
@@ -198,17 +178,17 @@ static void put_units(FILE *to, const struct metrics *metrics, const json_t *uni
 		fprintf(to, "muninn_unit_up{lun=\"%" PRIu64 "\",type=\"%s\"} %d\n",
 			number(unit, "lun"), text(unit, "type"), is_known(unit));
 	}
-	for (int j = 0; j < METRICS_COUNTED; j++) {
+	for (size_t j = 0; j < LENGTH(of_commands); j++) {
 		const struct metric *metric = &of_commands[j];
 
 		put_head_once(to, metric, j ? metric - 1 : NULL);
 		for (size_t i = 0; i < json_array_size(units); i++) {
-			uint64_t lun = number(json_array_get(units, i), "lun");
+			const json_t *unit = json_array_get(units, i);
 
-			if (lun <= CONFIG_LUN_NUMBER_MAX)
+			if (is_known(unit))
 				fprintf(to, "muninn_%s{lun=\"%" PRIu64 "\"%s} %" PRIu64 "\n",
-					metric->name, lun, metric->label,
-					metrics->counted[lun][j].total);
+					metric->name, number(unit, "lun"), metric->label,
+					number(unit, metric->fact));
 		}
 	}
 }
@@ -235,7 +215,7 @@ static void put_devices(FILE *to, const json_t *status)
 	}
 }
 
-char *metrics_text(const struct metrics *metrics, const json_t *status)
+char *metrics_text(const json_t *status)
 {
 	char *made = NULL;
 	size_t bytes;
@@ -244,7 +224,7 @@ char *metrics_text(const struct metrics *metrics, const json_t *status)
 	if (!to)
 		return NULL;
 	put_service(to, status);
-	put_units(to, metrics, json_object_get(status, "units"));
+	put_units(to, json_object_get(status, "units"));
 	put_devices(to, status);
 	if (fclose(to)) {
 		free(made);

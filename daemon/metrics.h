@@ -11,23 +11,8 @@
 
 #include "daemon/config.h"
 
-#define METRICS_COUNTED 15 /* of the commands of a unit */
-
-/*
- * tgtd counts commands for each session, and forgets them with the session; the module counts until
- * tgtd ends. Here they go on: what an ended session did since the last look is all that is missing.
- */
-struct metrics {
-	struct {
-		uint64_t last, total;
-	} counted[CONFIG_LUN_NUMBER_MAX + 1][METRICS_COUNTED];
-};
-
-/* A new answer of `status` (NULL: there is none). */
-void metrics_note(struct metrics *metrics, const json_t *status);
-
-/* The text, to be freed. NULL: no memory. */
-char *metrics_text(const struct metrics *metrics, const json_t *status);
+/* The text, to be freed. NULL: no memory. `status` NULL: there is no answer. */
+char *metrics_text(const json_t *status);
 
 /*
  * Whether a unit of an answer stands for its device: it is the first one that has told of it. What

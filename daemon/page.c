@@ -194,7 +194,7 @@ static void put_unit(FILE *to, const json_t *unit)
 	if (json_object_get(unit, "partition"))
 		put_line(to, "volume", text(unit, "partition"));
 	put_number(to, "sessions", json_array_size(json_object_get(unit, "sessions")));
-	put_number(to, "reads of these", number(unit, "reads"));
+	put_number(to, "reads", number(unit, "reads"));
 	put_size(to, "read", number(unit, "read_bytes"));
 	put_number(to, "writes", number(unit, "writes") + number(unit, "bidirectional"));
 	put_size(to, "written", number(unit, "written_bytes"));

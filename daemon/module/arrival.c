@@ -68,6 +68,23 @@ static void look_at_session(struct unit *unit, struct scsi_cmd *cmd)
 }
 
 /*
+ * Counts a command that has ended at once, by what tgtd has counted for its session. One that goes
+ * on is counted when it ends (unit.c).
+ */
+static void count_at_once(struct unit *unit, const struct lu_stat *before,
+			  const struct lu_stat *now)
+{
+	struct unit_done *done = &unit->done;
+
+	done->reads += now->rd_done_cmds - before->rd_done_cmds;
+	done->writes += now->wr_done_cmds - before->wr_done_cmds;
+	done->both += now->bidir_done_cmds - before->bidir_done_cmds;
+	done->errors += now->err_num - before->err_num;
+	done->read_bytes += now->rd_done_bytes - before->rd_done_bytes;
+	done->written_bytes += now->wr_done_bytes - before->wr_done_bytes;
+}
+
+/*
  * In place of tgtd's own. tgtd would hold back what may not begin yet, but not by SAM's rules (it
  * lets others overtake an ORDERED command), and it dies when somebody aborts a command that it
  * holds back. So every command is SIMPLE to tgtd, which hands over all of them at once, and this
@@ -76,6 +93,10 @@ static void look_at_session(struct unit *unit, struct scsi_cmd *cmd)
 static int arrive(int tid, struct scsi_cmd *cmd)
 {
 	struct unit *unit = unit_of(cmd->dev);
+	/* Of the session, which stays; the command may be gone behind this. */
+	const struct it_nexus_lu_info *info = cmd->itn_lu_info;
+	const struct lu_stat before = info->stat;
+	int result;
 
 	nothing_answered_yet(cmd);
 	nexus_greet(cmd->it_nexus);
@@ -83,7 +104,9 @@ static int arrive(int tid, struct scsi_cmd *cmd)
 		look_at_session(unit, cmd);
 	unit->arriving = attribute_of(cmd);
 	cmd->attribute = MSG_SIMPLE_TAG;
-	return unit->stock_perform(tid, cmd);
+	result = unit->stock_perform(tid, cmd);
+	count_at_once(unit, &before, &info->stat);
+	return result;
 }
 
 /*

@@ -166,7 +166,7 @@ static void go_on(struct io_threads *io, struct nand_stage *stage)
 	io_wake_one(io);
 	io_leave(io);
 	if (outcome == ENDED)
-		io_completed(cmd);
+		io_completed(io, cmd);
 }
 
 void attempts_go_on(struct io_threads *io, bool wait)

@@ -127,7 +127,7 @@ void io_wake_one(struct io_threads *io);
 void io_leave(struct io_threads *io);
 
 /* On the main thread: a command has ended that was asynchronous. */
-void io_completed(struct scsi_cmd *cmd);
+void io_completed(struct io_threads *io, struct scsi_cmd *cmd);
 
 void io_set_timer(struct io_threads *io);
 

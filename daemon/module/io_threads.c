@@ -268,9 +268,11 @@ static void say_that_it_was_aborted(struct scsi_cmd *cmd)
 		cmd->mreq->function = ABORT_TASK_SET;
 }
 
-void io_completed(struct scsi_cmd *cmd)
+void io_completed(struct io_threads *io, struct scsi_cmd *cmd)
 {
 	say_that_it_was_aborted(cmd);
+	if (io->work.ended)
+		io->work.ended(io->work.context, cmd);
 	target_cmd_io_done(cmd, scsi_get_result(cmd));
 }
 
@@ -295,7 +297,7 @@ static void complete(struct io_threads *io)
 		struct scsi_cmd *cmd = list_first_entry(&done, struct scsi_cmd, bs_list);
 
 		list_del(&cmd->bs_list);
-		io_completed(cmd);
+		io_completed(io, cmd);
 	}
 }
 

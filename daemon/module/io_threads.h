@@ -47,11 +47,15 @@ typedef bool io_attempt(void *context, struct scsi_cmd *cmd, struct nand_stage *
  */
 typedef int io_perform(void *context, struct scsi_cmd *cmd);
 
+/* A command that was asynchronous ends; its status is in its place. On tgtd's main thread. */
+typedef void io_ended(void *context, struct scsi_cmd *cmd);
+
 /* What is done with commands. */
 struct io_work {
 	io_execute *execute;
 	io_attempt *attempt; /* NULL: none is tried */
 	io_perform *perform; /* of those for the main thread */
+	io_ended *ended;     /* NULL: nobody counts */
 	void *context;       /* of all of them */
 	/* ATTEMPTS_PARKED_MAX of them, and their event; NULL: none. */
 	struct nand_stages *stages;

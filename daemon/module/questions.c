@@ -42,28 +42,17 @@ static void tell_sessions(const struct unit *unit, const struct target *target, 
 	}
 }
 
-/* tgtd counts for each session, and forgets it with the session. */
-static void tell_commands(const struct scsi_lu *lu, FILE *to)
+/* Since the unit was made. */
+static void tell_commands(const struct unit_done *done, FILE *to)
 {
-	uint64_t reads = 0, writes = 0, both = 0, errors = 0, read_bytes = 0, written_bytes = 0;
-	const struct it_nexus_lu_info *each;
-
-	list_for_each_entry(each, &lu->lu_itl_info_list, lu_itl_info_siblings)
-	{
-		reads += each->stat.rd_done_cmds;
-		writes += each->stat.wr_done_cmds;
-		both += each->stat.bidir_done_cmds;
-		errors += each->stat.err_num;
-		read_bytes += each->stat.rd_done_bytes;
-		written_bytes += each->stat.wr_done_bytes;
-	}
 	fprintf(to,
 		"reads %" PRIu64 "\nwrites %" PRIu64 "\nbidirectional %" PRIu64 "\nerrors %" PRIu64
 		"\nread_bytes %" PRIu64 "\nwritten_bytes %" PRIu64 "\n",
-		reads, writes, both, errors, read_bytes, written_bytes);
+		done->reads, done->writes, done->both, done->errors, done->read_bytes,
+		done->written_bytes);
 }
 
-/* Since the unit was opened. */
+/* As above. */
 static void tell_senses(const struct unit *unit, FILE *to)
 {
 	static const char *const words[16] = {
@@ -118,15 +107,14 @@ static void tell_flash(const struct device *device, FILE *to)
 
 char *question_use(struct unit *unit)
 {
-	const struct scsi_lu *lu = lu_of(unit);
 	char *text = NULL;
 	size_t bytes;
 	FILE *to = open_memstream(&text, &bytes);
 
 	if (!to)
 		return NULL;
-	tell_sessions(unit, lu->tgt, to);
-	tell_commands(lu, to);
+	tell_sessions(unit, lu_of(unit)->tgt, to);
+	tell_commands(&unit->done, to);
 	tell_senses(unit, to);
 	tell_flash(unit->device, to);
 	fclose(to);

@@ -21,6 +21,22 @@ static bool attempt(void *context, struct scsi_cmd *cmd, struct nand_stage *stag
 	return unit->kind->attempt(unit, cmd, stage);
 }
 
+/* As tgtd is going to count it for the session, which may be gone behind that. */
+static void count(void *context, struct scsi_cmd *cmd)
+{
+	struct unit_done *done = &((struct unit *)context)->done;
+	enum data_direction direction = scsi_get_data_dir(cmd);
+
+	done->reads += direction == DATA_READ;
+	done->writes += direction == DATA_WRITE;
+	done->both += direction == DATA_BIDIRECTIONAL;
+	if (direction == DATA_READ || direction == DATA_BIDIRECTIONAL)
+		done->read_bytes += scsi_get_in_length(cmd);
+	if (direction == DATA_WRITE || direction == DATA_BIDIRECTIONAL)
+		done->written_bytes += scsi_get_out_length(cmd);
+	done->errors += scsi_get_result(cmd) != SAM_STAT_GOOD;
+}
+
 static int perform_on_main(void *context, struct scsi_cmd *cmd)
 {
 	struct unit *unit = context;
@@ -53,6 +69,7 @@ static int start_threads(struct unit *unit, struct error_text *error)
 		.execute = execute,
 		.attempt = unit->kind->attempt ? attempt : NULL,
 		.perform = perform_on_main,
+		.ended = count,
 		.context = unit,
 	};
 	int result = 0;

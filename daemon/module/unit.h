@@ -90,6 +90,12 @@ struct unit_kind {
 	void (*grown)(struct unit *unit);
 };
 
+/* What all sessions have had answered: tgtd counts for each, and forgets it with the session. */
+struct unit_done {
+	uint64_t reads, writes, both, errors; /* commands */
+	uint64_t read_bytes, written_bytes;
+};
+
 /* The state of one logical unit, behind tgtd's own structure. */
 struct unit {
 	const struct unit_kind *kind;
@@ -104,6 +110,7 @@ struct unit {
 	int (*stock_perform)(int tid, struct scsi_cmd *cmd);
 	int (*stock_operations[NR_SCSI_OPCODES])(int host_no, struct scsi_cmd *cmd);
 	uint64_t senses[16];           /* atomic: commands that ended with sense, by sense key */
+	struct unit_done done;         /* on tgtd's main thread */
 	enum order_attribute arriving; /* of the command that tgtd is just handing over */
 	/* By tgtd's number of a session: which one with it has sent a command (nexus_of). */
 	uint32_t sessions_seen[SESSION_NUMBERS];

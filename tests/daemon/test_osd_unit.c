@@ -125,6 +125,8 @@ static int teardown(void **state)
 }
 
 /* A login: tgtd numbers sessions with 16 bits and notes the second. */
+static struct it_nexus_lu_info session;
+
 static struct it_nexus login(uint64_t number)
 {
 	return (struct it_nexus){ .itn_id = number, .ctime = time(NULL), .host_no = 7 };
@@ -139,6 +141,7 @@ static void read_token(struct it_nexus *nexus, uint8_t token[OSD_SECURITY_TOKEN_
 		.scb_len = sizeof(cdb),
 		.dev = lu,
 		.dev_id = lu->lun,
+		.itn_lu_info = &session,
 		.c_target = &target,
 		.it_nexus = nexus,
 		.cmd_itn_id = nexus->itn_id,
@@ -216,6 +219,7 @@ static struct osd_sense run(struct it_nexus *nexus, uint16_t action, uint64_t pa
 		.scb = cdb,
 		.dev = lu,
 		.dev_id = lu->lun,
+		.itn_lu_info = &session,
 		.c_target = &target,
 		.it_nexus = nexus,
 		.cmd_itn_id = nexus->itn_id,
@@ -303,6 +307,7 @@ static struct scsi_cmd command_of(struct it_nexus *nexus, uint8_t cdb[ENVELOPE_C
 		.scb_len = ENVELOPE_CDB_BYTES,
 		.dev = lu,
 		.dev_id = lu->lun,
+		.itn_lu_info = &session,
 		.c_target = &target,
 		.it_nexus = nexus,
 		.cmd_itn_id = nexus->itn_id,

@@ -185,6 +185,7 @@ static struct device_image image;
 static struct target target;
 static struct scsi_lu *lu;
 static struct it_nexus nexus = { .host_no = 7 };
+static struct it_nexus_lu_info session;
 static uint64_t session_number;
 
 static int setup(void **state)
@@ -259,6 +260,7 @@ static int arrive(struct command *command, uint8_t operation, int attribute)
 	command->cmd.dev_id = lu->lun;
 	command->cmd.c_target = &target;
 	command->cmd.it_nexus = &nexus;
+	command->cmd.itn_lu_info = &session;
 	command->cmd.cmd_itn_id = session_number;
 	command->cmd.attribute = attribute;
 	return lu->cmd_perform(1, &command->cmd);

@@ -12,7 +12,7 @@ import unittest
 
 from harness import IQN, LIMIT_SECONDS, ROOT, free_port, noise
 from iscsi import Session
-from service import HOST, POOL, ServiceTest
+from service import HOST, OTHER, POOL, ServiceTest
 
 SANITIZED = True
 CONNECTIONS = 16  # at once
@@ -114,18 +114,35 @@ class Metrics(ServiceTest):
         key = ("muninn_unit_sense_total", '{lun="2",key="illegal_request"}')
         before = found[key]
         found = self.until(lambda each: each[key] == before + 1)
-        # A session takes with it what tgtd has counted, and not what was told.
-        disk.session.logout()
-        again = self.until(lambda each: each["muninn_sessions", f'{{target="{IQN}"}}'] == 0)
-        self.assertEqual(self.units(daemon)[2]["writes"], 0)
-        self.assertEqual(again[count], found[count])
-        disk = self.attach(daemon, 2, name=HOST)
-        self.good(disk.write(0, data))
-        self.until(lambda each: each[count] == found[count] + 1)
         os.kill(daemon.tgtd_pid, signal.SIGKILL)
         daemon.wait_for_line("initiators can log in")
         again = self.until(lambda each: each["muninn_tgtd_restarts_total", None] == 1)
-        self.assertEqual(again[count], found[count] + 1)
+        self.assertEqual(again[count], 0)
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_what_a_session_has_done_stays_counted_when_it_ends(self):
+        daemon = self.served()
+        first, second = (self.attach(daemon, 2, name=name) for name in (HOST, OTHER))
+        data = noise(65536, 1)
+        before = self.units(daemon)[2]
+        for disk, writes in ((first, 7), (second, 3)):
+            for _ in range(writes):
+                self.good(disk.write(0, data))
+            self.good(disk.read(0, 128))
+            self.good(disk.session.run(bytes(6)))
+            self.sense(disk.write(64 << 11, bytes(512)), 5, 0x2100)
+        # Nobody has looked meanwhile.
+        first.session.logout()
+        self.good(second.write(0, data))
+        after = self.units(daemon)[2]
+        grown = {fact: after[fact] - before[fact] for fact in ("writes", "reads", "errors", "written_bytes", "read_bytes")}
+        self.assertEqual(
+            grown, {"writes": 13, "reads": 2, "errors": 2, "written_bytes": 11 * 65536 + 1024, "read_bytes": 2 * 65536}
+        )
+        second.session.logout()
+        found = self.until(lambda each: each["muninn_sessions", f'{{target="{IQN}"}}'] == 0)
+        self.assertEqual(found["muninn_unit_commands_total", '{lun="2",kind="write"}'], after["writes"])
+        self.assertEqual(found["muninn_unit_bytes_total", '{lun="2",direction="written"}'], after["written_bytes"])
         self.assertEqual(daemon.stop(), 0)
 
     def test_a_tgtd_that_hangs_or_is_gone_is_told(self):
