@@ -289,6 +289,12 @@ static int check_account(const struct chap_account *account, const char *section
 			 kind, kind, account->user[0] ? "_secret" : "_user");
 }
 
+static bool has_rules(const struct target_config *target)
+{
+	return target->chap.user[0] || target->mutual.user[0] || target->allow_addresses ||
+	       target->allow_names;
+}
+
 static int check_target(const struct config *config, const struct target_config *target,
 			struct error_text *reason)
 {
@@ -298,6 +304,10 @@ static int check_target(const struct config *config, const struct target_config 
 	config_target_section(target, section, sizeof(section));
 	if (target->label[0] && !has_units(config, target))
 		return error_set(reason, -EINVAL, "no logical unit has target = %s", target->label);
+	if (!has_units(config, target) && has_rules(target))
+		return error_set(reason, -EINVAL,
+				 "[target] says who may log in, and no logical unit is on it: all "
+				 "have target = NAME");
 	for (const struct target_config *other = config->targets; other < target; other++)
 		if (!strcmp(other->name, target->name) &&
 		    (other->label[0] || has_units(config, other)))
@@ -351,19 +361,45 @@ static int complete_targets(struct config *config, struct error_text *reason, in
 	return check_account(&config->discovery, "[target]", "discovery", reason);
 }
 
+/* All addresses of a family. */
+static bool is_wildcard(const struct portal *portal)
+{
+	return !strcmp(portal->address, "0.0.0.0") || !strcmp(portal->address, "::");
+}
+
+/* Whether nobody can listen at both. */
+static bool is_same_place(const struct portal *a, const struct portal *b)
+{
+	bool six[2] = { strchr(a->address, ':') != NULL, strchr(b->address, ':') != NULL };
+
+	return a->port == b->port && six[0] == six[1] &&
+	       (!strcmp(a->address, b->address) || is_wildcard(a) || is_wildcard(b));
+}
+
 static int check_portals(const struct config *config, struct error_text *reason)
 {
-	char text[CONFIG_PORTAL_BYTES];
+	char text[2][CONFIG_PORTAL_BYTES];
 
-	for (unsigned int i = 0; i < config->portal_count; i++)
+	for (unsigned int i = 0; i < config->portal_count; i++) {
+		const struct portal *portal = &config->portals[i];
+
+		config_portal(portal, text[0]);
+		config_portal(&config->metrics, text[1]);
+		if (config->metrics.port && is_same_place(portal, &config->metrics))
+			return error_set(reason, -EINVAL, "[daemon] metrics has %s, where %s is",
+					 text[1], text[0]);
 		for (unsigned int j = 0; j < i; j++) {
-			const struct portal *a = &config->portals[i], *b = &config->portals[j];
-
-			config_portal(a, text);
-			if (a->port == b->port && !strcmp(a->address, b->address))
+			config_portal(&config->portals[j], text[1]);
+			if (!strcmp(text[0], text[1]))
 				return error_set(reason, -EINVAL, "[target] portal has %s twice",
-						 text);
+						 text[0]);
+			if (is_same_place(portal, &config->portals[j]))
+				return error_set(reason, -EINVAL,
+						 "[target] portal has %s and %s, and one has all "
+						 "addresses",
+						 text[1], text[0]);
 		}
+	}
 	return 0;
 }
 

@@ -115,6 +115,11 @@ static void test_target_is_not_served_without_a_unit(void **state)
 	assert_int_equal(config.target_count, 1);
 	assert_string_equal(config.targets[0].name, "iqn.x:s");
 	assert_string_equal(config.portals[0].address, "10.0.0.1");
+	/* But its rules are not dropped without a word. */
+	assert_refused("[target]\n" CHAP "[target side]\nname = iqn.x:s\n" ON_SIDE, -EINVAL,
+		       "FILE: [target] says who may log in, and no logical unit is on it");
+	assert_refused("[target]\nallow_name = iqn.x:a\n[target side]\nname = iqn.x:s\n" ON_SIDE,
+		       -EINVAL, "[target] says who may log in, and no logical unit is on it");
 }
 
 static void test_targets_that_do_not_fit_are_refused(void **state)
@@ -164,6 +169,16 @@ static void test_portals_have_the_form_that_tgtd_shows(void **state)
 	assert_string_equal(text, "portal=127.0.0.1:1,portal=[::1]:2");
 	assert_refused("[target]\nportal = [::1]:2 [0::1]:2\n" UNIT, -EINVAL,
 		       "portal has [::1]:2 twice");
+	assert_refused("[target]\nportal = 0.0.0.0:2, 127.0.0.1:2\n" UNIT, -EINVAL,
+		       "portal has 0.0.0.0:2 and 127.0.0.1:2, and one has all addresses");
+	assert_refused("[target]\nportal = [::1]:2 [::]:2\n" UNIT, -EINVAL,
+		       "portal has [::1]:2 and [::]:2, and one has all addresses");
+	assert_read("[target]\nportal = 0.0.0.0:2, [::]:2, 127.0.0.1:3\n" UNIT);
+	assert_refused("[daemon]\nmetrics = 127.0.0.1:2\n[target]\nportal = 0.0.0.0:2\n" UNIT,
+		       -EINVAL, "[daemon] metrics has 127.0.0.1:2, where 0.0.0.0:2 is");
+	assert_refused("[daemon]\nmetrics = 10.0.0.1:2\n[target]\nportal = 10.0.0.1:2\n" UNIT,
+		       -EINVAL, "[daemon] metrics has 10.0.0.1:2, where 10.0.0.1:2 is");
+	assert_read("[daemon]\nmetrics = 127.0.0.1:2\n[target]\nportal = 10.0.0.1:2\n" UNIT);
 	assert_refused("[target]\nportal = 10.0.0.1:1 10.0.0.1:2 10.0.0.1:3 10.0.0.1:4 10.0.0.1:5 "
 		       "10.0.0.1:6 10.0.0.1:7 10.0.0.1:8 10.0.0.1:9\n" UNIT,
 		       -EINVAL, "more than 8 portals");
