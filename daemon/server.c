@@ -231,8 +231,16 @@ int server_create_target(struct server *server, struct target_config *target,
 
 	if (result)
 		return result;
+	result = offer_large_transfers(server, id, error);
+	if (result) {
+		struct error_text ignored;
+
+		/* Otherwise its number would be taken, without anybody knowing. */
+		tgt_target_delete(&server->tgtd, id, &ignored);
+		return result;
+	}
 	target->id = id;
-	return offer_large_transfers(server, id, error);
+	return 0;
 }
 
 static int create_targets(struct server *server, struct error_text *error)
@@ -264,9 +272,7 @@ int server_create_lun(struct server *server, const struct lun_config *lun, struc
 	int answer_ms = server->tgtd.answer_ms, result;
 
 	if (!target)
-		return error_set(error, -ENXIO,
-				 "LUN %u: target %s is not served yet: a reload serves it",
-				 lun->number, lun->target);
+		return error_set(error, -ENXIO, "LUN %u: its target is not served", lun->number);
 	lun_options_write(&lun->options, options);
 	server->tgtd.answer_ms = OPEN_MS;
 	result = tgt_lun_create(&server->tgtd, target->id, lun->number, lun->type, lun->image,

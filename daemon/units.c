@@ -69,6 +69,21 @@ static int check_neighbours(const struct server *server, const struct lun_config
 	return 0;
 }
 
+/* Before anything is made for the unit. */
+static int check_target(const struct server *server, const struct lun_config *lun,
+			struct error_text *error)
+{
+	if (server_target_of(server, lun))
+		return 0;
+	if (!lun->target[0])
+		return error_set(error, -ENXIO,
+				 "LUN %u: no unit of %s is on [target]: write LUN %u into it and "
+				 "reload",
+				 lun->number, server->config->source, lun->number);
+	return error_set(error, -ENXIO, "LUN %u: target %s is not served yet: a reload serves it",
+			 lun->number, lun->target);
+}
+
 /* The module says why, in a line that tgtd has logged before it answered. */
 static int create(struct server *server, const struct lun_config *lun, struct error_text *error)
 {
@@ -91,7 +106,9 @@ int units_add(struct server *server, const struct lun_config *lun, struct error_
 	if (config->lun_count == CONFIG_LUNS_MAX)
 		return error_set(error, -ENOSPC, "there are %d units already, which is the most",
 				 CONFIG_LUNS_MAX);
-	result = check_neighbours(server, lun, error);
+	result = check_target(server, lun, error);
+	if (!result)
+		result = check_neighbours(server, lun, error);
 	if (!result && !find_neighbour(server, lun))
 		result = server_prepare_image(lun, error);
 	if (!result)

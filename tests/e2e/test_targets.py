@@ -243,6 +243,14 @@ class Targets(ServiceTest):
         past = self.admin(daemon, "volume", "expose", made["partition"])
         self.assertTrue(self.login(self.url(daemon, lun=past["lun"])))
 
+    def test_a_unit_is_not_made_for_a_target_that_is_not_served(self):
+        config = DISKS.replace("type = osd\n", "type = osd\n" + ON_BACKUP) + ON_BACKUP
+        daemon = self.serve(f"[target backup]\nname = {BACKUP}\n" + config)
+        image = os.path.join(self.folder(), "image")
+        said = self.refused(daemon, 8, "lun", "add", 5, "type=osd", "size=16M", "image=" + image)
+        self.assertIn("is on [target]: write LUN 5 into it and reload", said)
+        self.assertFalse(os.path.exists(image))
+
     def test_a_secret_of_a_file_is_taken_up(self):
         folder = self.folder()
         path = os.path.join(folder, "secret")
