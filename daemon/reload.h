@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * Takes up the configuration file anew while tgtd serves. All of it is checked first; a wrong file
- * changes nothing. Then units come and go, disks grow, access lists and the CHAP account change,
+ * changes nothing. Then units come and go, disks grow, access lists and CHAP accounts change,
  * and what counts for this process alone. The rest counts from the next start on.
  */
 #ifndef MUNINN_DAEMON_RELOAD_H

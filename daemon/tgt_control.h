@@ -102,7 +102,8 @@ int tgt_account_create(struct tgtd *tgtd, const char *user, const char *secret,
 
 /*
  * From now on initiators have to know an account of the target, of which this is one; or, outgoing,
- * the target proves that it does. `target`: or TGT_DISCOVERY. As good if it is so already.
+ * the target proves that it does. `target`: or TGT_DISCOVERY. The former is as good if it is so
+ * already.
  */
 int tgt_account_bind(struct tgtd *tgtd, unsigned int target, const char *user, bool outgoing,
 		     struct error_text *error);

@@ -7,8 +7,9 @@
  *                                   what its sessions have done, and the device since its opening
  *   facts                           what the unit is, and how full its device
  *   volumes FROM                    volume PID BYTES BLOCK_BYTES USED SOURCE READ_ONLY, of each
- * from partition FROM on, QUESTION_VOLUMES_MAX at most grow BYTES                      lets the
- * unit's own volume grow create PID|0 BYTES BLOCK_BYTES  makes a volume: made PID BYTES BLOCK_BYTES
+ *                                   from partition FROM on, QUESTION_VOLUMES_MAX at most
+ *   grow BYTES                      lets the unit's own volume grow
+ *   create PID|0 BYTES BLOCK_BYTES  makes a volume: made PID BYTES BLOCK_BYTES
  *   remove PID                      removes one
  *   resize PID BYTES                lets one grow that no unit is on
  *   clone PID now|version|time|sequence VALUE WRITABLE   clones one: made PID 0 0
