@@ -257,12 +257,15 @@ static int count_record(struct surveyor *surveyor, uint32_t bytes)
 	}
 	live = is_live(surveyor);
 	spared = live ? live : is_kept(surveyor, &surveyor->spared);
-	if (spared > 0 && !live && part->kind != ENGINE_SURVEY_OTHERS)
-		spared = count_version(surveyor, bytes) < 0 ? -EIO : 1;
+	if (spared > 0 && !live && part->kind != ENGINE_SURVEY_OTHERS) {
+		int counted = count_version(surveyor, bytes);
+
+		spared = counted < 0 ? counted : 1;
+	}
 	if (!live && surveyor->reduces && (spared > 0 || surveyor->survey->horizon))
 		reduced = is_kept(surveyor, &surveyor->reduced);
 	if (live < 0 || spared < 0 || reduced < 0)
-		return -EIO;
+		return live < 0 ? live : spared < 0 ? spared : reduced;
 	if (live)
 		part->live += bytes;
 	else if (spared)
@@ -311,12 +314,15 @@ static bool look_at_page(struct surveyor *surveyor, struct record_sample *sample
 {
 	struct engine_survey *survey = surveyor->survey;
 	const struct engine_survey before = *survey;
+	int result;
 
 	records_worked++;
 	surveyor->overflows = false;
 	sample->page = page_at(survey->position, survey->wanted, survey->pages);
-	surveyor->result =
-		surveyor->engine->store->operations->sample(surveyor->engine->store, sample);
+	result = surveyor->engine->store->operations->sample(surveyor->engine->store, sample);
+	/* What was noted of a record meanwhile stays. */
+	if (result)
+		surveyor->result = result;
 	if (surveyor->overflows && survey->looked_at) {
 		*survey = before;
 		return false;

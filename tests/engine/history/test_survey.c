@@ -3,6 +3,7 @@
  * What takes the space: sums over all pages are what a merge finds, and few pages tell about the
  * same. Dropping and shortening free what was told before.
  */
+#include "engine/objects/objects.h"
 #include "tests/engine/fixture.h"
 
 enum { BLOCKS = 900, PAGES = 40 };
@@ -225,6 +226,57 @@ static void test_some_pages_tell_about_the_same(void **state)
 			all.mine.live * 100 / all.all + 8);
 }
 
+/* ---- records that can't be judged ---- */
+
+static const struct record_store_operations *original;
+static int failure; /* of each look for a record of an object that wants no data */
+
+static int failing_get(struct record_store *store, const struct record_key *key, uint64_t bound,
+		       void *data, uint32_t length, struct record_info *info)
+{
+	if (failure && !data && key->partition != RECORD_ROOT_INDEX)
+		return failure;
+	return original->get(store, key, bound, data, length, info);
+}
+
+/* The first result that is none, or 0 at the survey's end. */
+static int result_of_survey(struct fixture *f, struct engine_survey asked)
+{
+	int result = 0;
+
+	asked.wanted = UINT64_MAX;
+	asked.work = 1;
+	while (!result && !asked.done) {
+		begin(f, ENGINE_READ);
+		result = engine_survey(f->txn, &asked);
+		commit(f);
+	}
+	return result;
+}
+
+static void test_what_fails_ends_it_and_what_is_damaged_does_not(void **state)
+{
+	struct fixture *f = *state;
+	struct record_store_operations operations = *f->engine->store->operations;
+	const struct engine_survey asked = { .partition = PARTITION,
+					     .drop = { 1 },
+					     .drop_count = 1 };
+
+	write_pages(f, 0, PAGES, 'a');
+	assert_int_equal(take_snapshot(f, PARTITION, NULL), 1);
+	write_pages(f, 0, PAGES, 'b');
+	original = f->engine->store->operations;
+	operations.get = failing_get;
+	f->engine->store->operations = &operations;
+	failure = 0;
+	assert_int_equal(result_of_survey(f, asked), 0);
+	failure = -EIO;
+	assert_int_equal(result_of_survey(f, asked), -EIO);
+	failure = -EBADMSG;
+	assert_int_equal(result_of_survey(f, asked), 0);
+	f->engine->store->operations = original;
+}
+
 static void test_what_is_not_there_is_refused(void **state)
 {
 	struct fixture *f = *state;
@@ -248,6 +300,7 @@ int main(void)
 		SURVEY_TEST(test_removed_partitions_and_others_are_apart),
 		SURVEY_TEST(test_what_a_rollback_hides_is_no_present),
 		SURVEY_TEST(test_some_pages_tell_about_the_same),
+		SURVEY_TEST(test_what_fails_ends_it_and_what_is_damaged_does_not),
 		SURVEY_TEST(test_what_is_not_there_is_refused),
 	};
 
