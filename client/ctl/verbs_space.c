@@ -149,11 +149,17 @@ static int take_word(struct wanted *wanted, const char *word, uint32_t *drops)
 			"space: '%s' is none of without=VERSION, since=MOMENT, pages=N", word);
 }
 
+/* Names of partitions may have a =, too. */
+static bool is_word(const char *text)
+{
+	return strncmp(text, "without=", 8) == 0 || strncmp(text, "since=", 6) == 0 ||
+	       strncmp(text, "pages=", 6) == 0;
+}
+
 static int take_arguments(struct wanted *wanted)
 {
 	struct ctl *ctl = wanted->ctl;
-	/* A word with = is no address. */
-	bool has_address = ctl->argument_count > 0 && !strchr(ctl->arguments[0], '=');
+	bool has_address = ctl->argument_count > 0 && !is_word(ctl->arguments[0]);
 	uint32_t drops = 0;
 	int code = CTL_OK;
 

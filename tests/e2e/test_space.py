@@ -119,6 +119,10 @@ class Space(E2ETest):
         self.url = self.daemon_.url()
         self.assertEqual(self.ctl("get", self.url, f"{P}/0x10000", binary=True), b"b" * (120 * MIB))
 
+    def test_a_name_may_have_an_equals_sign(self):
+        self.ctl("mkpart", self.url, "a=b")
+        self.assertIn("RECLAIMABLE", self.ctl("space", self.url, "a=b", "pages=all"))
+
     def test_wrong_words_are_refused(self):
         for words, code, sentence in (
             (("without=none",), 3, "no version 'none'"),
