@@ -360,9 +360,11 @@ static int drop_chosen(struct ctl *ctl, struct osd_client_address address,
 		       const struct versions *versions)
 {
 	struct ctl_list list = ctl_list_of(ctl);
-	int first_code = CTL_OK, code;
+	int first_code = CTL_OK, code = CTL_OK;
 
-	for (size_t i = 0; i < versions->count; i++) {
+	/* Without a connection nothing more can end; those that have are told all the same. */
+	for (size_t i = 0; i < versions->count && code != CTL_CONNECTION && code != CTL_INTERRUPTED;
+	     i++) {
 		const struct osd_client_moment moment = { .kind = OSD_CLIENT_AT_VERSION,
 							  .value = versions->list[i].number };
 
@@ -371,9 +373,8 @@ static int drop_chosen(struct ctl *ctl, struct osd_client_address address,
 		code = ctl->options->dry_run ? CTL_OK : drop_moment(ctl, address, &moment);
 		if (code == CTL_OK && tell(&list, &versions->list[i]) < 0)
 			return ctl_fail(ctl, CTL_LOCAL, "drop: out of memory");
-		if (code == CTL_CONNECTION || code == CTL_INTERRUPTED)
-			return code;
-		first_code = first_code == CTL_OK ? code : first_code;
+		if (first_code == CTL_OK || code == CTL_CONNECTION || code == CTL_INTERRUPTED)
+			first_code = code;
 	}
 	code = ctl_list_end(&list, ctl);
 	return first_code == CTL_OK ? code : first_code;
