@@ -275,6 +275,7 @@ $(TORMENT): tests/e2e/torment/torment.c
 # They run the command, or the service of the release build.
 ifeq ($(VARIANT),release)
 $(TESTBIN)/bench/test_iscsi: | $(BIN)/muninnd $(LIB)/bs_muninn.so
+$(TESTBIN)/bench/test_import: | $(BIN)/muninnd $(BIN)/muninnctl $(LIB)/bs_muninn.so
 endif
 $(TESTBIN)/client/test_muninnctl $(TESTBIN)/nand/test_command: | $(BIN)/muninnctl
 $(TESTBIN)/client/test_fsck: | $(BIN)/muninn-fsck
@@ -347,6 +348,7 @@ help:
 	@echo 'make bench-nand the emulated NAND beside memcpy and fio: build/bench/muninn-nand.json; BENCH_NAND=--full'
 	@echo 'make bench-iscsi a served unit beside stock tgtd and fio: build/bench/muninn-iscsi.json; QUICK=1; BENCH_ISCSI=--help'
 	@echo 'make bench-peers the record store beside RocksDB, LevelDB, LMDB: build/bench/muninn-peers.json; QUICK=1; BENCH_PEERS=--help'
+	@echo 'make bench-import directory trees beside tar and borg: build/bench/muninn-import.json; BENCH_IMPORT=--help'
 	@echo 'make bench-history snapshots, rollbacks, old versions: build/bench/muninn-history.json'
 	@echo 'make bench-disk-history the same of a disk: build/bench/muninn-disk-history.json'
 	@echo 'make bench-open a full device of 64 GiB is opened behind a crash: build/bench/muninn-open.json'
@@ -609,6 +611,14 @@ bench-peers: bootstrap
 	@mkdir -p $(BUILD)/bench
 	@$(BIN)/muninn-bench peers --folder $(BUILD)/bench $(if $(QUICK),--quick) $(BENCH_PEERS) \
 		>$(BUILD)/bench/muninn-peers.json
+
+# Directory trees beside tar and borg; all in /dev/shm while it runs. BENCH_IMPORT: its options.
+.PHONY: bench-import
+bench-import:
+	@scripts/bootstrap bench
+	+@$(SUBMAKE) all
+	@mkdir -p $(BUILD)/bench
+	@$(BIN)/muninn-bench import --folder /dev/shm $(BENCH_IMPORT) >$(BUILD)/bench/muninn-import.json
 
 # Snapshots, rollbacks and old versions by the device's counters. BENCH_HISTORY: its options.
 .PHONY: bench-history

@@ -6,6 +6,7 @@
 #include "bench/disk_history.h"
 #include "bench/history_bench.h"
 #include "bench/hold_bench.h"
+#include "bench/import_bench.h"
 #include "bench/iscsi_bench.h"
 #include "bench/list_bench.h"
 #include "bench/nand_bench.h"
@@ -26,6 +27,7 @@ static const char usage[] =
 	"muninn-bench history [OPTION...] what snapshots, rollbacks and old versions cost\n"
 	"muninn-bench disk-history [OPTION...]  what the history of a disk costs\n"
 	"muninn-bench iscsi [OPTION...]   a served unit beside stock tgtd and fio\n"
+	"muninn-bench import [OPTION...]  directory trees, beside tar and borg\n"
 	"muninn-bench peers [OPTION...]   the record store beside RocksDB, LevelDB and LMDB\n"
 	"muninn-bench ribbon [OPTION...]  the parts of the ribbon index by themselves\n"
 	"muninn-bench COMMAND --help      more\n";
@@ -90,6 +92,8 @@ int main(int argc, char **argv)
 		return disk_history_main(argc - 1, argv + 1, stdout, stderr);
 	if (argc >= 2 && strcmp(argv[1], "iscsi") == 0)
 		return iscsi_bench_main(argc - 1, argv + 1, stdout, stderr);
+	if (argc >= 2 && strcmp(argv[1], "import") == 0)
+		return import_bench_main(argc - 1, argv + 1, stdout, stderr);
 	if (argc >= 2 && strcmp(argv[1], "peers") == 0)
 		return peers_bench_main(argc - 1, argv + 1, stdout, stderr);
 	if (argc >= 2 && strcmp(argv[1], "ribbon") == 0)
