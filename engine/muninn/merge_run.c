@@ -439,8 +439,14 @@ bool merge_run_read_header(struct merge_run *run, uint64_t number, struct page_v
 	if (!run->is_large || run->fetches_all || merge_run_has_read_enough(run) ||
 	    is_in_segment(run, number) || find_page(run, number) != NO_CHAIN)
 		return false;
-	if (nand_read_at_hand(run->store->nand, NULL, NAND_CAUSE_MERGE, &io, 1) != 0 ||
-	    decode_spare(run, io.spare, 0, &run->header) != 0 || !run->header.large)
+	if (nand_read_at_hand(run->store->nand, NULL, NAND_CAUSE_MERGE, &io, 1) != 0)
+		return false;
+	/*
+	 * It counts twice, since nothing of it is remembered: counted once, a merge keeps on at
+	 * segments that take many look-ups, and each WRITE costs half as many programs again.
+	 */
+	run->reads++;
+	if (decode_spare(run, io.spare, 0, &run->header) != 0 || !run->header.large)
 		return false;
 	*view = view_of(&run->header, NULL);
 	return true;
