@@ -61,10 +61,17 @@ def with_index(config, size):
 
 
 def free_port():
-    """A loopback TCP port that nobody has at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A loopback TCP port that nobody has at this moment, and that the kernel gives to nobody who asks for any."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as file:
+        first = int(file.read().split()[0])
+    while True:
+        port = random.SystemRandom().randrange(10000, first) if first > 10000 else 0
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return probe.getsockname()[1]
 
 
 def wait_for_exit(pid):

@@ -103,7 +103,8 @@ class WrongCommands(LivingDaemonTest):
             command = self.read_of(device, p)
             struct.pack_into(">H", command.cdb, 8, action)
             self.assert_refused(command.run(device.session), NO_OPERATION)
-        for operation in (0x28, 0x2A, 0x7E, 0xC0, 0xFF):
+        # 0xC0 and 0xC1 are those of ENVELOPE.
+        for operation in (0x28, 0x2A, 0x7E, 0xC2, 0xFF):
             task = device.session.run(bytes([operation]) + bytes(15), read_length=512)
             self.assertEqual(osd.Sense(task.sense).code, osd.INVALID_OPERATION_CODE)
 

@@ -200,6 +200,8 @@ IN_FRONT(ENGINE_HAS_RETENTION, int, engine_retention_set,
 	 (struct engine_txn *txn, uint64_t partition, const struct engine_retention *retention,
 	  bool administrator),
 	 (txn, partition, retention, administrator))
+IN_FRONT(ENGINE_HAS_RETENTION | ENGINE_HAS_MERGE, int, engine_survey,
+	 (struct engine_txn *txn, struct engine_survey *survey), (txn, survey))
 IN_FRONT(ENGINE_HAS_RETENTION, int, engine_time_epoch, (struct engine_txn *txn), (txn))
 
 IN_FRONT(ENGINE_HAS_CLONES | at(moment), int, engine_clone,
@@ -398,7 +400,7 @@ static void functions_make_no_call_that_the_store_cannot_serve(void **state)
 		functions++;
 		run_everywhere((uint16_t)code);
 	}
-	assert_int_equal(functions, 16);
+	assert_int_equal(functions, 17);
 }
 
 /* ---- the list above is whole ---- */
