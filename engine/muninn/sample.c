@@ -13,6 +13,13 @@ static bool is_sealed(const struct muninn_store *store, uint32_t segment)
 	return store->segment_rows[segment] != NO_ROW;
 }
 
+/* What a record takes of its page's data. One that has a page for itself has its header beside. */
+static uint32_t page_share(const struct muninn_geometry *geometry, uint32_t length)
+{
+	return record_is_large(geometry, length) ? geometry->page_bytes
+						 : RECORD_HEADER_BYTES + length;
+}
+
 static void show(struct muninn_store *store, const struct page_view *view,
 		 struct record_sample *sample)
 {
@@ -31,7 +38,7 @@ static void show(struct muninn_store *store, const struct page_view *view,
 			.flags = header.flags & (RECORD_TOMBSTONE | RECORD_ABSORB),
 		};
 		sample->record(sample->context, &header.key, &info,
-			       RECORD_HEADER_BYTES + header.length,
+			       page_share(&store->geometry, header.length),
 			       sequence_is_visible(&everything, header.sequence));
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * What takes the space: sums over all pages are what a merge finds, and few pages tell about the
- * same. Dropping and shortening free what was told before.
+ * same. Dropping and shortening free what was told before. Runs for each index.
  */
 #include "engine/objects/objects.h"
 #include "tests/engine/fixture.h"
