@@ -56,59 +56,6 @@ int flush_sync(struct muninn_store *store)
 	return nand_nvram_sync(store->nand, NVRAM_PAGE, store->geometry.nvram_bytes - NVRAM_PAGE);
 }
 
-/* ---- what is left of a flush that began some time ago ---- */
-
-static void add_range(struct flush_promised *promised, uint64_t from, uint64_t to)
-{
-	struct nand_nvram_range *last = &promised->ranges[promised->count - 1];
-
-	/* One that is too many costs the sync of what is between. */
-	if (last->to == from || promised->count == NAND_NVRAM_RANGES)
-		last->to = to;
-	else
-		promised->ranges[promised->count++] = (struct nand_nvram_range){ from, to };
-}
-
-static void note(const struct muninn_store *store, const struct buffer *buffer, uint64_t *bits)
-{
-	uint64_t place = (uint64_t)(buffer->area - store->nvram) - store->geometry.buffers_at;
-	uint32_t number = (uint32_t)(place / store->geometry.buffer_bytes);
-
-	if (buffer->promised)
-		bits[number / 64] |= UINT64_C(1) << number % 64;
-}
-
-void flush_look(const struct muninn_store *store, struct flush_promised *promised)
-{
-	const struct muninn_geometry *geometry = &store->geometry;
-	uint64_t bits[MUNINN_BUFFERS_MAX / 64] = { 0 };
-
-	for (uint32_t number = 0; number < geometry->rows; number++) {
-		note(store, &store->rows[number].buffer, bits);
-		if (row_has_newer(&store->rows[number]))
-			note(store, &store->rows[number].newer, bits);
-	}
-	promised->ranges[0] = (struct nand_nvram_range){ NVRAM_PAGE, geometry->buffers_at };
-	promised->count = 1;
-	for (uint32_t number = 0; number < geometry->buffers; number++) {
-		uint64_t at = geometry->buffers_at + number * geometry->buffer_bytes;
-
-		if (bits[number / 64] & UINT64_C(1) << number % 64)
-			add_range(promised, at, at + geometry->buffer_bytes);
-	}
-	add_range(promised, geometry->groups_at, geometry->nvram_bytes);
-}
-
-int flush_end_promised(struct muninn_store *store, uint64_t number,
-		       const struct flush_promised *promised)
-{
-	int result = nand_nvram_sync_ranges(store->nand, promised->ranges, promised->count);
-
-	return result ? result : flush_publish(store, number);
-}
-
-/* ---- the number ---- */
-
 int flush_publish(struct muninn_store *store, uint64_t number)
 {
 	/* One that began later may have been quicker. */

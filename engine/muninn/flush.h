@@ -9,17 +9,6 @@
 uint64_t flush_begin(struct muninn_store *store);
 int flush_end(struct muninn_store *store, uint64_t number);
 
-/* What of the NVRAM a flush has to sync that began some time ago. */
-struct flush_promised {
-	struct nand_nvram_range ranges[NAND_NVRAM_RANGES];
-	uint32_t count;
-};
-
-/* In turn, behind flush_begin: without buffers that have begun since. Then the rest, for that. */
-void flush_look(const struct muninn_store *store, struct flush_promised *promised);
-int flush_end_promised(struct muninn_store *store, uint64_t number,
-		       const struct flush_promised *promised);
-
 /* The two halves of flush_end: all of the NVRAM but its first page, and the number on that. */
 int flush_sync(struct muninn_store *store);
 int flush_publish(struct muninn_store *store, uint64_t number);

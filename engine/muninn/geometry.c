@@ -11,16 +11,12 @@
 static_assert(MUNINN_PARITY_MAX <= PARITY_LOSSES_MAX, "the code can do what may be asked of it");
 
 enum {
+	ROWS_MAX = 1024,
 	SEGMENT_PAGES_DEFAULT = 256,
 	SEGMENTS_PER_ROW = 128, /* default: 128 rows from 16 GiB on */
 	ROWS_DEFAULT_MAX = 128,
 	SEGMENTS_PER_ROOT_SEGMENT = 512,
-	SEGMENTS_PER_EMPTIED = 64,
-	EMPTIED_AIM_MIN = 16,
-	EMPTIED_PER_ROW = 2,
 };
-
-static_assert(MUNINN_BUFFERS_MAX >= MUNINN_ROWS_MAX + 2 + BUFFERS_SPARE_MAX, "history's, too");
 
 static int check_options(const struct nand_geometry *nand, const struct muninn_geometry *geometry,
 			 struct error_text *error)
@@ -43,9 +39,9 @@ static int check_options(const struct nand_geometry *nand, const struct muninn_g
 			"segments of %u pages: must be a power of two from 8 to %d and a multiple"
 			" of the erase block (%u pages)",
 			geometry->segment_pages, MUNINN_SEGMENT_PAGES_MAX, nand->pages_per_block);
-	if (!is_power_of_two(geometry->hashed_rows) || geometry->hashed_rows > MUNINN_ROWS_MAX)
+	if (!is_power_of_two(geometry->hashed_rows) || geometry->hashed_rows > ROWS_MAX)
 		return error_set(error, -EINVAL, "%u rows: must be a power of two from 1 to %d",
-				 geometry->hashed_rows, MUNINN_ROWS_MAX);
+				 geometry->hashed_rows, ROWS_MAX);
 	if (geometry->record_bytes < 64 || geometry->record_bytes > geometry->page_bytes)
 		return error_set(
 			error, -EINVAL,
@@ -158,19 +154,6 @@ static void size_rooms(struct muninn_geometry *geometry)
 		    hidden, geometry->rows);
 }
 
-/*
- * A few for each row: while half of them leave most buffers are sealed. On a small device they
- * would be missed.
- */
-static uint32_t choose_emptied_aim(const struct muninn_geometry *geometry)
-{
-	uint32_t part = geometry->segments / SEGMENTS_PER_EMPTIED;
-
-	return part < EMPTIED_AIM_MIN
-		       ? 0
-		       : (uint32_t)min_u64(part, EMPTIED_PER_ROW * geometry->hashed_rows);
-}
-
 /* What follows from the size of the index. */
 static void derive_sizes(struct muninn_geometry *geometry)
 {
@@ -190,7 +173,6 @@ static void derive_sizes(struct muninn_geometry *geometry)
 							 geometry->segment_pages) +
 				     1;
 	size_rooms(geometry);
-	geometry->emptied_aim = choose_emptied_aim(geometry);
 	geometry->buffers =
 		geometry->rows + 1 + (uint32_t)min_u64(geometry->hashed_rows, BUFFERS_SPARE_MAX);
 }

@@ -17,11 +17,6 @@
  */
 #define BUFFERS_SPARE_MAX 8
 
-#define MUNINN_ROWS_MAX 1024
-
-/* Of any device, as a multiple of 64. */
-#define MUNINN_BUFFERS_MAX (MUNINN_ROWS_MAX + 64)
-
 struct muninn_geometry {
 	/* As configured. */
 	uint32_t page_bytes;
@@ -41,7 +36,6 @@ struct muninn_geometry {
 	uint32_t root_segments;           /* the first ones of the device: the ring of roots */
 	uint32_t root_bytes_max;          /* of a root */
 	uint32_t root_kills_max;          /* of a list of kills: as many as fit a page */
-	uint32_t emptied_aim;             /* emptied segments that may wait to leave together */
 	uint32_t reserve_metadata;        /* free segments kept for group images */
 	uint32_t room_kept[RECORD_ROOMS]; /* free segments that puts of each room leave */
 	uint64_t image_bytes_max;         /* of a group's image */

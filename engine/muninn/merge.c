@@ -143,6 +143,8 @@ static int begin_segment(struct merge_run *run)
 	struct victim victim = { 0 };
 	int result = choose_segment(run, &victim);
 
+	if (!result && merge_run_has_chosen(run, victim.segment))
+		result = -EAGAIN;
 	if (result)
 		return result;
 	run->moving = (struct merge_moving){ .victim = victim };
@@ -259,68 +261,25 @@ static int end(struct merge_run *run, int result)
 	return result;
 }
 
-/* 1: waits until all that is emptied is free. */
-static int stage_leaves(struct merge_run *run)
-{
-	int result;
-
-	if (emptied_go_on(run->store))
-		return 1;
-	result = emptied_take_result(run->store);
-	if (!result && emptied_are_gathered(run->store)) {
-		emptied_begin(run->store);
-		return emptied_go_on(run->store);
-	}
-	if (result)
-		run->merge->segments_freed -= run->count;
-	return end(run, result ? result : run->count ? 0 : run->result);
-}
-
-/* Whether it ends before all is free that it has emptied. */
-static bool leaves_behind(const struct merge_run *run)
-{
-	return run->in_pieces && run->merge->frees_behind &&
-	       run->merge->choice != RECORD_MERGE_MENDED;
-}
-
-/*
- * In turn: what has been gathered begins to leave behind those before. 1: these are still on their
- * way.
- */
-static int go_on_leaving(struct merge_run *run, bool urgent)
-{
-	int result;
-
-	if (emptied_go_on(run->store))
-		return 1;
-	result = emptied_take_result(run->store);
-	if (result && result != -EAGAIN)
-		return result;
-	emptied_begin(run->store);
-	if (urgent)
-		emptied_go_on(run->store);
-	return 0;
-}
-
 /* 1: those that an earlier run has emptied are still on their way. */
 static int stage_full(struct merge_run *run)
 {
-	bool leaves = !leaves_behind(run) || !run->count;
-	bool urgent = leaves || emptied_are_urgent(run->store);
-	int result = 0;
+	int earlier;
 
-	if (leaves || emptied_are_due(run->store))
-		result = go_on_leaving(run, urgent);
-	if (result == 1 && urgent)
+	if (emptied_go_on(run->store))
 		return 1;
-	if (result < 0) {
-		run->merge->segments_freed -= run->count;
-		return end(run, result);
-	}
-	if (!leaves)
-		return end(run, 0);
+	earlier = emptied_take_result(run->store);
+	if (earlier && earlier != -EAGAIN)
+		return end(run, earlier);
+	if (run->count == 0)
+		return end(run, run->result);
+	emptied_begin(run->store);
+	run->merge->segments_freed += run->count;
 	run->stage = MERGE_LEAVES;
-	return stage_leaves(run);
+	if (run->in_pieces && run->merge->frees_behind)
+		return end(run, 0);
+	emptied_go_on(run->store);
+	return 1;
 }
 
 /* 1: a piece has ended, or those before are to become free. */
@@ -341,10 +300,20 @@ static int stage_move(struct merge_run *run)
 		return 1;
 	run->merge->pages_read += run->reads;
 	allow_reads(run, run->count);
-	emptied_gather(store, leaves_behind(run));
-	run->merge->segments_freed += run->count;
 	run->stage = MERGE_FULL;
 	return stage_full(run);
+}
+
+static int stage_leaves(struct merge_run *run)
+{
+	int result;
+
+	if (emptied_go_on(run->store))
+		return 1;
+	result = emptied_take_result(run->store);
+	if (result)
+		run->merge->segments_freed -= run->count;
+	return end(run, result);
 }
 
 static int advance(struct merge_run *run)

@@ -39,23 +39,6 @@ static uint32_t walk_step(uint32_t segments)
 	}
 }
 
-static bool create_emptied(struct muninn_store *store)
-{
-	struct emptied *emptied = &store->merge_run->emptied;
-	uint32_t most = emptied_max(&store->geometry);
-
-	emptied->leaving.segments = calloc(most, sizeof(*emptied->leaving.segments));
-	emptied->gathered.segments = calloc(most, sizeof(*emptied->gathered.segments));
-	emptied->kills = calloc(most, sizeof(*emptied->kills));
-	return emptied->leaving.segments && emptied->gathered.segments && emptied->kills;
-}
-
-static uint64_t emptied_bytes(const struct emptied *emptied)
-{
-	return malloc_usable_size(emptied->leaving.segments) +
-	       malloc_usable_size(emptied->gathered.segments) + malloc_usable_size(emptied->kills);
-}
-
 int merge_run_create(struct muninn_store *store)
 {
 	const struct muninn_geometry *geometry = &store->geometry;
@@ -79,8 +62,8 @@ int merge_run_create(struct muninn_store *store)
 		.results = malloc(geometry->segment_pages * sizeof(*run->segment.results)),
 	};
 	run->needs_segment = NO_SEGMENT;
-	return create_emptied(store) && run->needs && run->data && run->spares && run->ios &&
-			       run->segment.data && run->segment.spares && run->segment.results
+	return run->needs && run->data && run->spares && run->ios && run->segment.data &&
+			       run->segment.spares && run->segment.results
 		       ? 0
 		       : -ENOMEM;
 }
@@ -90,9 +73,6 @@ void merge_run_destroy(struct muninn_store *store)
 	free(store->merge_walk.estimates);
 	if (!store->merge_run)
 		return;
-	free(store->merge_run->emptied.leaving.segments);
-	free(store->merge_run->emptied.gathered.segments);
-	free(store->merge_run->emptied.kills);
 	free(store->merge_run->needs);
 	free(store->merge_run->data);
 	free(store->merge_run->spares);
@@ -112,11 +92,10 @@ uint64_t merge_run_scratch_bytes(const struct muninn_store *store)
 {
 	struct merge_run *run = store->merge_run;
 
-	return malloc_usable_size(run) + emptied_bytes(&run->emptied) +
-	       malloc_usable_size(run->needs) + malloc_usable_size(run->data) +
-	       malloc_usable_size(run->spares) + malloc_usable_size(run->ios) +
-	       malloc_usable_size(run->segment.data) + malloc_usable_size(run->segment.spares) +
-	       malloc_usable_size(run->segment.results);
+	return malloc_usable_size(run) + malloc_usable_size(run->needs) +
+	       malloc_usable_size(run->data) + malloc_usable_size(run->spares) +
+	       malloc_usable_size(run->ios) + malloc_usable_size(run->segment.data) +
+	       malloc_usable_size(run->segment.spares) + malloc_usable_size(run->segment.results);
 }
 
 void merge_run_forget(struct muninn_store *store, uint32_t segment)

@@ -8,7 +8,6 @@
 #ifndef MUNINN_ENGINE_MUNINN_MERGE_RUN_H
 #define MUNINN_ENGINE_MUNINN_MERGE_RUN_H
 
-#include "engine/muninn/flush.h"
 #include "engine/muninn/store.h"
 
 #define MERGE_LISTED 8192
@@ -127,35 +126,19 @@ enum merge_stage {
 /* What is to be made stable of emptied segments (emptied.c). */
 enum emptied_stage {
 	EMPTIED_NONE,
-	EMPTIED_WAIT,   /* nothing yet: until what was moved has been sealed, mostly ... */
-	EMPTIED_MOVED,  /* what was moved ... */
-	EMPTIED_TAKING, /* nothing: some have been taken out, the rest is to follow ... */
-	EMPTIED_OUT,    /* ... and that they are out */
+	EMPTIED_MOVED, /* what was moved ... */
+	EMPTIED_OUT,   /* ... and that they are out */
 };
-
-/* Segments that will become free together. */
-struct emptied_set {
-	struct victim *segments;
-	uint32_t count;
-	uint64_t void_before; /* of the store when the first of them was emptied */
-};
-
-/* Of a set: a merge that finds it as large as wanted adds no more than its own. */
-static inline uint32_t emptied_max(const struct muninn_geometry *geometry)
-{
-	return geometry->emptied_aim + MERGE_SEGMENTS_MAX;
-}
 
 struct emptied {
 	struct sealing way; /* who is about the stage, and how it ended; no more of it is used */
 	enum emptied_stage stage;
-	struct emptied_set leaving, gathered; /* those on their way, and those of the next */
-	struct root_kill *kills;              /* of those that have been taken out ... */
-	uint32_t taken;                       /* ... which are so many */
-	bool are_left;                        /* of some merge since the store was opened */
-	uint64_t number;                      /* that a flush is to make stable ... */
-	struct flush_promised promised;       /* ... and what it has to sync for that */
-	uint64_t held;                        /* what was held back by then is let go behind it */
+	struct victim segments[MERGE_SEGMENTS_MAX];
+	struct root_kill kills[MERGE_SEGMENTS_MAX];
+	uint32_t count;
+	uint64_t number;      /* that a flush is to make stable */
+	uint64_t held;        /* what was held back by then is let go behind it */
+	uint64_t void_before; /* of the store when the merge began */
 	int result;
 };
 
@@ -277,23 +260,18 @@ bool merge_run_has_segment(struct merge_run *run, uint32_t segment);
 int merge_run_visit_page(struct merge_run *run, uint32_t segment, uint32_t page,
 			 record_visitor *visit, void *context);
 
-static inline bool victims_have(const struct victim *victims, uint32_t count, uint32_t segment)
-{
-	for (uint32_t n = 0; n < count; n++)
-		if (victims[n].segment == segment)
-			return true;
-	return false;
-}
-
-/* Whether the run, or an earlier one, has moved a segment already. */
+/* Whether the run, or the one before, has moved a segment already. */
 static inline bool merge_run_has_chosen(const struct merge_run *run, uint32_t segment)
 {
 	const struct emptied *emptied = &run->emptied;
 
-	return victims_have(run->batch, run->count, segment) ||
-	       victims_have(emptied->gathered.segments, emptied->gathered.count, segment) ||
-	       (emptied->stage != EMPTIED_NONE &&
-		victims_have(emptied->leaving.segments, emptied->leaving.count, segment));
+	for (uint32_t n = 0; emptied->stage != EMPTIED_NONE && n < emptied->count; n++)
+		if (emptied->segments[n].segment == segment)
+			return true;
+	for (uint32_t n = 0; n < run->count; n++)
+		if (run->batch[n].segment == segment)
+			return true;
+	return false;
 }
 
 /* Whether the pages that the merge may read to find out what is needed have been read. */

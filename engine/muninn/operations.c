@@ -229,7 +229,7 @@ static void muninn_seal_state(struct record_store *base, struct record_sealing *
 
 	*sealing = (struct record_sealing){
 		.waiting = store->waiting + row_has_newer(&store->rows[history]) +
-			   emptied_have_work(store),
+			   emptied_are_under_way(store),
 		.pressed = rows_are_pressed(store),
 	};
 }
@@ -271,27 +271,22 @@ static int muninn_sync_memo(struct record_store *base)
 
 /*
  * The mark at which merging begins. It leaves space to seal every row before ordinary puts are
- * refused, beside what has been emptied and will be free.
+ * refused.
  */
 static uint32_t merging_mark(const struct muninn_store *store)
 {
 	const struct muninn_geometry *geometry = &store->geometry;
 
-	return geometry->room_kept[RECORD_ROOM_WRITE] + geometry->hashed_rows + 4 +
-	       emptied_aim(store);
+	return geometry->room_kept[RECORD_ROOM_WRITE] + geometry->hashed_rows + 4;
 }
 
 static uint32_t muninn_shortage(struct record_store *base, enum record_room room)
 {
 	const struct muninn_store *store = store_of(base);
 	const struct muninn_geometry *geometry = &store->geometry;
-	uint32_t mark = geometry->room_kept[room], count = store->space.count;
+	uint32_t mark = room == RECORD_ROOM_WRITE ? merging_mark(store) : geometry->room_kept[room];
 
-	if (room == RECORD_ROOM_WRITE) {
-		mark = merging_mark(store);
-		count += (uint32_t)min_u64(emptied_count(store), emptied_aim(store));
-	}
-	return count < mark ? mark - count : 0;
+	return store->space.count < mark ? mark - store->space.count : 0;
 }
 
 static uint32_t muninn_merge_calls_max(struct record_store *base)
@@ -445,7 +440,7 @@ static int muninn_close(struct record_store *base, bool stable)
 	struct muninn_store *store = store_of(base);
 	int result = 0;
 
-	if (stable)
+	if (stable && emptied_are_under_way(store))
 		emptied_finish(store);
 	if (stable)
 		result = flush_all(store);

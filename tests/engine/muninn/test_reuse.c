@@ -18,7 +18,6 @@
 
 #include "common/log.h"
 #include "engine/muninn/directory.h"
-#include "engine/muninn/emptied.h"
 #include "engine/muninn/merge_run.h"
 #include "engine/muninn/roots.h"
 #include "engine/muninn/row.h"
@@ -205,98 +204,6 @@ static void test_the_host_fails_behind_each_piece_of_merges(void **state)
 		print_message("%u failures\n", failures);
 		end(model);
 	}
-}
-
-/* ---- emptied segments are gathered, and leave together ---- */
-
-enum { GATHERED = 4, GATHER_STEPS = 400, GATHER_STRIDE = 7 };
-
-struct seen {
-	struct record_merge merge;
-	int result; /* 1: it is under way */
-	int work;   /* of the thread */
-	bool works;
-	bool gathered, waiting, pressed, taken;
-};
-
-static void look(const struct model *model, struct seen *seen)
-{
-	const struct emptied *emptied = &inside(model)->merge_run->emptied;
-
-	seen->gathered |= emptied->gathered.count > 1;
-	seen->waiting |= emptied->stage == EMPTIED_WAIT;
-	seen->pressed |= emptied->stage == EMPTIED_MOVED;
-	seen->taken |= emptied->stage == EMPTIED_OUT;
-}
-
-/* So many steps of merges that leave what they empty to others; a thread goes on with it. */
-static void gather(struct model *model, uint32_t steps, struct seen *seen)
-{
-	const struct record_store_operations *operations = model->store->operations;
-
-	inside(model)->geometry.emptied_aim = GATHERED;
-	for (uint32_t n = 0; n < steps; n++) {
-		if (!seen->works && n % 3 == 0)
-			seen->work = operations->seal_take(model->store);
-		seen->works |= n % 3 == 0 && seen->work >= 0;
-		if (seen->works)
-			operations->seal_run(model->store, seen->work);
-		if (seen->result == 1)
-			operations->merge_run(model->store);
-		else
-			seen->merge = (struct record_merge){ .live_permille_max = 1000,
-							     .frees_behind = true };
-		look(model, seen);
-		seen->result = operations->merge_step(model->store, &keep_present, &seen->merge);
-		assert_true(seen->result >= 0 || seen->result == -EAGAIN);
-		if (seen->works)
-			seen->works = operations->seal_step(model->store, seen->work) == 1;
-	}
-	look(model, seen);
-}
-
-static void test_the_host_fails_while_emptied_segments_wait_for_others(void **state)
-{
-	(void)state;
-	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-		struct model *model = make(seed);
-		struct seen seen = { 0 };
-
-		for (uint32_t steps = 1; steps <= GATHER_STEPS; steps += GATHER_STRIDE) {
-			assert_int_equal(flush_now(model->store), 0);
-			arm(model, steps % 3 ? NAND_CUT_NVRAM_MIXED : NAND_CUT_NVRAM_FLUSHED,
-			    steps);
-			seen.result = seen.works = 0;
-			gather(model, steps, &seen);
-			take_all_that_is_free(model);
-			fail_host(model);
-			model_crash(model);
-			model_check_all(model);
-		}
-		assert_true(seen.gathered && seen.waiting && seen.pressed && seen.taken);
-		end(model);
-	}
-}
-
-/* As closing does it, and a merge that is wanted to free by itself. */
-static void test_what_waits_becomes_free_when_asked_for(void **state)
-{
-	(void)state;
-	struct model *model = make(1);
-	struct seen seen = { 0 };
-	uint32_t waiting, free_before;
-
-	for (uint32_t n = 0; n < GATHER_STEPS && !seen.waiting; n++)
-		gather(model, 1, &seen);
-	assert_true(seen.waiting);
-	waiting = emptied_count(inside(model));
-	free_before = inside(model)->space.count;
-	assert_true(waiting > 0);
-	emptied_finish(inside(model));
-	assert_int_equal(emptied_count(inside(model)), 0);
-	assert_true(inside(model)->space.count >= free_before + waiting);
-	model_check_all(model);
-	end(model);
 }
 
 /* ---- an entry of the directory is taken for another image ---- */
@@ -710,8 +617,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_host_fails_behind_each_piece_of_merges),
-		cmocka_unit_test(test_the_host_fails_while_emptied_segments_wait_for_others),
-		cmocka_unit_test(test_what_waits_becomes_free_when_asked_for),
 		cmocka_unit_test(test_no_merge_takes_a_segment_whose_buffer_is_not_given_back_yet),
 		cmocka_unit_test(test_a_root_that_is_written_then_leads_to_it_once),
 		cmocka_unit_test(
