@@ -293,7 +293,7 @@ void nand_give_back(struct nand *nand, uint32_t first, uint32_t count)
 	set_bits(nand->given_back, first, count);
 	(void)fallocate(nand->image_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 			(off_t)block_offset(nand, first),
-			(off_t)(count * nand->layout.block_stride));
+			(off_t)count * (off_t)nand->layout.block_stride);
 	pthread_mutex_unlock(&nand->space_lock);
 }
 
