@@ -5,6 +5,7 @@
  */
 #include "engine/muninn/choose.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -182,9 +183,11 @@ static int judge_next(struct merge_run *run, const struct page_record *record, u
 	(void)serial;
 	if (*need != NOT_JUDGED)
 		return 0;
-	judging->leaves |= is_piece_full(run);
-	if (is_piece_full(run))
+	/* Asked once: others come and go meanwhile. */
+	if (is_piece_full(run)) {
+		judging->leaves = true;
 		return 0;
+	}
 	record_header_decode(record->header, &header);
 	merge_run_look(run);
 	result = judge_record(run, &header, record->value, false);
@@ -229,7 +232,10 @@ static int judge_segment(struct merge_run *run)
 		choice->page = page + 1;
 		choice->records = (uint32_t)(judging.needs - run->needs);
 	}
-	return choice->page < pages ? -EINPROGRESS : 0;
+	if (choice->page < pages)
+		return -EINPROGRESS;
+	assert(!memchr(run->needs, NOT_JUDGED, choice->records));
+	return 0;
 }
 
 /* The part of the best segment that is needed, by what was found for each record. */
