@@ -218,6 +218,16 @@ static void remove_units(const struct reloading *r)
 	}
 }
 
+/* The file requires an account of a target that tgtd still lets initiators into without one. */
+static bool is_without_its_account(const struct reloading *r, const char *label)
+{
+	const struct target_config *now = find_target(r->now, label);
+	const struct target_config *wanted = find_target(r->new, label);
+
+	return r->server->accounts_unsure && now && wanted && wanted->chap.user[0] &&
+	       !now->chap.user[0];
+}
+
 static void add_units(const struct reloading *r)
 {
 	for (unsigned int i = 0; i < r->new->lun_count; i++) {
@@ -226,7 +236,11 @@ static void add_units(const struct reloading *r)
 
 		if (units_find(r->server, lun->number))
 			continue;
-		if (units_add(r->server, lun, &error))
+		if (is_without_its_account(r, lun->target))
+			say(r->report->left,
+			    "LUN %u is not added before the CHAP account of its target is there",
+			    lun->number);
+		else if (units_add(r->server, lun, &error))
 			say(r->report->left, "LUN %u is not added: %s", lun->number, error.text);
 		else
 			say(r->report->done, "LUN %u is added", lun->number);
@@ -325,12 +339,12 @@ static void change_list(const struct reloading *r, struct target_config *now,
 			const struct target_config *new)
 {
 	bool is_new = !now->allow_addresses && !now->allow_names;
-	bool is_to_require = new->chap.user[0] && !now->chap.user[0];
+	bool waits = is_new ? r->server->accounts_unsure : is_without_its_account(r, now->label);
 	struct error_text error = { "" };
 	char section[CONFIG_DEVICE_BYTES + 16];
 
 	config_target_section(now, section, sizeof(section));
-	if ((is_new || is_to_require) && r->server->accounts_unsure) {
+	if (waits) {
 		say(r->report->left, "%s lets nobody else in before its accounts are there",
 		    section);
 		return;

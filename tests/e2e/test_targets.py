@@ -202,14 +202,17 @@ class Targets(ServiceTest):
         self.assertTrue(self.login(self.url(daemon, ERIK)))
         self.assertFalse(self.login(self.url(daemon)))
 
-    def test_a_list_that_grows_waits_for_the_account_that_it_comes_with(self):
+    def test_what_a_target_gets_waits_for_the_account_that_it_comes_with(self):
         first = DISKS[: DISKS.index("[lun 2]")]
         daemon = self.serve(f"[target backup]\nname = {BACKUP}\n[target]\nallow_name = {OTHER}\n" + DISKS + ON_BACKUP)
         daemon.tgtadm("--op", "delete", "--mode", "target", "--force", "--tid", "2")
-        done = self.reload(daemon, "[target]\n" + CHAP + first, code=8)
+        third = "[lun 3]\ntype = disk\ndevice = pool\npartition = 0x10003\nvolume_size = 16M\n"
+        done = self.reload(daemon, "[target]\n" + CHAP + first + third, code=8)
         self.assertIn("not done: [target] lets nobody else in before its accounts are there", done)
+        self.assertIn("not done: LUN 3 is not added before the CHAP account of its target is there", done)
         self.assertFalse(self.login(self.url(daemon)))
         self.assertTrue(self.login(self.url(daemon), name=OTHER))
+        self.assertFalse(self.login(self.url(daemon, lun=3), name=OTHER))
 
     def test_a_change_that_stopped_midway_is_made_by_the_next_reload(self):
         lists = "[target]\nallow_address = 127.0.0.0/8, 10.0.0.1\n"
