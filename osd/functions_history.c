@@ -282,6 +282,8 @@ int osd_function_rollback(struct osd_request *request)
 }
 
 static_assert(OSD_MODIFICATIONS_MAX == ENGINE_AGO_MAX, "the limit on the wire is the engine's");
+static_assert(OSD_DEVICE_VERSION_FIRST == ENGINE_DEVICE_VERSION_FIRST,
+	      "the numbers are the engine's");
 
 int osd_function_undo(struct osd_request *request)
 {

@@ -6,38 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/ctl/ctl.h"
-#include "client/ctl/items.h"
+#include "client/ctl/versions.h"
 
 #define PARAMETERS_BYTES 512
-/* Numbers from here on are those of versions of the device. */
-#define DEVICE_VERSION_FIRST 32768U
 
 /* ---- one version ---- */
-
-/* Looks for the versions that were made at a time. */
-struct search_by_time {
-	uint64_t first_ms, last_ms;
-	uint64_t found, version; /* how many there are; the newest of them */
-};
-
-static int compare_times(void *context, const uint8_t *data, size_t length)
-{
-	struct search_by_time *search = context;
-	struct osd_item_reader reader;
-	struct osd_item entry;
-
-	osd_items_read(&reader, data, length);
-	while (osd_item_next(&reader, &entry) == 1) {
-		uint64_t ms = entry.tag == OSD_ITEM_ENTRY ? entry_number(&entry, OSD_ITEM_TIME) : 0;
-
-		if (ms < search->first_ms || ms > search->last_ms)
-			continue;
-		search->found++;
-		search->version = entry_number(&entry, OSD_ITEM_VERSION);
-	}
-	return 0;
-}
 
 /*
  * The version that was made at a time, as `versions` shows it, with or without milliseconds. It
@@ -46,31 +19,33 @@ static int compare_times(void *context, const uint8_t *data, size_t length)
 static int version_made_at(struct ctl *ctl, struct osd_client_address address,
 			   struct osd_client_moment *moment)
 {
-	struct search_by_time search = {
-		.first_ms = moment->value,
-		.last_ms = moment->value + (moment->value % 1000 == 0 ? 999 : 0),
-	};
-	struct osd_client_error error;
+	uint64_t first_ms = moment->value;
+	uint64_t last_ms = first_ms + (first_ms % 1000 == 0 ? 999 : 0);
+	struct ctl_versions versions = { 0 };
+	uint64_t found = 0, number = 0;
 	char time[CTL_TIME_TEXT];
-	int code = ctl_connect(ctl);
+	int code = ctl_load_versions(ctl, address, &versions);
 
+	for (size_t i = 0; i < versions.count; i++) {
+		if (versions.list[i].ms < first_ms || versions.list[i].ms > last_ms)
+			continue;
+		found++;
+		number = versions.list[i].number;
+	}
+	ctl_free_versions(&versions);
 	if (code != CTL_OK)
 		return code;
-	if (osd_client_execute(ctl->client, OSD_FUNCTION_VERSIONS, address, NULL, 0, compare_times,
-			       &search, &error) < 0)
-		return ctl_fail_command(ctl, &error);
-	if (search.found == 0)
+	if (found == 0)
 		return ctl_fail(ctl, CTL_NOT_FOUND,
 				"drop: no version was made at %s; `muninnctl versions` shows when "
 				"each was",
-				ctl_format_time(moment->value, time));
-	if (search.found > 1)
+				ctl_format_time(first_ms, time));
+	if (found > 1)
 		return ctl_fail(ctl, CTL_USAGE,
 				"drop: %" PRIu64 " versions were made in the second of %s; give "
 				"milliseconds, or the number or name of one (`muninnctl versions`)",
-				search.found, ctl_format_time(moment->value, time));
-	*moment = (struct osd_client_moment){ .kind = OSD_CLIENT_AT_VERSION,
-					      .value = search.version };
+				found, ctl_format_time(first_ms, time));
+	*moment = (struct osd_client_moment){ .kind = OSD_CLIENT_AT_VERSION, .value = number };
 	return CTL_OK;
 }
 
@@ -145,64 +120,19 @@ static int drop_one(struct ctl *ctl, struct osd_client_address address)
 
 /* ---- many ---- */
 
-struct version {
-	uint64_t number, ms;
-	char name[OSD_VERSION_NAME_MAX + 1];
-	bool is_chosen;
-};
-
-struct versions {
-	struct version *list; /* the oldest first */
-	size_t count, capacity;
-	bool of_device;
-};
-
-static int take_versions(void *context, const uint8_t *data, size_t length)
-{
-	struct versions *versions = context;
-	struct osd_item_reader reader;
-	struct osd_item entry;
-
-	osd_items_read(&reader, data, length);
-	while (osd_item_next(&reader, &entry) == 1) {
-		uint64_t number = entry_number(&entry, OSD_ITEM_VERSION);
-		struct version *version;
-
-		/* Those of the device are dropped there. */
-		if (entry.tag != OSD_ITEM_ENTRY ||
-		    (!versions->of_device && number >= DEVICE_VERSION_FIRST))
-			continue;
-		if (versions->count == versions->capacity) {
-			size_t capacity = versions->capacity ? 2 * versions->capacity : 64;
-			struct version *grown =
-				reallocarray(versions->list, capacity, sizeof(*grown));
-
-			if (!grown)
-				return -ENOMEM;
-			versions->list = grown;
-			versions->capacity = capacity;
-		}
-		version = &versions->list[versions->count++];
-		*version = (struct version){ .number = number,
-					     .ms = entry_number(&entry, OSD_ITEM_TIME) };
-		entry_text(&entry, OSD_ITEM_NAME, version->name, sizeof(version->name));
-	}
-	return 0;
-}
-
+/* Those of a partition; the device's, which are dropped there, are left out. */
 static int load_versions(struct ctl *ctl, struct osd_client_address address,
-			 struct versions *versions)
+			 struct ctl_versions *versions)
 {
-	struct osd_client_error error;
-	int code = ctl_connect(ctl);
+	int code = ctl_load_versions(ctl, address, versions);
+	size_t own = 0;
 
-	versions->of_device = address.partition == 0;
-	if (code != CTL_OK)
-		return code;
-	if (osd_client_execute(ctl->client, OSD_FUNCTION_VERSIONS, address, NULL, 0, take_versions,
-			       versions, &error) < 0)
-		return ctl_fail_command(ctl, &error);
-	return CTL_OK;
+	for (size_t i = 0; address.partition && i < versions->count; i++)
+		if (versions->list[i].number < OSD_DEVICE_VERSION_FIRST)
+			versions->list[own++] = versions->list[i];
+	if (address.partition)
+		versions->count = own;
+	return code;
 }
 
 /* ---- ranges: FROM..TO, each a version or a time, or missing ---- */
@@ -233,7 +163,7 @@ static int parse_end(struct ctl *ctl, const char *text, size_t length,
  * The index of the first (`is_last`: behind the last) version of a range. A number or a name must
  * be one of them; a time need not.
  */
-static int find_end(struct ctl *ctl, const struct versions *versions,
+static int find_end(struct ctl *ctl, const struct ctl_versions *versions,
 		    const struct osd_client_moment *moment, bool is_last, size_t *index)
 {
 	size_t at = 0;
@@ -243,7 +173,7 @@ static int find_end(struct ctl *ctl, const struct versions *versions,
 		return CTL_OK;
 	}
 	for (; at < versions->count; at++) {
-		const struct version *version = &versions->list[at];
+		const struct ctl_version *version = &versions->list[at];
 
 		if (moment->kind == OSD_CLIENT_AT_TIME
 			    ? (is_last ? version->ms > moment->value : version->ms >= moment->value)
@@ -261,7 +191,7 @@ static int find_end(struct ctl *ctl, const struct versions *versions,
 	return CTL_OK;
 }
 
-static int choose_range(struct ctl *ctl, struct versions *versions, const char *text)
+static int choose_range(struct ctl *ctl, struct ctl_versions *versions, const char *text)
 {
 	const char *dots = strstr(text, "..");
 	struct osd_client_moment from, to;
@@ -304,14 +234,14 @@ static bool has_plan(const struct ctl_options *options)
 }
 
 /* A name that somebody has given; those that the target gives by time are none. */
-static bool has_own_name(const struct version *version)
+static bool has_own_name(const struct ctl_version *version)
 {
 	return version->name[0] && !osd_version_name_is_scheduled((const uint8_t *)version->name,
 								  strlen(version->name));
 }
 
 /* From new to old, the newest of each of the last N hours, days or the like that have one. */
-static void keep_periods(struct versions *versions, enum osd_schedule_kind kind, uint64_t most)
+static void keep_periods(struct ctl_versions *versions, enum osd_schedule_kind kind, uint64_t most)
 {
 	uint64_t kept = 0, period = UINT64_MAX;
 
@@ -326,7 +256,7 @@ static void keep_periods(struct versions *versions, enum osd_schedule_kind kind,
 	}
 }
 
-static void choose_by_plan(struct versions *versions, const struct ctl_options *options)
+static void choose_by_plan(struct ctl_versions *versions, const struct ctl_options *options)
 {
 	size_t last = versions->count;
 
@@ -340,7 +270,7 @@ static void choose_by_plan(struct versions *versions, const struct ctl_options *
 
 /* ---- dropping them ---- */
 
-static int tell(struct ctl_list *list, const struct version *version)
+static int tell(struct ctl_list *list, const struct ctl_version *version)
 {
 	char time[CTL_TIME_TEXT];
 
@@ -357,7 +287,7 @@ static int tell(struct ctl_list *list, const struct version *version)
 
 /* One that can't be dropped, as a clone stands on it, does not keep the others. */
 static int drop_chosen(struct ctl *ctl, struct osd_client_address address,
-		       const struct versions *versions)
+		       const struct ctl_versions *versions)
 {
 	struct ctl_list list = ctl_list_of(ctl);
 	int first_code = CTL_OK, code = CTL_OK;
@@ -380,7 +310,7 @@ static int drop_chosen(struct ctl *ctl, struct osd_client_address address,
 	return first_code == CTL_OK ? code : first_code;
 }
 
-static size_t count_chosen(const struct versions *versions)
+static size_t count_chosen(const struct ctl_versions *versions)
 {
 	size_t count = 0;
 
@@ -391,7 +321,7 @@ static size_t count_chosen(const struct versions *versions)
 
 static int drop_many(struct ctl *ctl, struct osd_client_address address)
 {
-	struct versions versions = { 0 };
+	struct ctl_versions versions = { 0 };
 	char where[64] = "the device";
 	size_t chosen = 0;
 	int code = load_versions(ctl, address, &versions);
@@ -408,7 +338,7 @@ static int drop_many(struct ctl *ctl, struct osd_client_address address)
 				   versions.count, where);
 	if (code == CTL_OK)
 		code = drop_chosen(ctl, address, &versions);
-	free(versions.list);
+	ctl_free_versions(&versions);
 	return code;
 }
 

@@ -10,6 +10,7 @@
 
 #include "client/collections.h"
 #include "client/ctl/items.h"
+#include "client/ctl/versions.h"
 #include "client/sparse_file.h"
 #include "common/bytes.h"
 
@@ -39,54 +40,27 @@ const char *send_version_name(uint64_t sequence, char name[OSD_VERSION_NAME_MAX 
 
 /* ---- versions ---- */
 
-struct search {
-	uint64_t number; /* 0: by name */
-	const char *name;
-	struct send_version *version;
-};
-
-static int compare_version(void *context, const uint8_t *data, size_t length)
-{
-	struct search *search = context;
-	struct osd_item_reader reader;
-	struct osd_item entry;
-	char name[OSD_VERSION_NAME_MAX + 1];
-
-	osd_items_read(&reader, data, length);
-	while (osd_item_next(&reader, &entry) == 1) {
-		uint64_t number = entry_number(&entry, OSD_ITEM_VERSION);
-
-		if (entry.tag != OSD_ITEM_ENTRY)
-			continue;
-		entry_text(&entry, OSD_ITEM_NAME, name, sizeof(name));
-		if (search->number ? number == search->number : strcmp(name, search->name) == 0)
-			*search->version = (struct send_version){
-				.number = number,
-				.sequence = entry_number(&entry, OSD_ITEM_SEQUENCE),
-			};
-	}
-	return 0;
-}
-
 int send_find_version(struct ctl *ctl, struct osd_client_address partition, const char *text,
 		      struct send_version *version)
 {
-	struct search search = { .name = text, .version = version };
-	struct osd_client_error error;
+	struct ctl_versions versions = { 0 };
+	const struct ctl_version *found;
+	uint64_t number = 0;
+	int code = ctl_load_versions(ctl, partition, &versions);
 
-	*version = (struct send_version){ .number = 0 };
-	if (ctl_parse_number(text, UINT16_MAX, &search.number) < 0)
-		search.number = 0;
-	if (osd_client_execute(ctl->client, OSD_FUNCTION_VERSIONS, partition, NULL, 0,
-			       compare_version, &search, &error) < 0)
-		return ctl_fail_command(ctl, &error);
-	if (version->number)
-		return CTL_OK;
-	return ctl_fail(ctl, CTL_NOT_FOUND,
-			"%s: partition 0x%" PRIx64
-			" has no version '%s'; a stream is of kept versions: `muninnctl snapshot` "
-			"makes one, `muninnctl versions` lists them",
-			ctl->verb, partition.partition, text);
+	if (ctl_parse_number(text, UINT16_MAX, &number) < 0)
+		number = 0;
+	found = ctl_find_version(&versions, number, text);
+	if (found)
+		*version = (struct send_version){ found->number, found->sequence };
+	else if (code == CTL_OK)
+		code = ctl_fail(ctl, CTL_NOT_FOUND,
+				"%s: partition 0x%" PRIx64
+				" has no version '%s'; a stream is of kept versions: `muninnctl "
+				"snapshot` makes one, `muninnctl versions` lists them",
+				ctl->verb, partition.partition, text);
+	ctl_free_versions(&versions);
+	return code;
 }
 
 /* ---- what is sent ---- */

@@ -8,14 +8,9 @@
 
 #include "client/ctl/items.h"
 #include "client/ctl/space.h"
+#include "client/ctl/versions.h"
 
 #define PARAMETERS_BYTES 2048
-
-/* A kept version, as VERSIONS tells of it. */
-struct kept_version {
-	uint64_t number, time_ms;
-	char name[OSD_VERSION_NAME_MAX + 1];
-};
 
 struct wanted {
 	struct ctl *ctl;
@@ -24,51 +19,10 @@ struct wanted {
 	uint8_t parameters[PARAMETERS_BYTES];
 	bool frees;                     /* a question of what would */
 	struct osd_client_moment since; /* OSD_CLIENT_NOW: none is given */
-	struct kept_version *versions;
-	size_t count, capacity;
+	struct ctl_versions versions;
 };
 
 /* ---- versions ---- */
-
-static int take_versions(void *context, const uint8_t *data, size_t length)
-{
-	struct wanted *wanted = context;
-	struct osd_item_reader reader;
-	struct osd_item entry;
-
-	osd_items_read(&reader, data, length);
-	while (osd_item_next(&reader, &entry) == 1) {
-		struct kept_version *version;
-
-		if (entry.tag != OSD_ITEM_ENTRY)
-			continue;
-		if (wanted->count == wanted->capacity) {
-			wanted->capacity = wanted->capacity * 2 + 64;
-			version = realloc(wanted->versions, wanted->capacity * sizeof(*version));
-			if (!version)
-				return -ENOMEM;
-			wanted->versions = version;
-		}
-		version = &wanted->versions[wanted->count++];
-		version->number = entry_number(&entry, OSD_ITEM_VERSION);
-		version->time_ms = entry_number(&entry, OSD_ITEM_TIME);
-		entry_text(&entry, OSD_ITEM_NAME, version->name, sizeof(version->name));
-	}
-	return 0;
-}
-
-static int list_versions(struct wanted *wanted)
-{
-	struct osd_client_error error;
-	int code = ctl_connect(wanted->ctl);
-
-	if (code != CTL_OK)
-		return code;
-	return osd_client_execute(wanted->ctl->client, OSD_FUNCTION_VERSIONS, wanted->address, NULL,
-				  0, take_versions, wanted, &error) < 0
-		       ? ctl_fail_command(wanted->ctl, &error)
-		       : CTL_OK;
-}
 
 static int fail_version(const struct wanted *wanted, const char *text)
 {
@@ -76,35 +30,25 @@ static int fail_version(const struct wanted *wanted, const char *text)
 			"space: there is no version '%s'; `muninnctl versions` lists them", text);
 }
 
-static bool has_name(const struct wanted *wanted, const char *name)
-{
-	for (size_t n = 0; n < wanted->count; n++)
-		if (strcmp(wanted->versions[n].name, name) == 0)
-			return true;
-	return false;
-}
-
 /* without=VERSION: a number or a name of those that the partition, or the device, can drop. */
 static int take_without(struct wanted *wanted, const char *text)
 {
+	const struct ctl_version *version;
 	uint64_t number = 0;
-	bool is_number = ctl_parse_number(text, UINT16_MAX, &number) == 0;
 
-	for (size_t n = 0; n < wanted->count; n++) {
-		const struct kept_version *version = &wanted->versions[n];
-
-		if (is_number ? version->number != number : strcmp(version->name, text) != 0)
-			continue;
-		if (wanted->address.partition && version->number > INT16_MAX)
-			return ctl_fail(wanted->ctl, CTL_USAGE,
-					"space: '%s' is a version of the device: ask with 0 in "
-					"place of the partition",
-					text);
-		wanted->frees = true;
-		osd_item_add_number(&wanted->writer, OSD_ITEM_VERSION, version->number);
-		return CTL_OK;
-	}
-	return fail_version(wanted, text);
+	if (ctl_parse_number(text, UINT16_MAX, &number) < 0)
+		number = 0;
+	version = ctl_find_version(&wanted->versions, number, text);
+	if (!version)
+		return fail_version(wanted, text);
+	if (wanted->address.partition && version->number >= OSD_DEVICE_VERSION_FIRST)
+		return ctl_fail(wanted->ctl, CTL_USAGE,
+				"space: '%s' is a version of the device: ask with 0 in place of "
+				"the partition",
+				text);
+	wanted->frees = true;
+	osd_item_add_number(&wanted->writer, OSD_ITEM_VERSION, version->number);
+	return CTL_OK;
 }
 
 /* ---- arguments ---- */
@@ -116,7 +60,8 @@ static int take_since(struct wanted *wanted, const char *text)
 
 	if (osd_client_parse_moment(text, ctl_now_ms(), &wanted->since, &error) < 0)
 		return ctl_fail(wanted->ctl, CTL_USAGE, "space: since=%s: %s", text, error.text);
-	if (wanted->since.kind == OSD_CLIENT_AT_NAME && !has_name(wanted, wanted->since.name))
+	if (wanted->since.kind == OSD_CLIENT_AT_NAME &&
+	    !ctl_find_version(&wanted->versions, 0, wanted->since.name))
 		return fail_version(wanted, text);
 	wanted->frees = true;
 	return ctl_add_moment(wanted->ctl, &wanted->writer, OSD_ITEM_FROM, &wanted->since);
@@ -168,7 +113,7 @@ static int take_arguments(struct wanted *wanted)
 		code = ctl_scope_address(ctl, 0, &wanted->address);
 	code = ctl_present(ctl, code, wanted->address);
 	if (code == CTL_OK)
-		code = list_versions(wanted);
+		code = ctl_load_versions(ctl, wanted->address, &wanted->versions);
 	for (int i = has_address; code == CTL_OK && i < ctl->argument_count; i++)
 		code = take_word(wanted, ctl->arguments[i], &drops);
 	return code;
@@ -235,14 +180,14 @@ static void print_fact(const char *name, uint64_t bytes)
 
 static void print_versions(const struct wanted *wanted, const struct space *space)
 {
-	if (wanted->count)
+	if (wanted->versions.count)
 		printf("\n%-7s  %-24s  %11s  %s\n", "VERSION", "MADE", "ALONE", "NAME");
-	for (size_t n = 0; n < wanted->count; n++) {
-		const struct kept_version *version = &wanted->versions[n];
+	for (size_t n = 0; n < wanted->versions.count; n++) {
+		const struct ctl_version *version = &wanted->versions.list[n];
 		char time[CTL_TIME_TEXT], size[CTL_SIZE_TEXT];
 
 		printf("%7" PRIu64 "  %-24s  %11s  ", version->number,
-		       ctl_format_time(version->time_ms, time),
+		       ctl_format_time(version->ms, time),
 		       ctl_format_size(space->own[version->number % SPACE_VERSIONS], size));
 		ctl_print_text(version->name);
 		putchar('\n');
@@ -289,13 +234,13 @@ static int print_json(const struct wanted *wanted, const struct space *space)
 	for (size_t n = 0; n < space->part_count; n++)
 		json_array_append_new(parts,
 				      part_json(&space->parts[n], name_of(&space->parts[n], text)));
-	for (size_t n = 0; n < wanted->count; n++) {
-		const struct kept_version *version = &wanted->versions[n];
+	for (size_t n = 0; n < wanted->versions.count; n++) {
+		const struct ctl_version *version = &wanted->versions.list[n];
 
 		json_array_append_new(
 			versions,
 			json_pack("{s:I,s:s,s:I,s:o}", "version", (json_int_t)version->number,
-				  "time", ctl_format_time(version->time_ms, time), "alone",
+				  "time", ctl_format_time(version->ms, time), "alone",
 				  (json_int_t)space->own[version->number % SPACE_VERSIONS], "name",
 				  ctl_json_text(version->name)));
 	}
@@ -327,7 +272,7 @@ int verb_space(struct ctl *ctl)
 		code = ctl->options->json ? print_json(wanted, &space)
 					  : print_report(wanted, &space);
 	space_free(&space);
-	free(wanted->versions);
+	ctl_free_versions(&wanted->versions);
 	free(wanted);
 	return code;
 }
