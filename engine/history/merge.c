@@ -161,7 +161,6 @@ static struct record_merge want(struct engine *engine, uint32_t shortage, bool s
 		.segments_wanted = (uint32_t)max_u64(shortage, SEGMENTS_AT_ONCE),
 		.live_permille_max = cheap ? LIVE_PERMILLE_CHEAP : LIVE_PERMILLE_AUTOMATIC,
 		.frees_behind = engine->sealer.count > 0,
-		.awaited = &engine->turn.awaited,
 	};
 }
 
@@ -268,8 +267,7 @@ int merge_mend_piece(struct engine *engine, struct merge_job *job)
 		prepare(engine);
 		job->merge = (struct record_merge){ .segments_wanted = 1,
 						    .live_permille_max = 1000,
-						    .choice = RECORD_MERGE_MENDED,
-						    .awaited = &engine->turn.awaited };
+						    .choice = RECORD_MERGE_MENDED };
 	}
 	result = merge_step_piece(engine, &job->merge);
 	job->under_way = result == 1;

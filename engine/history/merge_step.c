@@ -31,7 +31,10 @@ int merge_step(struct engine *engine, struct record_merge *merge)
 int merge_step_piece(struct engine *engine, struct record_merge *merge)
 {
 	uint64_t before = merge->records_moved;
-	int result = do_merge(engine, merge, engine->store->operations->merge_step);
+	int result;
+
+	merge->awaited = &engine->turn.awaited;
+	result = do_merge(engine, merge, engine->store->operations->merge_step);
 
 	/* Pages were read without the turn. */
 	records_worked += merge->records_moved - before;

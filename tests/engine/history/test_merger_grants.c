@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * What others may put while the thread merges. The thread's pieces are done here, between
- * transactions.
+ * What others may put while the thread merges, and whom it sees that may not wait. The thread's
+ * pieces are done here, between transactions.
  */
 #include "engine/history/past.h"
 #include "tests/engine/fixture.h"
@@ -102,6 +102,42 @@ static void test_others_are_held_as_soon_as_merging_is_wanted(void **state)
 	merging_end(&merging);
 }
 
+/* ---- those who may not wait ---- */
+
+static const struct record_store_operations *original;
+static const uint32_t *seen_by_piece; /* what the last piece looks at */
+
+static int look_at_piece(struct record_store *store, const struct record_keep *keep,
+			 struct record_merge *merge)
+{
+	seen_by_piece = merge->awaited;
+	return original->merge_step(store, keep, merge);
+}
+
+static void test_each_piece_sees_who_tries_to_have_the_turn(void **state)
+{
+	struct fixture *f = *state;
+	static struct record_store_operations operations;
+	struct merge_job mending = { .under_way = false };
+
+	original = f->engine->store->operations;
+	operations = *original;
+	operations.merge_step = look_at_piece;
+	f->engine->store->operations = &operations;
+	for (uint32_t n = 0; !seen_by_piece && n < 100000; n++) {
+		overwrite(f, n * 7 % OBJECTS);
+		merging_go_on(&merging);
+	}
+	assert_ptr_equal(seen_by_piece, &f->engine->turn.awaited);
+	merging_end_step(&merging);
+	seen_by_piece = NULL;
+	/* Nothing is damaged. */
+	assert_int_equal(merge_mend_piece(f->engine, &mending), -EAGAIN);
+	assert_ptr_equal(seen_by_piece, &f->engine->turn.awaited);
+	f->engine->store->operations = original;
+	merging_end(&merging);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -109,6 +145,8 @@ int main(void)
 			test_each_piece_lets_others_put_its_part_and_four_of_them_add_up, setup,
 			teardown),
 		cmocka_unit_test_setup_teardown(test_others_are_held_as_soon_as_merging_is_wanted,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(test_each_piece_sees_who_tries_to_have_the_turn,
 						setup, teardown),
 	};
 
