@@ -6,11 +6,10 @@
 #include <getopt.h>
 #include <jansson.h>
 #include <limits.h>
-#include <signal.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "bench/command_line.h"
+#include "bench/process.h"
 
 static const struct {
 	const char *name, *ours, *others;
@@ -196,31 +195,11 @@ static int parse(struct import_bench_options *options, int argc, char **argv,
 	return result;
 }
 
-static void find_programs(char *path, size_t bytes)
-{
-	ssize_t length = readlink("/proc/self/exe", path, bytes - 1);
-	char *name;
-
-	path[length > 0 ? length : 0] = '\0';
-	name = strrchr(path, '/');
-	if (name)
-		*name = '\0';
-}
-
 static volatile int interrupted;
 
 static void interrupt(int number)
 {
 	interrupted = number;
-}
-
-/* An interrupted run stops what it has started and removes its folder. */
-static void catch_interrupts(void)
-{
-	const struct sigaction action = { .sa_handler = interrupt };
-
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
 }
 
 int import_bench_main(int argc, char **argv, FILE *json, FILE *text)
@@ -235,11 +214,11 @@ int import_bench_main(int argc, char **argv, FILE *json, FILE *text)
 	if (result)
 		return bench_do_without("import", help, result, &error, json, text);
 	if (!options.programs) {
-		find_programs(programs, sizeof(programs));
+		result = bench_process_folder(programs, sizeof(programs), &error);
 		options.programs = programs;
 	}
-	catch_interrupts();
-	if (import_bench_measure(&options, &interrupted, &figures, &error)) {
+	bench_catch_interrupts(interrupt);
+	if (result || import_bench_measure(&options, &interrupted, &figures, &error)) {
 		fprintf(text, "muninn-bench import: %s\n", error.text);
 		return FAILED;
 	}

@@ -7,9 +7,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "bench/command_line.h"
+#include "bench/process.h"
 
 static const char help[] =
 	"muninn-bench iscsi [OPTION...]: a served unit beside stock tgtd's null and rdwr, and fio\n"
@@ -274,24 +274,13 @@ static void interrupt(int number)
 	load_interrupt();
 }
 
-/* An interrupted run stops what it has started and removes its folder. */
-static void catch_interrupts(void)
+static int find_muninnd(char *path, size_t bytes, struct error_text *error)
 {
-	const struct sigaction action = { .sa_handler = interrupt };
+	int result = bench_process_folder(path, bytes - sizeof("/muninnd"), error);
 
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	signal(SIGPIPE, SIG_IGN);
-}
-
-static void find_muninnd(char *path, size_t bytes)
-{
-	ssize_t length = readlink("/proc/self/exe", path, bytes - sizeof("muninnd"));
-	char *name;
-
-	path[length > 0 ? length : 0] = '\0';
-	name = strrchr(path, '/');
-	strcpy(name ? name + 1 : path, "muninnd");
+	if (result == 0)
+		strcat(path, "/muninnd");
+	return result;
 }
 
 static int run(const struct iscsi_options *options, const struct bench_output *output,
@@ -336,11 +325,13 @@ int iscsi_bench_main(int argc, char **argv, FILE *json, FILE *text)
 	if (result < 0)
 		return bench_do_without("iscsi", help, result, &error, json, text);
 	if (!options.muninnd) {
-		find_muninnd(muninnd, sizeof(muninnd));
+		result = find_muninnd(muninnd, sizeof(muninnd), &error);
 		options.muninnd = muninnd;
 	}
-	catch_interrupts();
-	result = run(&options, &output, &error);
+	bench_catch_interrupts(interrupt);
+	signal(SIGPIPE, SIG_IGN);
+	if (result == 0)
+		result = run(&options, &output, &error);
 	if (result < 0 && result != -ERANGE)
 		fprintf(text, "muninn-bench iscsi: %s\n", error.text);
 	return result == 0 ? DONE : FAILED;

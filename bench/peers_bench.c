@@ -8,11 +8,11 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "bench/command_line.h"
 #include "bench/folder.h"
 #include "bench/memory_limit.h"
+#include "bench/process.h"
 #include "common/bytes.h"
 
 static const char help[] =
@@ -212,20 +212,16 @@ struct stores {
 static int libraries_folder(const struct peers_options *options, char folder[PATH_MAX],
 			    struct error_text *error)
 {
-	ssize_t length;
-	char *slash;
+	int result;
 
 	if (options->libraries) {
 		snprintf(folder, PATH_MAX, "%s", options->libraries);
 		return 0;
 	}
-	length = readlink("/proc/self/exe", folder, PATH_MAX - sizeof("/../lib"));
-	if (length < 0)
-		return error_set(error, -errno, "/proc/self/exe: %s", strerror(errno));
-	folder[length] = '\0';
-	slash = strrchr(folder, '/');
-	snprintf(slash, PATH_MAX - (size_t)(slash - folder), "/../lib");
-	return 0;
+	result = bench_process_folder(folder, PATH_MAX - sizeof("/../lib"), error);
+	if (result == 0)
+		strcat(folder, "/../lib");
+	return result;
 }
 
 static const struct peer_type *load(const char *folder, const char *name)

@@ -167,3 +167,24 @@ int bench_process_io(pid_t pid, struct bench_process_io *io)
 	fclose(file);
 	return found == 2 ? 0 : -ENODATA;
 }
+
+int bench_process_folder(char *folder, size_t bytes, struct error_text *error)
+{
+	ssize_t length = readlink("/proc/self/exe", folder, bytes);
+
+	if (length < 0)
+		return error_set(error, -errno, "/proc/self/exe: %s", strerror(errno));
+	if ((size_t)length >= bytes)
+		return error_set(error, -ENAMETOOLONG, "/proc/self/exe: too long a name");
+	folder[length] = '\0';
+	*strrchr(folder, '/') = '\0';
+	return 0;
+}
+
+void bench_catch_interrupts(void (*interrupt)(int number))
+{
+	const struct sigaction action = { .sa_handler = interrupt };
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+}

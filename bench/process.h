@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Programs that a benchmark starts, and ends by their process IDs; what a process costs. */
+/*
+ * Programs that a benchmark starts, and ends by their process IDs; what a process costs. Where
+ * Muninn's own programs are, and what interrupts a benchmark.
+ */
 #ifndef MUNINN_BENCH_PROCESS_H
 #define MUNINN_BENCH_PROCESS_H
 
@@ -53,5 +56,11 @@ struct bench_process_io {
 	uint64_t read_bytes, write_bytes;
 };
 int bench_process_io(pid_t pid, struct bench_process_io *io);
+
+/* The folder of the running program, where Muninn's other programs are. -errno with a sentence. */
+int bench_process_folder(char *folder, size_t bytes, struct error_text *error);
+
+/* An interrupted run goes on, so that it stops what it has started and removes its folder. */
+void bench_catch_interrupts(void (*interrupt)(int number));
 
 #endif
