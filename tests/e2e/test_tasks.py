@@ -394,9 +394,10 @@ class HeldTasks(E2ETest):
             session.wait(*[self.read(session, HEAD_OF_QUEUE) for _ in range(3)])
             last = self.read(session, ORDERED)
             head = self.read(session, HEAD_OF_QUEUE)
+            session.wait(head)
             if time.monotonic() - begun < HELD_SECONDS:
                 break
-            session.wait(ordered, simple, last, head)  # this host was too slow
+            session.wait(ordered, simple, last)  # this host was too slow
         self.assert_ended(session, head, ordered, simple, last)
 
     def test_what_waits_behind_an_ordered_command_can_be_aborted(self):
