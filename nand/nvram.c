@@ -13,6 +13,7 @@
 #include "common/bytes.h"
 #include "common/log.h"
 #include "nand/lab.h"
+#include "nand/space.h"
 
 static_assert(NAND_NVRAM_FILE_AT == NAND_HEADER_BYTES, "the region follows the file's header");
 
@@ -65,6 +66,15 @@ static int store_mapped(struct nand *nand, const struct nand_nvram_range *ranges
 	return 0;
 }
 
+/* A file system in memory has nothing behind it: what is stored there is as stable as it gets. */
+static int store_nowhere(struct nand *nand, const struct nand_nvram_range *ranges, uint32_t count)
+{
+	(void)nand;
+	(void)ranges;
+	(void)count;
+	return 0;
+}
+
 void nand_nvram_group_init(struct nand_nvram_group *group)
 {
 	*group = (struct nand_nvram_group){ .small = { .gathering = 1, .witness = -1 },
@@ -78,6 +88,10 @@ int nand_nvram_group_open(struct nand_nvram_group *group, int nvram_fd)
 {
 	char name[32];
 
+	if (nand_space_is_memory(nvram_fd)) {
+		group->store = store_nowhere;
+		return 0;
+	}
 	/* Another open file, not another descriptor of the same one. */
 	snprintf(name, sizeof(name), "/proc/self/fd/%d", nvram_fd);
 	group->small.witness = open(name, O_RDWR | O_CLOEXEC);

@@ -38,7 +38,10 @@ struct nand_nvram_group {
 	bool failed; /* the host may have dropped what it could not store: nothing is stable any
 			more */
 
-	/* Makes ranges of the region stable: msync. 0 or -errno. Tests put theirs in its place. */
+	/*
+	 * Makes ranges of the region stable: msync, or nothing in memory. 0 or -errno. Tests put
+	 * theirs in its place.
+	 */
 	int (*store)(struct nand *nand, const struct nand_nvram_range *ranges, uint32_t count);
 };
 

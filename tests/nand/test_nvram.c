@@ -8,9 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "nand/power.h"
+#include "nand/space.h"
 #include "tests/nand/fixture.h"
 
 /* ---- a host whose sync waits to be let go, and notes what it was asked for ---- */
@@ -471,6 +473,47 @@ static void test_pages_that_are_taken_out_behind_a_power_cut_come_back(void **st
 	nand_abandon(nand);
 }
 
+static long faults_so_far(void)
+{
+	struct rusage usage;
+
+	assert_int_equal(getrusage(RUSAGE_THREAD, &usage), 0);
+	return usage.ru_minflt;
+}
+
+/* Pages that are taken out would be brought back one by one, and nothing would be gained. */
+static void test_a_sync_takes_nothing_out_of_an_nvram_in_memory(void **state)
+{
+	enum { PAGES = 64, PAGE = 4096 };
+	struct test_directory *directory = *state;
+	char in_memory[] = "/dev/shm/muninn-nvram-XXXXXX";
+	int fd = mkstemp(in_memory);
+	struct nand *nand;
+	uint8_t *nvram;
+	long faults;
+
+	if (fd < 0 || !nand_space_is_memory(fd)) {
+		if (fd >= 0)
+			unlink(in_memory);
+		skip();
+	}
+	close(fd);
+	unlink(in_memory);
+	assert_int_equal(symlink(in_memory, directory->nvram), 0);
+	assert_int_equal(
+		nand_create(directory->image, &small_geometry, (uint64_t)PAGES * PAGE, NULL), 0);
+	nand = open_image_ok(directory);
+	nvram = nand_nvram(nand, NULL);
+	memset(nvram, 1, (size_t)PAGES * PAGE);
+	assert_int_equal(nand_nvram_sync(nand, 0, (uint64_t)PAGES * PAGE), 0);
+	faults = faults_so_far();
+	for (size_t n = 0; n < PAGES; n++)
+		nvram[n * PAGE] = 2;
+	assert_true(faults_so_far() - faults < PAGES / 4);
+	assert_int_equal(nand_close(nand), 0);
+	unlink(in_memory);
+}
+
 #define IN_DIRECTORY(test) \
 	cmocka_unit_test_setup_teardown(test, directory_setup, directory_teardown)
 
@@ -487,6 +530,7 @@ int main(void)
 		IN_DIRECTORY(test_requests_are_bounded_by_the_region),
 		IN_DIRECTORY(test_what_was_stored_is_there_again),
 		IN_DIRECTORY(test_pages_that_are_taken_out_behind_a_power_cut_come_back),
+		IN_DIRECTORY(test_a_sync_takes_nothing_out_of_an_nvram_in_memory),
 		IN_DIRECTORY(test_no_store_is_lost_while_pages_are_made_stable),
 		IN_DIRECTORY(test_a_sync_writes_the_pages_that_were_stored_to_and_not_more),
 	};
