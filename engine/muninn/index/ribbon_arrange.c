@@ -24,6 +24,7 @@ struct arrangement {
 	uint32_t count; /* of records */
 	struct arranged *records;
 	uint64_t *words;  /* to sort them by: the number of a record is the lower half */
+	uint64_t *spare;  /* as many, to sort with */
 	uint32_t *order;  /* records by page ... */
 	uint32_t *begins; /* ... and where those of a page begin */
 	uint32_t *space;  /* what is left of each page */
@@ -39,6 +40,7 @@ void arrangement_destroy(struct arrangement *arrangement)
 		return;
 	free(arrangement->records);
 	free(arrangement->words);
+	free(arrangement->spare);
 	free(arrangement->order);
 	free(arrangement->begins);
 	free(arrangement->space);
@@ -60,12 +62,13 @@ static struct arrangement *create(const struct muninn_geometry *geometry, uint64
 	arrangement->count = count;
 	arrangement->records = calloc(count, sizeof(*arrangement->records));
 	arrangement->words = malloc(count * sizeof(*arrangement->words));
+	arrangement->spare = malloc(count * sizeof(*arrangement->spare));
 	arrangement->order = malloc(count * sizeof(*arrangement->order));
 	arrangement->begins = calloc(pages + UINT32_C(1), sizeof(*arrangement->begins));
 	arrangement->space = malloc(pages * sizeof(*arrangement->space));
 	arrangement->entries = malloc(count * sizeof(*arrangement->entries));
-	if (arrangement->records && arrangement->words && arrangement->order &&
-	    arrangement->begins && arrangement->space && arrangement->entries)
+	if (arrangement->records && arrangement->words && arrangement->spare &&
+	    arrangement->order && arrangement->begins && arrangement->space && arrangement->entries)
 		return arrangement;
 	arrangement_destroy(arrangement);
 	return NULL;
@@ -118,11 +121,28 @@ static void collect(struct arrangement *arrangement, const struct page_view *pag
 	}
 }
 
-static int compare_words(const void *a, const void *b)
+/* By bytes, from the lowest on. Those that all words have in common are passed over. */
+static void sort_words(uint64_t *words, uint64_t *spare, uint32_t count)
 {
-	uint64_t first = *(const uint64_t *)a, second = *(const uint64_t *)b;
+	uint32_t ends[sizeof(*words)][256] = { 0 };
+	uint64_t *from = words, *to = spare, *other;
 
-	return first < second ? -1 : first > second;
+	for (uint32_t n = 0; n < count; n++)
+		for (uint32_t byte = 0; byte < sizeof(*words); byte++)
+			ends[byte][words[n] >> 8 * byte & 255]++;
+	for (uint32_t byte = 0; count && byte < sizeof(*words); byte++) {
+		if (ends[byte][from[0] >> 8 * byte & 255] == count)
+			continue;
+		for (uint32_t value = 1; value < 256; value++)
+			ends[byte][value] += ends[byte][value - 1];
+		for (uint32_t n = count; n-- > 0;)
+			to[--ends[byte][from[n] >> 8 * byte & 255]] = from[n];
+		other = from;
+		from = to;
+		to = other;
+	}
+	if (from != words)
+		memcpy(words, from, count * sizeof(*words));
 }
 
 static struct arranged *record_of(const struct arrangement *arrangement, uint32_t n)
@@ -161,7 +181,7 @@ static void sort_by_tag(struct arrangement *arrangement)
 
 	for (uint32_t n = 0; n < count; n++)
 		arrangement->words[n] = (uint64_t)tag_of(&arrangement->records[n].hash) << 32 | n;
-	qsort(arrangement->words, count, sizeof(*arrangement->words), compare_words);
+	sort_words(arrangement->words, arrangement->spare, count);
 	for (uint32_t first = 0, end; first < count; first = end) {
 		end = end_of_tag(arrangement, first);
 		sort_by_sequence(arrangement, first, end);
@@ -245,7 +265,7 @@ static bool place_anywhere(struct arrangement *arrangement, struct arranged *rec
 static bool place(struct arrangement *arrangement, struct placement *placement,
 		  struct placement_item *items, uint64_t *singles, uint32_t count)
 {
-	qsort(singles, count, sizeof(*singles), compare_words);
+	sort_words(singles, arrangement->spare, count);
 	for (uint32_t n = 0; n < count; n++)
 		make_item(arrangement, &arrangement->records[(uint32_t)singles[n]], &items[n]);
 	placement_begin(placement, arrangement->pages - arrangement->tail_pages,

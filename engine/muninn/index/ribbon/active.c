@@ -222,7 +222,9 @@ void active_note(struct active *active, const struct key_hash *hash, uint32_t pa
 	uint8_t *passed = active->passed[hash->metadata];
 	uint32_t *low = &active->low[hash->metadata];
 
-	for (uint32_t other = active_first(active, hash); other < page; other++)
+	/* Of full pages, which are all below, there is nothing to count. */
+	for (uint32_t other = page > *low ? active_first(active, hash) : page; other < page;
+	     other++)
 		passed[other] += passed[other] < PASSED_BY_MAX;
 	while (*low < active->shape->segment_pages && passed[*low] == PASSED_BY_MAX)
 		++*low;
