@@ -67,6 +67,14 @@ static uint64_t now_ns(struct bench_store *store)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+static double processor_seconds(void)
+{
+	struct timespec used;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+	return (double)used.tv_sec + (double)used.tv_nsec / 1e9;
+}
+
 /* ---- one operation ---- */
 
 static int lookup(struct worker *worker, uint64_t pair)
@@ -198,6 +206,7 @@ static int run_openings(struct phase_run *run, struct phase_report *report,
 {
 	struct bench_store *store = run->store;
 	struct flash_counts before = count_flash(store->nand), after;
+	double processor_before = processor_seconds();
 	uint64_t begun, all = 0;
 	int result = 0;
 
@@ -212,6 +221,7 @@ static int run_openings(struct phase_run *run, struct phase_report *report,
 	}
 	after = count_flash(store->nand);
 	report->seconds = (double)all / 1e9;
+	report->processor_seconds = processor_seconds() - processor_before;
 	report->page_reads = after.reads - before.reads;
 	report->page_writes = after.programs - before.programs;
 	report->live = store->live;
@@ -230,11 +240,13 @@ static int run_measured(struct phase_run *run, struct phase_report *report,
 	struct worker workers[THREADS_MAX] = { 0 };
 	struct flash_counts counts_before, counts;
 	struct merge_costs merge_before = bench_merge_costs(store), merge;
+	double processor_before;
 	uint64_t begun;
 	int result;
 
 	store->records->operations->statistics(store->records, &before);
 	counts_before = count_flash(store->nand);
+	processor_before = processor_seconds();
 	begun = now_ns(store);
 	result = run_workers(run, workers, error);
 	if (result) {
@@ -243,6 +255,7 @@ static int run_measured(struct phase_run *run, struct phase_report *report,
 		return result;
 	}
 	report->seconds = (double)(now_ns(store) - begun) / 1e9;
+	report->processor_seconds = processor_seconds() - processor_before;
 	gather(workers, store->options.threads, report);
 	counts = count_flash(store->nand);
 	report->page_reads = counts.reads - counts_before.reads;

@@ -21,6 +21,7 @@ struct phase_report {
 	uint64_t absent;     /* lookups that rightly found nothing */
 	uint64_t window;     /* of oldest and newest, else 0 */
 	double seconds;
+	double processor_seconds;    /* of all threads of the process */
 	struct latencies *latencies; /* nanoseconds */
 	/* During the phase, whatever the cause. */
 	uint64_t page_reads, page_writes, erases, false_positive_reads;

@@ -91,13 +91,15 @@ json_t *report_json(const struct phase_report *report, const struct bench_store 
 	const struct record_statistics *statistics = &report->statistics;
 	json_t *object = parameters_json(report, store);
 	json_t *results = json_pack(
-		"{s:I, s:f, s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:o, s:I, s:I, s:I,"
+		"{s:I, s:f, s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:o, s:I, s:I, "
+		"s:I,"
 		" s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, "
 		"s:o}",
 		"ops", (json_int_t)report->operations, "seconds", report->seconds, "ops_per_s",
 		number_or_null((double)report->operations / report->seconds), "p50_us",
 		microseconds(report, 0.5), "p99_us", microseconds(report, 0.99), "p999_us",
 		microseconds(report, 0.999), "max_us", (double)report->latencies->max / 1e3,
+		"processor_us_per_op", report->processor_seconds * 1e6 / (double)report->operations,
 		"page_reads_per_op", per_operation(report, report->page_reads),
 		"page_writes_per_op", per_operation(report, report->page_writes),
 		"false_positive_reads_per_op", per_operation(report, report->false_positive_reads),
