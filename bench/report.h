@@ -9,8 +9,8 @@
 #include "bench/phase.h"
 
 /*
- * Everything known of a phase, as docs/benchmarks.md lists it. The caller owns the reference. NULL:
- * out of memory.
+ * Everything known of a phase, as docs/benchmarks/run.md lists it. The caller owns the reference.
+ * NULL: out of memory.
  */
 json_t *report_json(const struct phase_report *report, const struct bench_store *store);
 

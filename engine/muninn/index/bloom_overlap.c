@@ -11,7 +11,7 @@
  *
  * A key is in the same filter of both only if the same hash function had space for it, which is as
  * likely as the sum of the squares of the filters' shares of the keys. The spread of the chance
- * part limits what can be told: see docs/benchmarks.md.
+ * part limits what can be told: see docs/benchmarks/paper.md.
  */
 #include <math.h>
 
