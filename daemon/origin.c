@@ -109,25 +109,32 @@ static char *join_sections(const struct origin *origin, const struct config *of_
 	return text;
 }
 
-static int read_here(const struct origin *origin, const struct config_file *file,
-		     const char *section, struct config *config, struct error_text *error)
+static int read_with(const struct origin *origin, const struct config_file *file, const char *added,
+		     struct config *config, struct error_text *error)
 {
-	int result = config_parse(file, NULL, config, error);
-	char *added;
+	int result = config_parse(file, added, config, error);
 
-	if (!result && (origin->added_count || section)) {
-		added = join_sections(origin, config, section);
-		result = added ? config_parse(file, added, config, error)
-			       : error_set(error, -ENOMEM, "out of memory");
-		free(added);
-	}
 	if (!result)
 		result = override(&origin->options, config, error);
 	/* Messages about it name no line. */
 	for (unsigned int i = 0; origin->options.defaults && i < config->lun_count; i++)
 		config->luns[i].line = 0;
-	if (!result)
-		result = config_complete(config, error);
+	return result ? result : config_complete(config, error);
+}
+
+/* Added units are gone at the next start: what it would refuse of the file is refused with them. */
+static int read_here(const struct origin *origin, const struct config_file *file,
+		     const char *section, struct config *config, struct error_text *error)
+{
+	int result = read_with(origin, file, NULL, config, error);
+	char *added;
+
+	if (!result && (origin->added_count || section)) {
+		added = join_sections(origin, config, section);
+		result = added ? read_with(origin, file, added, config, error)
+			       : error_set(error, -ENOMEM, "out of memory");
+		free(added);
+	}
 	if (!result)
 		prefer_module_beside(config);
 	return result;

@@ -254,6 +254,20 @@ class Targets(ServiceTest):
         self.assertIn("is on [target]: write LUN 5 into it and reload", said)
         self.assertFalse(os.path.exists(image))
 
+    def test_a_file_that_the_next_start_would_refuse_is_refused_with_added_units(self):
+        head = f"[target backup]\nname = {BACKUP}\n[target]\n" + CHAP
+        daemon = self.serve(head + DISKS + ON_BACKUP)
+        added = self.admin(
+            daemon, "lun", "add", 5, "type=disk", "device=pool", "partition=0x10005", "volume_size=16M"
+        )["section"]
+        moved = head + DISKS.replace("type = osd\n", "type = osd\n" + ON_BACKUP) + ON_BACKUP
+        self.rewrite(daemon, moved)
+        self.assertIn("[target] says who may log in, and no logical unit is on", self.refused(daemon, 2, "reload"))
+        self.assertTrue(self.login(self.url(daemon, ERIK, lun=5)))
+        self.assertIn("LUN 5 is in the file now", self.reload(daemon, moved + added))
+        self.assertTrue(self.login(self.url(daemon, ERIK, lun=5)))
+        self.assertFalse(self.login(self.url(daemon, lun=5)))
+
     def test_a_secret_of_a_file_is_taken_up(self):
         folder = self.folder()
         path = os.path.join(folder, "secret")
