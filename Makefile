@@ -223,17 +223,20 @@ $(TGT_IDENTITY): $(TGTD) scripts/tgt-identity
 
 # 400 programs are linked for `make check`; gold takes a third of the time.
 TEST_LDFLAGS := $(if $(wildcard /usr/bin/ld.gold),-fuse-ld=gold)
+comma := ,
 # It plays an engine without history.
 $(TESTBIN)/daemon/test_device: TEST_LDFLAGS += -Wl,--wrap=engine_capabilities
 # It says whom the daemon runs as, and which group there is.
 $(TESTBIN)/daemon/test_config_secret: TEST_LDFLAGS += -Wl,--wrap=getgrnam,--wrap=geteuid
+# It plays a tgtd that refuses what a target offers.
+$(TESTBIN)/daemon/test_server: TEST_LDFLAGS += \
+	$(addprefix -Wl$(comma)--wrap=,tgt_target_create tgt_target_offer tgt_target_delete)
 # It says which files are there.
 $(TESTBIN)/daemon/test_allocator: TEST_LDFLAGS += -Wl,--wrap=access
 ifeq ($(VARIANT),release)
 # Compiling most tests takes longer than running them.
 $(OBJ)/tests/%.o: CFLAGS += -O1
 endif
-comma := ,
 # It plays a host without space, and looks where transactions begin.
 SIM_WRAPS := $(addprefix -Wl$(comma)--wrap=,nand_program nand_host_is_full engine_begin engine_merge engine_make_space)
 $(TESTBIN)/sim/test_sim: TEST_LDFLAGS += $(SIM_WRAPS)
@@ -258,7 +261,7 @@ $(TESTBIN)/$(1:tests/%.c=%): $(OBJ)/$(1:.c=.o) $(patsubst %.c,$(OBJ)/%.o,$(call 
 	@mkdir -p $$(@D)
 	$$(call say,LINK)
 	$$(Q)$$(CC) $$(LDFLAGS) $$(TEST_LDFLAGS) -o $$@ $$^ $$(LDLIBS) -lcmocka -liscsi -ljansson \
-		$(if $(filter $(DAEMON_TESTS),$(1)),-linih -lsystemd) $(if $(filter tests/bench/%,$(1)),$$(ALLOCATOR))
+		$(if $(filter $(DAEMON_TESTS),$(1)),-linih -lsystemd -lmicrohttpd) $(if $(filter tests/bench/%,$(1)),$$(ALLOCATOR))
 endef
 $(foreach t,$(TEST_SRC),$(eval $(call TEST_RULE,$(t))))
 $(BIN)/muninn-sim: $(OBJ)/tests/sim/muninn_sim.o $(patsubst %.c,$(OBJ)/%.o,$(SIM_HELPERS)) $(LIB)/libmuninn.a
