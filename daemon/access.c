@@ -168,14 +168,6 @@ static bool is_same_account(const struct chap_account *a, const struct chap_acco
 	return !strcmp(a->user, b->user) && !strcmp(a->secret, b->secret);
 }
 
-static const struct target_config *find_target(const struct config *config, const char *label)
-{
-	for (unsigned int i = 0; i < config->target_count; i++)
-		if (!strcmp(config->targets[i].label, label))
-			return &config->targets[i];
-	return NULL;
-}
-
 /* Whether each target of `a` has the accounts that `b` has for it; one that is missing has none. */
 static bool has_its_accounts(const struct config *a, const struct config *b)
 {
@@ -183,7 +175,7 @@ static bool has_its_accounts(const struct config *a, const struct config *b)
 	bool same = true;
 
 	for (unsigned int i = 0; same && i < a->target_count; i++) {
-		const struct target_config *other = find_target(b, a->targets[i].label);
+		const struct target_config *other = config_find_target(b, a->targets[i].label);
 
 		other = other ? other : &none;
 		same = is_same_account(&a->targets[i].chap, &other->chap) &&
@@ -217,7 +209,7 @@ static int make_accounts(struct tgtd *tgtd, const struct config *config,
 
 	for (unsigned int i = 0; !result && i < config->target_count; i++) {
 		const struct target_config *target = &config->targets[i];
-		const struct target_config *at = find_target(served, target->label);
+		const struct target_config *at = config_find_target(served, target->label);
 
 		if (!at || !at->id)
 			continue;

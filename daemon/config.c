@@ -112,12 +112,20 @@ static struct target_config *add_target(struct config *config, const char *label
 	return target;
 }
 
-struct target_config *config_find_target(struct config *config, const char *label)
+struct target_config *config_find_target(const struct config *config, const char *label)
 {
 	for (unsigned int i = 0; i < config->target_count; i++)
 		if (!strcmp(config->targets[i].label, label))
-			return &config->targets[i];
+			return (struct target_config *)&config->targets[i];
 	return NULL;
+}
+
+bool config_has_units(const struct config *config, const struct target_config *target)
+{
+	for (unsigned int i = 0; i < config->lun_count; i++)
+		if (!strcmp(config->luns[i].target, target->label))
+			return true;
+	return false;
 }
 
 /* ---- the file ---- */

@@ -184,8 +184,11 @@ void config_portal(const struct portal *portal, char text[CONFIG_PORTAL_BYTES]);
 void config_portals(const struct config *config, const char *before,
 		    char text[CONFIG_PORTALS_BYTES]);
 
-/* The target of a label; NULL: there is none. */
-struct target_config *config_find_target(struct config *config, const char *label);
+/* The target of a label, to be changed by owners of `config` only; NULL: there is none. */
+struct target_config *config_find_target(const struct config *config, const char *label);
+
+/* Whether a unit of `config` is on the target. */
+bool config_has_units(const struct config *config, const struct target_config *target);
 
 /* How its section is called, for messages: [target LABEL]. */
 void config_target_section(const struct target_config *target, char *text, size_t bytes);

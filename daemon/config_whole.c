@@ -264,14 +264,6 @@ void config_target_section(const struct target_config *target, char *text, size_
 	snprintf(text, bytes, "[target%s%s]", target->label[0] ? " " : "", target->label);
 }
 
-static bool has_units(const struct config *config, const struct target_config *target)
-{
-	for (unsigned int i = 0; i < config->lun_count; i++)
-		if (!strcmp(config->luns[i].target, target->label))
-			return true;
-	return false;
-}
-
 /* A secret stands in the configuration or in a file; and no user is without one. */
 static int check_account(const struct chap_account *account, const char *section, const char *kind,
 			 struct error_text *reason)
@@ -302,15 +294,15 @@ static int check_target(const struct config *config, const struct target_config 
 	int result;
 
 	config_target_section(target, section, sizeof(section));
-	if (target->label[0] && !has_units(config, target))
+	if (target->label[0] && !config_has_units(config, target))
 		return error_set(reason, -EINVAL, "no logical unit has target = %s", target->label);
-	if (!has_units(config, target) && has_rules(target))
+	if (!config_has_units(config, target) && has_rules(target))
 		return error_set(reason, -EINVAL,
 				 "[target] says who may log in, and no logical unit is on it: all "
 				 "have target = NAME");
 	for (const struct target_config *other = config->targets; other < target; other++)
 		if (!strcmp(other->name, target->name) &&
-		    (other->label[0] || has_units(config, other)))
+		    (other->label[0] || config_has_units(config, other)))
 			return error_set(reason, -EINVAL, "two targets have the name %s",
 					 target->name);
 	result = check_account(&target->chap, section, "chap", reason);
@@ -327,7 +319,7 @@ static int check_target(const struct config *config, const struct target_config 
 /* [target] is there for the portals, where all units are on others. */
 static void drop_unused_target(struct config *config)
 {
-	if (config->target_count == 1 || has_units(config, &config->targets[0]))
+	if (config->target_count == 1 || config_has_units(config, &config->targets[0]))
 		return;
 	memmove(config->targets, config->targets + 1,
 		--config->target_count * sizeof(config->targets[0]));

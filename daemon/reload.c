@@ -75,22 +75,6 @@ static void compare_service(const struct reloading *r)
 
 /* ---- targets ---- */
 
-static const struct target_config *find_target(const struct config *config, const char *label)
-{
-	for (unsigned int i = 0; i < config->target_count; i++)
-		if (!strcmp(config->targets[i].label, label))
-			return &config->targets[i];
-	return NULL;
-}
-
-static bool has_units(const struct config *config, const struct target_config *target)
-{
-	for (unsigned int i = 0; i < config->lun_count; i++)
-		if (!strcmp(config->luns[i].target, target->label))
-			return true;
-	return false;
-}
-
 /*
  * Targets that the file has no more let nobody in from here on. So it does not matter that they
  * lose their accounts before their units. False: one of them may still be open.
@@ -104,7 +88,7 @@ static bool close_targets(const struct reloading *r)
 		struct target_config *target = &r->now->targets[i];
 		struct error_text error = { "" };
 
-		if (!find_target(r->new, target->label) &&
+		if (!config_find_target(r->new, target->label) &&
 		    access_change_lists(&r->server->tgtd, target, &nobody, &error)) {
 			say(r->report->left, "target %s may still let initiators in: %s",
 			    target->name, error.text);
@@ -136,7 +120,7 @@ static void remove_targets(const struct reloading *r)
 	for (unsigned int i = r->now->target_count; i-- > 0;) {
 		struct target_config *target = &r->now->targets[i];
 
-		if (!find_target(r->new, target->label) && !has_units(r->now, target))
+		if (!config_find_target(r->new, target->label) && !config_has_units(r->now, target))
 			remove_target(r, target);
 	}
 }
@@ -167,7 +151,7 @@ static void add_targets(const struct reloading *r)
 {
 	for (unsigned int i = 0; i < r->new->target_count; i++) {
 		const struct target_config *new = &r->new->targets[i];
-		const struct target_config *now = find_target(r->now, new->label);
+		const struct target_config *now = config_find_target(r->now, new->label);
 		char section[CONFIG_DEVICE_BYTES + 32];
 
 		if (!now) {
@@ -221,8 +205,8 @@ static void remove_units(const struct reloading *r)
 /* The file requires an account of a target that tgtd still lets initiators into without one. */
 static bool is_without_its_account(const struct reloading *r, const char *label)
 {
-	const struct target_config *now = find_target(r->now, label);
-	const struct target_config *wanted = find_target(r->new, label);
+	const struct target_config *now = config_find_target(r->now, label);
+	const struct target_config *wanted = config_find_target(r->new, label);
 
 	return r->server->accounts_unsure && now && wanted && wanted->chap.user[0] &&
 	       !now->chap.user[0];
@@ -364,7 +348,7 @@ static void change_access(const struct reloading *r)
 {
 	for (unsigned int i = 0; i < r->now->target_count; i++) {
 		struct target_config *now = &r->now->targets[i];
-		const struct target_config *new = find_target(r->new, now->label);
+		const struct target_config *new = config_find_target(r->new, now->label);
 
 		if (new && !access_is_same_lists(now, new))
 			change_list(r, now, new);
@@ -376,7 +360,7 @@ static void take_accounts(const struct reloading *r)
 	r->now->discovery = r->new->discovery;
 	for (unsigned int i = 0; i < r->now->target_count; i++) {
 		struct target_config *now = &r->now->targets[i];
-		const struct target_config *new = find_target(r->new, now->label);
+		const struct target_config *new = config_find_target(r->new, now->label);
 
 		/* One that the file has no more has lost them; it may come back. */
 		now->chap = new ? new->chap : (struct chap_account){ .user = "" };
