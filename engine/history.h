@@ -334,9 +334,18 @@ struct engine_survey_version {
 	uint64_t bytes;
 };
 
-#define ENGINE_SURVEY_PARTS    24
-#define ENGINE_SURVEY_VERSIONS 24
-#define ENGINE_SURVEY_DROPS    24
+#define ENGINE_SURVEY_PARTS     24
+#define ENGINE_SURVEY_VERSIONS  24
+#define ENGINE_SURVEY_DROPS     24
+#define ENGINE_SURVEY_STRETCHES 256
+
+/* A run of the flash's segments. */
+struct engine_stretch {
+	uint32_t segments, free, sealed; /* the others: what the device notes about itself */
+	/* Of its pages that were looked at: bytes of records, and what the present shows of them.
+	 */
+	uint64_t looked_bytes, live_bytes;
+};
 
 struct engine_survey {
 	uint64_t partition; /* whose versions; 0: the device's, and all partitions */
@@ -345,6 +354,12 @@ struct engine_survey {
 	uint64_t position; /* 0 at the beginning; then where to go on */
 	uint64_t wanted;   /* pages in all */
 	uint64_t work;     /* records that this transaction may read, about */
+	/*
+	 * The device in so many stretches, the caller's; added to in all parts, so zero at the
+	 * beginning. A store without segments, or with fewer, lowers the number. NULL: none.
+	 */
+	struct engine_stretch *stretches;
+	uint32_t stretch_count;
 	/* Results, of this part. */
 	bool done;
 	uint64_t looked_at; /* pages */

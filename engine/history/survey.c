@@ -31,6 +31,7 @@ struct surveyor {
 	const struct record_info *info;
 	struct found found[FOUND_MAX];
 	uint32_t found_count;
+	uint64_t looked_bytes, live_bytes; /* of the page that is looked at */
 	int newest;     /* whether it is the newest of its key, hidden or not; -1: not asked yet */
 	bool overflows; /* what was asked for has no place in the tables */
 	int result;     /* the first error */
@@ -266,9 +267,10 @@ static int count_record(struct surveyor *surveyor, uint32_t bytes)
 		reduced = is_kept(surveyor, &surveyor->reduced);
 	if (live < 0 || spared < 0 || reduced < 0)
 		return live < 0 ? live : spared < 0 ? spared : reduced;
-	if (live)
+	if (live) {
 		part->live += bytes;
-	else if (spared)
+		surveyor->live_bytes += bytes;
+	} else if (spared)
 		part->kept += bytes;
 	else
 		part->history += bytes;
@@ -287,6 +289,7 @@ static void look_at_record(void *context, const struct record_key *key,
 	surveyor->info = info;
 	surveyor->found_count = 0;
 	surveyor->newest = -1;
+	surveyor->looked_bytes += bytes;
 	if (counts)
 		result = count_record(surveyor, bytes);
 	else
@@ -306,11 +309,47 @@ static uint64_t page_at(uint64_t position, uint64_t wanted, uint64_t pages)
 	return pages <= wanted ? position : (uint64_t)((unsigned __int128)fraction * pages >> 32);
 }
 
+static void count_stretch(const struct surveyor *surveyor, uint32_t segment, uint32_t segments)
+{
+	struct engine_survey *survey = surveyor->survey;
+
+	if (survey->stretch_count && segment < segments) {
+		struct engine_stretch *stretch =
+			&survey->stretches[(uint64_t)segment * survey->stretch_count / segments];
+
+		stretch->looked_bytes += surveyor->looked_bytes;
+		stretch->live_bytes += surveyor->live_bytes;
+	}
+}
+
+/* The segments of each stretch, which is all that changes here from part to part. */
+static uint32_t begin_stretches(const struct surveyor *surveyor)
+{
+	struct engine_survey *survey = surveyor->survey;
+	struct record_store *store = surveyor->engine->store;
+	struct record_stretch found[ENGINE_SURVEY_STRETCHES];
+	struct record_statistics statistics = { 0 };
+
+	if (!survey->stretches || !store->operations->map)
+		survey->stretch_count = 0;
+	store->operations->statistics(store, &statistics);
+	survey->stretch_count = (uint32_t)min_u64(
+		min_u64(survey->stretch_count, ENGINE_SURVEY_STRETCHES), statistics.segments);
+	if (survey->stretch_count)
+		store->operations->map(store, found, survey->stretch_count);
+	for (uint32_t n = 0; n < survey->stretch_count; n++) {
+		survey->stretches[n].segments = found[n].segments;
+		survey->stretches[n].free = found[n].free;
+		survey->stretches[n].sealed = found[n].sealed;
+	}
+	return (uint32_t)statistics.segments;
+}
+
 /*
  * Looks at the next page. False: it needs more places in the tables than are left; the next
  * transaction looks at it. One that needs more than there are has the last ones shared.
  */
-static bool look_at_page(struct surveyor *surveyor, struct record_sample *sample)
+static bool look_at_page(struct surveyor *surveyor, struct record_sample *sample, uint32_t segments)
 {
 	struct engine_survey *survey = surveyor->survey;
 	const struct engine_survey before = *survey;
@@ -318,6 +357,7 @@ static bool look_at_page(struct surveyor *surveyor, struct record_sample *sample
 
 	records_worked++;
 	surveyor->overflows = false;
+	surveyor->looked_bytes = surveyor->live_bytes = 0;
 	sample->page = page_at(survey->position, survey->wanted, survey->pages);
 	result = surveyor->engine->store->operations->sample(surveyor->engine->store, sample);
 	/* What was noted of a record meanwhile stays. */
@@ -327,6 +367,7 @@ static bool look_at_page(struct surveyor *surveyor, struct record_sample *sample
 		*survey = before;
 		return false;
 	}
+	count_stretch(surveyor, sample->segment, segments);
 	survey->position++;
 	survey->looked_at++;
 	return surveyor->result == 0;
@@ -338,6 +379,7 @@ static int look_at_pages(struct surveyor *surveyor)
 	struct record_store *store = surveyor->engine->store;
 	struct record_sample sample = { .page = UINT64_MAX, .record = look_at_record };
 	uint64_t begun = records_worked, end;
+	uint32_t segments = begin_stretches(surveyor);
 	int result;
 
 	sample.context = surveyor;
@@ -347,7 +389,7 @@ static int look_at_pages(struct surveyor *surveyor)
 	survey->flash_bytes = sample.device_bytes;
 	end = min_u64(survey->wanted, survey->pages);
 	while (!result && survey->position < end && records_worked - begun < survey->work &&
-	       look_at_page(surveyor, &sample))
+	       look_at_page(surveyor, &sample, segments))
 		;
 	survey->done = survey->position >= end;
 	return result ? result : surveyor->result;

@@ -376,6 +376,11 @@ static int muninn_sample(struct record_store *base, struct record_sample *sample
 	return sample_page(store_of(base), sample);
 }
 
+static void muninn_map(struct record_store *base, struct record_stretch *stretches, uint32_t count)
+{
+	sample_map(store_of(base), stretches, count);
+}
+
 static uint32_t muninn_damaged(struct record_store *base)
 {
 	return repair_waiting(store_of(base));
@@ -484,6 +489,7 @@ const struct record_store_operations muninn_operations = {
 	.sync_memo = muninn_sync_memo,
 	.check = check_store,
 	.sample = muninn_sample,
+	.map = muninn_map,
 	.trim = muninn_trim,
 	.is_uncertain = lost_has,
 	.statistics = muninn_statistics,

@@ -108,6 +108,7 @@ int sample_page(struct muninn_store *store, struct record_sample *sample)
 			place = segment;
 		sealed++;
 	}
+	sample->segment = place == NO_SEGMENT ? RECORD_NO_SEGMENT : place;
 	sample->pages = ((uint64_t)buffers + sealed) * pages;
 	sample->device_bytes =
 		(uint64_t)store->geometry.segments * pages * store->geometry.page_bytes;
@@ -116,4 +117,33 @@ int sample_page(struct muninn_store *store, struct record_sample *sample)
 	if (place == NO_SEGMENT)
 		return 0;
 	return show_sealed(store, place, (uint32_t)(sample->page % pages), sample);
+}
+
+static struct record_stretch *stretch_of(struct record_stretch *stretches, uint32_t count,
+					 uint32_t segments, uint32_t segment)
+{
+	return &stretches[(uint64_t)segment * count / segments];
+}
+
+void sample_map(const struct muninn_store *store, struct record_stretch *stretches, uint32_t count)
+{
+	const struct space *space = &store->space;
+	uint32_t segments = store->geometry.segments;
+
+	memset(stretches, 0, count * sizeof(*stretches));
+	for (uint32_t segment = 0; segment < segments; segment++) {
+		struct record_stretch *stretch = stretch_of(stretches, count, segments, segment);
+
+		stretch->segments++;
+		stretch->sealed += is_sealed(store, segment);
+	}
+	for (uint32_t n = 0; n < space_free(space); n++)
+		stretch_of(stretches, count, segments,
+			   n < space->count ? *space_ring_at(space, n) : space->away)
+			->free++;
+	/* What is only taken counts with its buffer. */
+	for (uint32_t number = 0; number < store->geometry.rows; number++)
+		if (store->rows[number].sealing.segment != NO_SEGMENT)
+			stretch_of(stretches, count, segments, store->rows[number].sealing.segment)
+				->free++;
 }

@@ -9,4 +9,7 @@
  */
 int sample_page(struct muninn_store *store, struct record_sample *sample);
 
+/* record_store_operations.map, likewise. */
+void sample_map(const struct muninn_store *store, struct record_stretch *stretches, uint32_t count);
+
 #endif

@@ -231,12 +231,20 @@ struct record_check {
 	uint64_t segments, pages, records;
 };
 
+#define RECORD_NO_SEGMENT UINT32_MAX
+
+/* What a run of segments is used for. */
+struct record_stretch {
+	uint32_t segments, free, sealed; /* the others hold what the store notes for itself */
+};
+
 /* A look at one page of all that a store keeps, to tell from many of them what takes its space. */
 struct record_sample {
 	uint64_t page; /* below `pages`; there is nothing behind that */
 	/* Results: how many pages there are; bytes of the device, and those that all records take.
 	 */
 	uint64_t pages, device_bytes, bytes;
+	uint32_t segment; /* ... and where the page is; RECORD_NO_SEGMENT: in NVRAM, or nowhere */
 	void *context;
 	/*
 	 * Called for each record in the page, whether it is found or not, with the bytes that it
@@ -439,6 +447,12 @@ struct record_store_operations {
 
 	/* Shows a page, beside readers. -EIO. NULL: the store has no way to show one. */
 	int (*sample)(struct record_store *store, struct record_sample *sample);
+
+	/*
+	 * Divides the device into so many stretches, at most as many as it has segments, and says
+	 * what these are used for. Beside readers. NULL: the store has no segments.
+	 */
+	void (*map)(struct record_store *store, struct record_stretch *stretches, uint32_t count);
 
 	/* NULL: it lacks none. */
 	enum record_certainty (*is_uncertain)(struct record_store *store,

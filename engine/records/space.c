@@ -108,11 +108,6 @@ int segment_erase(struct nand *nand, uint32_t segment_blocks, enum nand_cause ca
 	return 0;
 }
 
-static uint32_t *ring_at(const struct space *space, uint32_t n)
-{
-	return &space->ring[(space->first + n) % space->shape.segments];
-}
-
 /* Removes the least worn of the first few from the list, of equal ones the first. */
 static uint32_t take_least_worn(struct space *space)
 {
@@ -120,11 +115,12 @@ static uint32_t take_least_worn(struct space *space)
 	uint32_t best = 0, segment;
 
 	for (uint32_t n = 1; n < candidates; n++)
-		if (space->wear[*ring_at(space, n)] < space->wear[*ring_at(space, best)])
+		if (space->wear[*space_ring_at(space, n)] <
+		    space->wear[*space_ring_at(space, best)])
 			best = n;
-	segment = *ring_at(space, best);
+	segment = *space_ring_at(space, best);
 	for (uint32_t n = best; n > 0; n--)
-		*ring_at(space, n) = *ring_at(space, n - 1);
+		*space_ring_at(space, n) = *space_ring_at(space, n - 1);
 	space->first = (space->first + 1) % space->shape.segments;
 	space->count--;
 	return segment;
@@ -191,7 +187,7 @@ bool space_trim_look(struct space *space, uint32_t kept)
 			space->trimmed = 0;
 			return false;
 		}
-		segment = *ring_at(space, space->trimmed);
+		segment = *space_ring_at(space, space->trimmed);
 		if (space->trimmed < kept)
 			nand_expect_programs(space->nand, segment * blocks, blocks);
 		else if (is_worth_emptying(space, segment))
@@ -207,9 +203,9 @@ bool space_trim_take(struct space *space, uint32_t kept)
 	/* Since the last look others have had their turn. */
 	if (space->away != NO_SEGMENT || !space_trim_look(space, kept))
 		return false;
-	space->away = *ring_at(space, space->trimmed);
+	space->away = *space_ring_at(space, space->trimmed);
 	for (uint32_t n = space->trimmed; n + 1 < end; n++)
-		*ring_at(space, n) = *ring_at(space, n + 1);
+		*space_ring_at(space, n) = *space_ring_at(space, n + 1);
 	space->count--;
 	return true;
 }
@@ -240,8 +236,8 @@ void space_release(struct space *space, uint32_t segment)
 
 	assert(end < space->shape.segments);
 	for (; end > space->count; end--)
-		*ring_at(space, end) = *ring_at(space, end - 1);
-	*ring_at(space, space->count++) = segment;
+		*space_ring_at(space, end) = *space_ring_at(space, end - 1);
+	*space_ring_at(space, space->count++) = segment;
 }
 
 void space_hold(struct space *space, uint32_t segment)
@@ -249,7 +245,7 @@ void space_hold(struct space *space, uint32_t segment)
 	uint32_t end = space->count + space_held_back(space);
 
 	assert(end < space->shape.segments);
-	*ring_at(space, end) = segment;
+	*space_ring_at(space, end) = segment;
 	space->held++;
 }
 

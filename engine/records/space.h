@@ -93,6 +93,12 @@ static inline uint32_t space_free(const struct space *space)
 	return space->count + (space->away != NO_SEGMENT);
 }
 
+/* The n-th of the list: of those that are free, then of those that are held back. */
+static inline uint32_t *space_ring_at(const struct space *space, uint32_t n)
+{
+	return &space->ring[(space->first + n) % space->shape.segments];
+}
+
 /* Gives back a segment whose contents nobody needs. */
 void space_release(struct space *space, uint32_t segment);
 

@@ -366,6 +366,7 @@ static int sample(struct record_store *store, struct record_sample *sample)
 {
 	const struct memory_store *memory = memory_of(store);
 
+	sample->segment = RECORD_NO_SEGMENT;
 	sample->pages = memory->bucket_count;
 	sample->device_bytes = memory->bytes_max[RECORD_ROOMS - 1];
 	sample->bytes = memory->counters.bytes;

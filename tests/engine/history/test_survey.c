@@ -3,6 +3,7 @@
  * What takes the space: sums over all pages are what a merge finds, and few pages tell about the
  * same. Dropping and shortening free what was told before. Runs for each index.
  */
+#include "common/bytes.h"
 #include "engine/objects/objects.h"
 #include "tests/engine/fixture.h"
 
@@ -291,6 +292,52 @@ static void test_what_is_not_there_is_refused(void **state)
 
 #define SURVEY_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* Segments of stretches, and what was seen in them, added up. */
+static struct engine_stretch whole_of(const struct engine_stretch *stretches, uint32_t count)
+{
+	struct engine_stretch whole = { 0 };
+
+	for (uint32_t n = 0; n < count; n++) {
+		assert_true(stretches[n].segments > 0);
+		assert_true(stretches[n].free + stretches[n].sealed <= stretches[n].segments);
+		assert_true(stretches[n].live_bytes <= stretches[n].looked_bytes);
+		assert_true(stretches[n].sealed > 0 || stretches[n].looked_bytes == 0);
+		whole.segments += stretches[n].segments;
+		whole.free += stretches[n].free;
+		whole.sealed += stretches[n].sealed;
+		whole.looked_bytes += stretches[n].looked_bytes;
+		whole.live_bytes += stretches[n].live_bytes;
+	}
+	return whole;
+}
+
+static void test_a_map_shows_what_segments_are_used_for_and_how_much_of_them_lives(void **state)
+{
+	struct engine_stretch stretches[ENGINE_SURVEY_STRETCHES], whole;
+	struct engine_survey asked = { .partition = 0, .stretches = stretches };
+	struct engine_statistics statistics;
+	struct fixture *f = *state;
+	struct sums sums;
+
+	for (int round = 0; round < 12; round++)
+		write_pages(f, (uint64_t)round % 2, PAGES, (char)('a' + round));
+	engine_read_statistics(f->engine, &statistics);
+	assert_true(statistics.segments_sealed > 0);
+	for (uint32_t count = 1; count <= ENGINE_SURVEY_STRETCHES; count += 85) {
+		memset(stretches, 0, sizeof(stretches));
+		asked.stretch_count = count;
+		sums = survey(f, asked);
+		whole = whole_of(stretches, (uint32_t)min_u64(count, statistics.segments));
+		assert_int_equal(whole.segments, statistics.segments);
+		assert_int_equal(whole.free, statistics.segments_free);
+		assert_int_equal(whole.sealed, statistics.segments_sealed);
+		/* All but what is in NVRAM. Of this much is overwritten. */
+		assert_in_range(whole.looked_bytes, sums.all / 4, sums.all);
+		assert_in_range(whole.live_bytes, 1, sums.mine.live + sums.device.live);
+		assert_true(whole.live_bytes < whole.looked_bytes);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -302,6 +349,7 @@ int main(void)
 		SURVEY_TEST(test_some_pages_tell_about_the_same),
 		SURVEY_TEST(test_what_fails_ends_it_and_what_is_damaged_does_not),
 		SURVEY_TEST(test_what_is_not_there_is_refused),
+		SURVEY_TEST(test_a_map_shows_what_segments_are_used_for_and_how_much_of_them_lives),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
