@@ -6,6 +6,7 @@
 
 #include "client/client_private.h"
 #include "client/collections.h"
+#include "client/sg.h"
 #include "common/bytes.h"
 
 /* IDs asked for with one LIST. */
@@ -74,6 +75,65 @@ int osd_client_get_attributes(struct osd_client *client, struct osd_client_addre
 		outcome_set(error, getting.result,
 			    "GET ATTRIBUTES: the target's answer holds no attributes");
 	return getting.result;
+}
+
+/*
+ * The space for all attributes of an object: Muninn's have at most 1 MiB, where each counts 16
+ * bytes beside its value. A list has up to 7 bytes more for each, and those of standard pages.
+ */
+#define ALL_BYTES (2U << 20)
+/* Over /dev/sg; the rest is for the list's head and a check value. */
+#define ALL_BYTES_SG (SG_SESSION_DATA_MAX - 256U)
+
+struct all_attributes {
+	osd_client_attribute *each;
+	void *context;
+	enum osd_version version;
+	uint64_t space;
+};
+
+/* An entry whose head has no room is left out in silence, so what is left says whether one was. */
+static int take_any(void *context, const struct osd_attribute *attribute)
+{
+	struct all_attributes *all = context;
+	uint64_t bytes = osd_list_entry_bytes(all->version, attribute->length);
+
+	if (attribute->present < attribute->length || bytes > all->space)
+		return -EOVERFLOW;
+	all->space -= bytes;
+	return attribute->length ? all->each(all->context, attribute) : 0;
+}
+
+static int get_all(struct osd_client *client, struct osd_client_address address,
+		   struct all_attributes *all, struct osd_client_error *error)
+{
+	const struct osd_client_value get = { .page = OSD_PAGE_ALL,
+					      .number = OSD_ATTRIBUTE_ALL,
+					      .length = (uint32_t)all->space };
+	int result = osd_client_get_attributes(client, address, &get, 1, take_any, all, error);
+
+	if (result == 0 && all->space < osd_list_entry_bytes(all->version, 0) + 8)
+		result = -EOVERFLOW;
+	return result == -EOVERFLOW
+		       ? outcome_set(error, result,
+				     "GET ATTRIBUTES: there are more attributes than one command "
+				     "brings")
+		       : result;
+}
+
+int osd_client_get_all_attributes(struct osd_client *client, struct osd_client_address address,
+				  osd_client_attribute *each, void *context,
+				  struct osd_client_error *error)
+{
+	struct all_attributes all = {
+		.each = each, .context = context, .version = client->version, .space = ALL_BYTES
+	};
+	int result = get_all(client, address, &all, error);
+
+	if (result != -EMSGSIZE)
+		return result;
+	all.space = ALL_BYTES_SG;
+	return get_all(client, address, &all, error);
 }
 
 struct one_attribute {

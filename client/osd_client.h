@@ -343,6 +343,15 @@ int osd_client_get_attributes(struct osd_client *client, struct osd_client_addre
 			      struct osd_client_error *error);
 
 /*
+ * Gets all attributes that are defined, of any page. -EOVERFLOW: there are more than one command
+ * brings; over iSCSI no object of Muninn's has as many, /dev/sg takes about 1 MiB. Then `each` may
+ * have been called for some.
+ */
+int osd_client_get_all_attributes(struct osd_client *client, struct osd_client_address address,
+				  osd_client_attribute *each, void *context,
+				  struct osd_client_error *error);
+
+/*
  * Gets one attribute into a buffer. `length` (may be NULL): its full length. -ENODATA: undefined.
  * -ENOBUFS: cut off.
  */

@@ -43,7 +43,7 @@ static void split(const char *text, struct ctl_place *place)
 		place->path_length = 0;
 }
 
-static bool is_named(const struct ctl_place *place)
+bool ctl_place_is_named(const struct ctl_place *place)
 {
 	return place->partition_length > 0 &&
 	       !(place->partition[0] >= '0' && place->partition[0] <= '9');
@@ -167,11 +167,11 @@ static int parse_numbers(struct ctl *ctl, const char *text, struct ctl_place *pl
 	struct error_text error;
 	int length;
 
-	if (is_named(place))
+	if (ctl_place_is_named(place))
 		snprintf(number, sizeof(number), "0x%" PRIx64, partition);
 	length = snprintf(plain, sizeof(plain), "%s%.*s%.*s%s%s", number,
-			  is_named(place) ? 0 : (int)place->partition_length, place->partition,
-			  (int)rest_length, rest, is_version ? "@" : "",
+			  ctl_place_is_named(place) ? 0 : (int)place->partition_length,
+			  place->partition, (int)rest_length, rest, is_version ? "@" : "",
 			  is_version ? place->moment : "");
 	if ((size_t)length >= sizeof(plain))
 		return ctl_fail(ctl, CTL_USAGE, "address '%.80s' is too long", text);
@@ -195,7 +195,7 @@ static int read_place(struct ctl *ctl, int index, bool is_to_make, struct ctl_pl
 	text = ctl->arguments[index];
 	split(text, place);
 	code = check_path(ctl, index, place);
-	if (code == CTL_OK && is_named(place))
+	if (code == CTL_OK && ctl_place_is_named(place))
 		code = find_named(ctl, index, place, is_to_make, &partition);
 	if (code == CTL_OK && !place->new_name[0])
 		code = parse_numbers(ctl, text, place, partition);
@@ -282,7 +282,7 @@ int ctl_partition_to_make(struct ctl *ctl, int index, uint64_t *requested,
 	struct ctl_place place;
 	int code = ctl_place_to_make(ctl, index, &place);
 
-	if (code == CTL_OK && is_named(&place) && !place.new_name[0])
+	if (code == CTL_OK && ctl_place_is_named(&place) && !place.new_name[0])
 		return ctl_fail(ctl, CTL_EXISTS, "partition 0x%" PRIx64 " has the name '%.*s'",
 				place.address.partition, (int)place.partition_length,
 				place.partition);

@@ -20,6 +20,9 @@ struct ctl_place {
 	char new_name[OSD_VERSION_NAME_MAX + 1];
 };
 
+/* Is the partition written as a name? */
+bool ctl_place_is_named(const struct ctl_place *place);
+
 /*
  * Argument `index` as a place. Connects for names and moments. CTL_OK or, with a message, a code.
  * Does not look whether the path exists. An argument that is missing is the device.

@@ -18,9 +18,6 @@
 /* Whether an attribute of an object, or of a partition, is one that others may set. */
 bool send_is_carried(bool of_partition, uint32_t page, uint32_t number);
 
-/* The space for all attributes of an object; more than that no object has. */
-#define SEND_ATTRIBUTES_BYTES ((1u << 20) + (256u << 10))
-
 /* A kept version of a partition. */
 struct send_version {
 	uint64_t number, sequence;

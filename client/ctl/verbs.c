@@ -335,8 +335,9 @@ static const struct ctl_verb verbs[] = {
 	  "end versions",
 	  "From then on `merge` can reclaim what only these versions need. VERSION is a\n"
 	  "number, a name, or the time when it was made, as `versions` shows it. FROM and TO\n"
-	  "belong to the range; each may be missing, or any time. Versions of the device,\n"
-	  "32768 and up, are dropped at 0, for all partitions. Of several it prints which.\n"
+	  "belong to the range; each may be missing, or any time. A name with two dots in it\n"
+	  "is that version. Versions of the device, 32768 and up, are dropped at 0, for all\n"
+	  "partitions. Of several it prints which.\n"
 	  "--keep-last N      drops all but the last N...\n"
 	  "--keep-minutely N, --keep-hourly N, --keep-daily N, --keep-weekly N,\n"
 	  "--keep-monthly N   ... and the newest of each of the last N minutes, hours, days,\n"
@@ -425,15 +426,17 @@ static const struct ctl_verb verbs[] = {
 	  "  muninnctl send $URL 0x10000 monday > monday.stream\n"
 	  "  muninnctl send $URL 0x10000 tuesday monday | ssh there muninnctl receive $THERE\n",
 	  2, 3, verb_send },
-	{ "receive", "URL [PID] [--force]", "store a stream of `send`",
+	{ "receive", "URL [PID|NAME] [--force]", "store a stream of `send`",
 	  "From standard input. A whole version makes the partition PID, by default that of\n"
-	  "the source; what changed goes into a partition that was received before. Prints\n"
-	  "the partition. In the end it keeps a version, received-N. If the stream is torn\n"
-	  "or damaged, or anything else fails, all is as it was before.\n"
+	  "the source, or a new one with the name NAME; what changed goes into a partition\n"
+	  "that was received before. Prints the partition. In the end it keeps a version,\n"
+	  "received-N. If the stream is torn or damaged, or anything else fails, all is as it\n"
+	  "was before.\n"
 	  "--force  takes the partition back to what was received, if it was changed\n"
 	  "\n"
-	  "Example:\n"
-	  "  muninnctl receive $URL 0x20000 < monday.stream\n",
+	  "Examples:\n"
+	  "  muninnctl receive $URL 0x20000 < monday.stream\n"
+	  "  muninnctl receive $URL docs < monday.stream\n",
 	  0, 1, verb_receive },
 	{ "retention", "URL PID|0 [POLICY...]", "how much history a partition keeps",
 	  "Without POLICY it shows the policy. 0 is the policy of partitions that have\n"

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "client/ctl/items.h"
+#include "client/ctl/places.h"
 #include "client/ctl/send.h"
 #include "common/bytes.h"
 
@@ -25,11 +26,12 @@ struct receiving {
 	struct stream stream;
 	struct stream_header header;
 	struct osd_client_address partition;
-	struct send_version base; /* what differences begin at */
-	bool begun;               /* what is there is to be taken back if it fails */
-	uint64_t object;          /* whose records come */
-	bool is_new, is_pending;  /* of the stream; it has not been made yet */
-	uint64_t written_end;     /* of a new one */
+	char name[OSD_VERSION_NAME_MAX + 1]; /* that a new partition gets; "": none */
+	struct send_version base;            /* what differences begin at */
+	bool begun;                          /* what is there is to be taken back if it fails */
+	uint64_t object;                     /* whose records come */
+	bool is_new, is_pending;             /* of the stream; it has not been made yet */
+	uint64_t written_end;                /* of a new one */
 	/* Attributes of the object that wait to be set together. */
 	struct osd_client_value sets[SETS_MAX];
 	uint32_t set_count, set_bytes;
@@ -82,8 +84,7 @@ static int take_away(void *context, const struct osd_attribute *attribute)
 {
 	struct receiving *receiving = context;
 
-	if (attribute->length == 0 ||
-	    !send_is_carried(receiving->object == 0, attribute->page, attribute->number))
+	if (!send_is_carried(receiving->object == 0, attribute->page, attribute->number))
 		return 0;
 	return set_attribute(receiving, attribute->page, attribute->number, NULL, 0);
 }
@@ -91,14 +92,10 @@ static int take_away(void *context, const struct osd_attribute *attribute)
 /* Those that follow are all that there are. */
 static int begin_attributes(struct receiving *receiving)
 {
-	const struct osd_client_value all = { .page = OSD_PAGE_ALL,
-					      .number = OSD_ATTRIBUTE_ALL,
-					      .length = SEND_ATTRIBUTES_BYTES };
-
 	if (receiving->is_new)
 		return 0;
-	return osd_client_get_attributes(receiving->ctl->client, object_of(receiving), &all, 1,
-					 take_away, receiving, &receiving->error);
+	return osd_client_get_all_attributes(receiving->ctl->client, object_of(receiving),
+					     take_away, receiving, &receiving->error);
 }
 
 static int take_attribute(struct receiving *receiving, const struct stream_record *record)
@@ -124,25 +121,42 @@ static int create(struct receiving *receiving)
 				 receiving->object, 1, NULL, NULL, &receiving->error);
 }
 
-static int take_data(struct receiving *receiving, const struct stream_record *record)
+/* One command. */
+static int store(struct receiving *receiving, uint64_t offset, const uint8_t *data, size_t length)
 {
 	struct osd_client *client = receiving->ctl->client;
 	int result = 0;
 
-	progress_add(&receiving->progress, record->length, 0);
-	if (receiving->is_new)
-		receiving->written_end = record->offset + record->length;
-	if (receiving->is_pending && record->offset == 0 && record->length) {
+	if (receiving->is_pending && offset == 0 && length) {
 		receiving->is_pending = false;
 		return osd_client_create_and_write(client, receiving->partition.partition,
-						   receiving->object, record->data, record->length,
-						   NULL, &receiving->error);
+						   receiving->object, data, length, NULL,
+						   &receiving->error);
 	}
 	if (receiving->is_pending)
 		result = create(receiving);
 	return result ? result
-		      : osd_client_write(client, object_of(receiving), record->offset, record->data,
-					 record->length, &receiving->error);
+		      : osd_client_write(client, object_of(receiving), offset, data, length,
+					 &receiving->error);
+}
+
+/* A record may have more than this initiator sends at once. */
+static int take_data(struct receiving *receiving, const struct stream_record *record)
+{
+	size_t chunk = receiving->ctl->options->chunk_bytes;
+	uint32_t done = 0;
+	int result;
+
+	progress_add(&receiving->progress, record->length, 0);
+	if (receiving->is_new)
+		receiving->written_end = record->offset + record->length;
+	do {
+		size_t part = min_u64(record->length - done, chunk);
+
+		result = store(receiving, record->offset + done, record->data + done, part);
+		done += (uint32_t)part;
+	} while (result == 0 && done < record->length);
+	return result;
 }
 
 static int take_hole(struct receiving *receiving, const struct stream_record *record)
@@ -250,19 +264,22 @@ static int begin_whole(struct receiving *receiving)
 {
 	struct ctl *ctl = receiving->ctl;
 	uint64_t id = receiving->partition.partition;
-	int result;
-	uint8_t mark = mark_of(receiving, &result);
+	int result = -ENOENT;
+	uint8_t mark = id ? mark_of(receiving, &result) : 0;
 
 	if (result == 0 && mark != MARK_WHOLE)
 		return ctl_fail(ctl, CTL_EXISTS,
 				"receive: partition 0x%" PRIx64
-				" is there already; give another ID, or remove it first",
+				" is there already; give another ID or a new name, or remove it "
+				"first",
 				id);
 	/* An earlier one was killed: this one begins anew. */
 	if (result == 0)
 		result = osd_client_remove_partition(ctl->client, id, true, &receiving->error);
 	if (result == 0 || result == -ENOENT)
-		result = osd_client_create_partition(ctl->client, id, 0, NULL, &receiving->error);
+		result = osd_client_create_named(
+			ctl->client, id, 0, receiving->name[0] ? receiving->name : NULL,
+			&receiving->partition.partition, &receiving->error);
 	if (result == 0)
 		result = set_mark(receiving, MARK_WHOLE);
 	return result ? ctl_fail_command(ctl, &receiving->error) : CTL_OK;
@@ -468,20 +485,43 @@ static int fail(struct receiving *receiving, int result)
 
 /* ---- the verb ---- */
 
+/* The argument: a partition of the present, the name of one to make, or nothing. */
+static int receive_into(struct receiving *receiving)
+{
+	struct ctl *ctl = receiving->ctl;
+	struct ctl_place place;
+	int code = ctl_place_to_make(ctl, 0, &place);
+
+	if (code != CTL_OK || ctl->argument_count == 0)
+		return code;
+	if (!place.new_name[0] && !place.address.partition)
+		return ctl_fail(ctl, CTL_USAGE,
+				"receive needs a partition, PID or a name; '%s' is the device",
+				ctl->arguments[0]);
+	receiving->partition = place.address;
+	/* Also of one that is there: it has to be made anew if an earlier `receive` was killed. */
+	if (ctl_place_is_named(&place))
+		memcpy(receiving->name, place.partition, place.partition_length);
+	return CTL_OK;
+}
+
 static int begin(struct receiving *receiving)
 {
 	struct ctl *ctl = receiving->ctl;
-	int result, code = CTL_OK;
+	int result, code = receive_into(receiving);
 
-	if (ctl->argument_count > 0)
-		code = ctl_present(ctl, ctl_partition_address(ctl, 0, &receiving->partition),
-				   receiving->partition);
 	if (code != CTL_OK)
 		return code;
 	result = stream_read_header(&receiving->stream, &receiving->header, &receiving->sentence);
 	if (result < 0)
 		return fail(receiving, result);
-	if (!receiving->partition.partition)
+	if (receiving->name[0] && !receiving->partition.partition && receiving->header.from)
+		return ctl_fail(
+			ctl, CTL_NOT_FOUND,
+			"receive: the stream has differences, and no partition has the name "
+			"'%s'",
+			receiving->name);
+	if (ctl->argument_count == 0)
 		receiving->partition.partition = receiving->header.partition;
 	code = ctl_connect(ctl);
 	if (code != CTL_OK)

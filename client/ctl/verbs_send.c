@@ -113,11 +113,8 @@ static int take_attribute(void *context, const struct osd_attribute *attribute)
 	struct attributes *attributes = context;
 	uint8_t payload[8 + OSD_ATTRIBUTE_BYTES_MAX];
 
-	if (attribute->length == 0 ||
-	    !send_is_carried(attributes->of_partition, attribute->page, attribute->number))
+	if (!send_is_carried(attributes->of_partition, attribute->page, attribute->number))
 		return 0;
-	if (attribute->present < attribute->length)
-		return -EOVERFLOW;
 	put_be32(payload, attribute->page);
 	put_be32(payload + 4, attribute->number);
 	memcpy(payload + 8, attribute->value, attribute->present);
@@ -127,15 +124,12 @@ static int take_attribute(void *context, const struct osd_attribute *attribute)
 /* All of an object, or with object 0 of the partition. */
 static int send_attributes(struct sending *sending)
 {
-	const struct osd_client_value all = { .page = OSD_PAGE_ALL,
-					      .number = OSD_ATTRIBUTE_ALL,
-					      .length = SEND_ATTRIBUTES_BYTES };
 	struct attributes attributes = { .sending = sending, .of_partition = sending->object == 0 };
 
 	if (put(sending, STREAM_ATTRIBUTES, 0, NULL, 0) < 0)
 		return -EIO;
-	return osd_client_get_attributes(sending->ctl->client, object_of(sending), &all, 1,
-					 take_attribute, &attributes, &sending->error);
+	return osd_client_get_all_attributes(sending->ctl->client, object_of(sending),
+					     take_attribute, &attributes, &sending->error);
 }
 
 /* ---- data ---- */

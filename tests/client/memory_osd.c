@@ -185,8 +185,15 @@ static void get_attributes(const struct memory_object *object, const struct osd_
 		return;
 	osd_list_begin(&writer, OSD_2, OSD_LIST_RETRIEVED, command->in + cdb->retrieved.offset,
 		       cdb->retrieved.length);
-	while (osd_list_next(&reader, &attribute) == 1)
-		get_attribute(&writer, object, attribute.page, attribute.number);
+	while (osd_list_next(&reader, &attribute) == 1) {
+		bool all = attribute.page == OSD_PAGE_ALL && attribute.number == OSD_ATTRIBUTE_ALL;
+
+		if (!all)
+			get_attribute(&writer, object, attribute.page, attribute.number);
+		for (size_t i = 0; all && i < object->attribute_count; i++)
+			get_attribute(&writer, object, object->attributes[i].page,
+				      object->attributes[i].number);
+	}
 	command->in_length = cdb->retrieved.offset + osd_list_end(&writer);
 }
 

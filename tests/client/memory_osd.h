@@ -14,11 +14,13 @@ struct memory_attribute {
 	uint32_t length;
 };
 
+#define MEMORY_ATTRIBUTES_MAX 32
+
 struct memory_object {
 	uint64_t partition, id; /* id 0: the partition itself */
 	uint8_t *data;
 	uint64_t length;
-	struct memory_attribute attributes[8];
+	struct memory_attribute attributes[MEMORY_ATTRIBUTES_MAX];
 	size_t attribute_count;
 };
 

@@ -401,6 +401,45 @@ static void test_more_data_than_a_letter_takes_is_refused(void **state)
 	free(data);
 }
 
+static int add_bytes(void *context, const struct osd_attribute *attribute)
+{
+	*(uint64_t *)context += attribute->length;
+	return 0;
+}
+
+/* Over iSCSI there is space for all that an object can have; here it is less, and never a part. */
+static void test_all_attributes_come_as_far_as_a_letter_takes_them(void **state)
+{
+	enum { LENGTH = 65528, WHOLE = 16 }; /* 17 of them with their heads are too many */
+	static uint8_t value[LENGTH];
+	struct osd_client_value set = { 0x10000, 0, value, LENGTH };
+	struct osd_client_error error;
+	struct osd_client *client;
+	uint64_t bytes = 0;
+
+	(void)state;
+	start(20000, &client);
+	make_object(client);
+	for (set.number = 1; set.number <= WHOLE; set.number++)
+		assert_int_equal(osd_client_set_attributes(client, OBJECT, &set, 1, NULL), 0);
+	assert_int_equal(osd_client_get_all_attributes(client, OBJECT, add_bytes, &bytes, &error),
+			 0);
+	assert_int_equal(bytes, (uint64_t)WHOLE * LENGTH);
+	assert_int_equal(osd_client_set_attributes(client, OBJECT, &set, 1, NULL), 0);
+	assert_int_equal(osd_client_get_all_attributes(client, OBJECT, add_bytes, &bytes, &error),
+			 -EOVERFLOW);
+	assert_non_null(strstr(error.sentence.text, "more attributes"));
+	/* So many that not even the head of the last one has room: nobody could see that it is
+	 * missing. */
+	set.length = LENGTH - 256 - 8;
+	assert_int_equal(osd_client_set_attributes(client, OBJECT, &set, 1, NULL), 0);
+	set = (struct osd_client_value){ 0x10000, WHOLE + 2, value, 1 };
+	assert_int_equal(osd_client_set_attributes(client, OBJECT, &set, 1, NULL), 0);
+	assert_int_equal(osd_client_get_all_attributes(client, OBJECT, add_bytes, &bytes, &error),
+			 -EOVERFLOW);
+	stop(client);
+}
+
 /* The session ends with this error and a sentence with these words. */
 static void expect_end(void (*meddle)(struct sg_io_hdr *, uint8_t *, size_t), int result,
 		       const char *words)
@@ -550,6 +589,8 @@ int main(void)
 		cmocka_unit_test_setup(test_many_commands_end_in_any_order, set_up),
 		cmocka_unit_test_setup(test_a_send_that_meets_a_unit_attention_is_repeated, set_up),
 		cmocka_unit_test_setup(test_more_data_than_a_letter_takes_is_refused, set_up),
+		cmocka_unit_test_setup(test_all_attributes_come_as_far_as_a_letter_takes_them,
+				       set_up),
 		cmocka_unit_test(test_what_ends_the_session),
 		cmocka_unit_test_setup(test_a_refused_fetch_is_the_outcome_of_its_command, set_up),
 		cmocka_unit_test_setup(test_a_silent_driver_is_not_waited_for, set_up),

@@ -75,6 +75,15 @@ class Send(E2ETest):
     def snapshot(self, name):
         self.ctl("snapshot", self.url, P, "--name", name)
 
+    def copy_and_change(self):
+        """Q becomes a copy of P, then P changes: returns the stream of the differences."""
+        self.fill()
+        self.snapshot("one")
+        self.receive(self.send("one"), Q)
+        self.change()
+        self.snapshot("two")
+        return self.send("two", "one")
+
     def test_a_version_arrives_as_it_was_whatever_came_after_it(self):
         self.fill()
         self.snapshot("one")
@@ -88,12 +97,7 @@ class Send(E2ETest):
         self.assertLess(len(stream), 4 * MIB)
 
     def test_differences_make_the_copy_the_next_version(self):
-        self.fill()
-        self.snapshot("one")
-        self.receive(self.send("one"), Q)
-        self.change()
-        self.snapshot("two")
-        stream = self.send("two", "one")
+        stream = self.copy_and_change()
         self.assertLess(len(stream), 2 * MIB + 300_000)
         self.receive(stream, Q)
         self.assertEqual(self.state(Q), self.state(P))
@@ -102,16 +106,29 @@ class Send(E2ETest):
         self.assertEqual(done.returncode, 8)
         self.assertIn(b"send from the version that it is a copy of", done.stderr)
 
+    def test_a_name_makes_a_partition_and_finds_it_again(self):
+        self.fill()
+        self.snapshot("one")
+        stream = self.send("one")
+        copy = self.receive(stream, "copy").strip()
+        self.assertIn([copy, "copy"], [[line.split()[0], line.split()[-1]] for line in self.ctl("ls", "-l", self.url).splitlines()])
+        self.assertEqual(self.state(copy), self.state(P))
+        done = self.try_ctl("receive", self.url, "copy", stdin=stream)
+        self.assertEqual((done.returncode, b"a new name" in done.stderr), (4, True), done.stderr)
+        self.change()
+        self.snapshot("two")
+        differences = self.send("two", "one")
+        done = self.try_ctl("receive", self.url, "none", stdin=differences)
+        self.assertEqual((done.returncode, b"no partition has the name 'none'" in done.stderr), (3, True), done.stderr)
+        self.receive(differences, "copy")
+        self.assertEqual(self.state("copy"), self.state(P))
+        self.assertEqual(self.try_ctl("receive", self.url, 0, stdin=stream).returncode, 2)
+
     def received(self, partition):
         return [version["name"] for version in json.loads(self.ctl("--json", "versions", self.url, partition))]
 
     def test_a_copy_that_was_rolled_back_takes_the_same_differences_again(self):
-        self.fill()
-        self.snapshot("one")
-        self.receive(self.send("one"), Q)
-        self.change()
-        self.snapshot("two")
-        stream = self.send("two", "one")
+        stream = self.copy_and_change()
         one = self.received(Q)
         self.receive(stream, Q)
         both = self.received(Q)
@@ -123,12 +140,7 @@ class Send(E2ETest):
         self.assertEqual(self.state(Q), self.state(P))
 
     def test_a_copy_without_its_version_names_the_way_out(self):
-        self.fill()
-        self.snapshot("one")
-        self.receive(self.send("one"), Q)
-        self.change()
-        self.snapshot("two")
-        stream, name = self.send("two", "one"), self.received(Q)[0]
+        stream, name = self.copy_and_change(), self.received(Q)[0]
         self.ctl("drop", self.url, Q, name)
         done = self.try_ctl("receive", self.url, Q, stdin=stream)
         self.assertEqual(done.returncode, 3)
@@ -138,12 +150,7 @@ class Send(E2ETest):
         self.assertEqual(self.state(Q), self.state(P))
 
     def test_a_copy_that_was_changed_is_refused_or_goes_back_first(self):
-        self.fill()
-        self.snapshot("one")
-        self.receive(self.send("one"), Q)
-        self.change()
-        self.snapshot("two")
-        stream = self.send("two", "one")
+        stream = self.copy_and_change()
         self.ctl("put", self.url, f"{Q}/0x10077", stdin=b"not of the source")
         done = self.try_ctl("receive", self.url, Q, stdin=stream)
         self.assertEqual(done.returncode, 8)
@@ -213,12 +220,7 @@ class Send(E2ETest):
         self.assertNotIn("0x30000", self.partitions())
 
     def test_differences_that_were_killed_are_begun_anew(self):
-        self.fill()
-        self.snapshot("one")
-        self.receive(self.send("one"), Q)
-        self.change()
-        self.snapshot("two")
-        stream = self.send("two", "one")
+        stream = self.copy_and_change()
         process = subprocess.Popen([MUNINNCTL, "receive", self.url, str(Q)], stdin=subprocess.PIPE)
         process.stdin.write(stream[: MIB + 500_000])
         process.stdin.flush()
