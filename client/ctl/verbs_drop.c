@@ -191,13 +191,19 @@ static int find_end(struct ctl *ctl, const struct ctl_versions *versions,
 	return CTL_OK;
 }
 
+/* A name may have two dots itself: then it is that version. */
 static int choose_range(struct ctl *ctl, struct ctl_versions *versions, const char *text)
 {
 	const char *dots = strstr(text, "..");
+	struct ctl_version *named = dots ? ctl_find_version(versions, 0, text) : NULL;
 	struct osd_client_moment from, to;
 	size_t first, end;
 	int code;
 
+	if (named) {
+		named->is_chosen = true;
+		return CTL_OK;
+	}
 	if (!dots) { /* one of several */
 		code = parse_end(ctl, text, strlen(text), &from);
 		to = from;

@@ -73,6 +73,12 @@ class Dropping(OneDaemonTest):
         self.assertEqual([dropped["version"] for dropped in self.drop(f"{before[1]['time']}..")], [before[1]["version"], before[2]["version"]])
         self.assertEqual(self.numbers(), [before[0]["version"]])
 
+    def test_a_name_that_looks_like_a_range_is_that_version(self):
+        self.make("a", "a..c", "b", "c", "d..")
+        self.assertEqual([dropped["name"] for dropped in self.drop("a..c")], ["a..c"])
+        self.assertEqual([dropped["name"] for dropped in self.drop("b", "d..")], ["b", "d.."])
+        self.assertEqual([dropped["name"] for dropped in self.drop("a..c")], ["a", "c"])
+
     def test_wrong_ranges_drop_nothing(self):
         self.make("", "", "x")
         for code, word, words in ((NOT_FOUND, "no version 9", ["1..9"]), (NOT_FOUND, "no version 'y'", ["1", "y"]), (USAGE, "before it begins", ["3..1"]),

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
-"""put, import and export that are interrupted or lose their connection: what is left, and what they say of it."""
+"""drop, put, import and export that are interrupted or lose their connection: what is left, and what they say of it."""
 
 import contextlib
 import fcntl
+import json
 import os
 import re
 import signal
@@ -16,6 +17,7 @@ import iscsi
 import trees
 from harness import LIMIT_SECONDS, MUNINNCTL, E2ETest, noise
 
+CONNECTION = 6
 P = 0x10000
 ADDRESS = f"{P:#x}/0x10000"
 FILES = 3000
@@ -120,6 +122,34 @@ class Interrupted(E2ETest):
         ).stdout  # fmt: skip
         for session in re.findall(r"Session: (\d+)", shown):
             self.device.tgtadm("--mode", "conn", "--op", "delete", "--tid", "1", "--sid", session, "--cid", "0")
+
+    # ---- drop ----
+
+    def test_drop_tells_what_ended_before_the_connection_did(self):
+        self.ctl("mkpart", self.url, P)
+        lengths = set()
+        for nth in range(1, 100):
+            for _ in range(4):
+                self.ctl("snapshot", self.url, P)
+            numbers = self.versions()
+            between = Between(self.device, nth)
+            done = self.try_ctl("--json", "drop", between.url(), P, "..", "--yes")
+            between.close()
+            told = [line["version"] for line in json.loads(done.stdout or "[]")]
+            left = self.versions()
+            gone = [number for number in numbers if number not in left]
+            if done.returncode == 0:
+                break
+            self.assertEqual(done.returncode, CONNECTION, (nth, done.stderr))
+            # The last one's answer may have been lost.
+            self.assertIn(told, (gone, gone[:-1]), nth)
+            lengths.add(len(told))
+            self.ctl("drop", self.url, P, "..", "--yes")
+        self.assertEqual((done.returncode, told, left), (0, numbers, []))
+        self.assertEqual(lengths, {0, 1, 2, 3})
+
+    def versions(self):
+        return [version["version"] for version in json.loads(self.ctl("--json", "versions", self.url, P))]
 
     # ---- put ----
 
