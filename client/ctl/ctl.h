@@ -175,6 +175,8 @@ json_t *ctl_json_text(const char *text);
 void ctl_print_text(const char *text);
 /* "2026-01-31T12:00:00.123Z" from milliseconds since 1970. */
 const char *ctl_format_time(uint64_t ms, char text[CTL_TIME_TEXT]);
+/* The same from seconds, which may be before 1970. "?": the year is out of range. */
+const char *ctl_format_seconds(int64_t seconds, unsigned ms, char text[CTL_TIME_TEXT]);
 /* "1.5 GiB" */
 #define CTL_SIZE_TEXT 16
 const char *ctl_format_size(uint64_t bytes, char text[CTL_SIZE_TEXT]);

@@ -5,16 +5,24 @@
 
 #include "client/ctl/ctl.h"
 
+const char *ctl_format_seconds(int64_t seconds, unsigned ms, char text[CTL_TIME_TEXT])
+{
+	const time_t time = (time_t)seconds;
+	struct tm broken_down;
+	size_t used = 0;
+
+	if (gmtime_r(&time, &broken_down))
+		used = strftime(text, CTL_TIME_TEXT - sizeof(".000Z") + 1, "%Y-%m-%dT%H:%M:%S",
+				&broken_down);
+	if (used == 0)
+		return "?";
+	snprintf(text + used, CTL_TIME_TEXT - used, ".%03uZ", ms % 1000);
+	return text;
+}
+
 const char *ctl_format_time(uint64_t ms, char text[CTL_TIME_TEXT])
 {
-	time_t seconds = (time_t)(ms / 1000);
-	struct tm broken_down;
-	size_t used;
-
-	gmtime_r(&seconds, &broken_down);
-	used = strftime(text, CTL_TIME_TEXT, "%Y-%m-%dT%H:%M:%S", &broken_down);
-	snprintf(text + used, CTL_TIME_TEXT - used, ".%03uZ", (unsigned)(ms % 1000));
-	return text;
+	return ctl_format_seconds((int64_t)(ms / 1000), (unsigned)(ms % 1000), text);
 }
 
 const char *ctl_format_size(uint64_t bytes, char text[CTL_SIZE_TEXT])

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 struct tree_listing {
 	struct ctl *ctl;
@@ -46,16 +45,7 @@ static void print_owner(const struct manifest_entry *entry, const char *mode)
 
 static const char *format_time(const struct manifest_entry *entry, char text[CTL_TIME_TEXT])
 {
-	time_t seconds = (time_t)entry->seconds;
-	struct tm parts;
-	size_t length;
-
-	if (!gmtime_r(&seconds, &parts))
-		return "?";
-	length = strftime(text, CTL_TIME_TEXT - 8, "%Y-%m-%dT%H:%M:%S", &parts);
-	snprintf(text + length, CTL_TIME_TEXT - length, ".%03" PRIu32 "Z",
-		 entry->nanoseconds / 1000000);
-	return text;
+	return ctl_format_seconds(entry->seconds, entry->nanoseconds / 1000000, text);
 }
 
 static json_t *entry_json(const struct tree_listing *listing, const struct manifest_entry *entry,
