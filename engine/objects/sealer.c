@@ -130,7 +130,7 @@ static int take_step(struct engine *engine, int number)
 	const struct record_store_operations *operations = engine->store->operations;
 	int result = 0;
 
-	turn_take(&engine->turn);
+	turn_take_passing(&engine->turn);
 	if (!has_ended(&engine->sealer)) {
 		result = number < 0 ? operations->seal_take(engine->store)
 				    : operations->seal_step(engine->store, number);

@@ -184,12 +184,12 @@ static void take_turn(struct engine_txn *txn, enum engine_mode space)
 		return;
 	}
 	wait_for_room(txn);
-	turn_take(&engine->turn);
+	turn_take_passing(&engine->turn);
 	/* Those who waited for the same room come one by one. */
 	while (engine->history->is_behind(engine, txn->mode)) {
 		turn_give(&engine->turn);
 		wait_for_room(txn);
-		turn_take(&engine->turn);
+		turn_take_passing(&engine->turn);
 	}
 	engine->history->make_space(engine, space);
 }

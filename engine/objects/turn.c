@@ -13,6 +13,8 @@ enum {
 	/* Who may not wait tries for longer: he would have to hand over to somebody else. */
 	TRY_NS = 30000,
 	PAUSES = 16, /* between two tries */
+	/* So many may pass the first of the queue, so that the turn is used while he wakes up. */
+	PASSES_MAX = 4,
 };
 
 static uint64_t now_ns(void)
@@ -81,6 +83,7 @@ static void leave(struct turn_queue *queue)
 	pthread_mutex_lock(&queue->mutex);
 	number = queue->first + 1;
 	__atomic_store_n(&queue->first, number, __ATOMIC_RELAXED);
+	__atomic_store_n(&queue->passes, 0, __ATOMIC_RELAXED);
 	if (number != queue->next)
 		pthread_cond_broadcast(&queue->places[number % TURN_PLACES]);
 	pthread_mutex_unlock(&queue->mutex);
@@ -171,13 +174,8 @@ static bool try_now(struct turn *turn, int (*try)(pthread_rwlock_t *lock))
 
 /* ---- taking and giving ---- */
 
-void turn_take(struct turn *turn)
+static void wait_for(struct turn *turn)
 {
-	if (is_empty(&turn->queue) &&
-	    (pthread_rwlock_trywrlock(&turn->lock) == 0 || try_behind(turn))) {
-		begin(turn);
-		return;
-	}
 	uint64_t came_ns = now_ns();
 
 	queue_up(&turn->queue);
@@ -185,6 +183,42 @@ void turn_take(struct turn *turn)
 	leave(&turn->queue);
 	begin(turn);
 	count_wait(&turn->times, turn->since_ns - came_ns);
+}
+
+/* Without waiting, and before nobody who came first. */
+static bool take_in_order(struct turn *turn)
+{
+	return is_empty(&turn->queue) &&
+	       (pthread_rwlock_trywrlock(&turn->lock) == 0 || try_behind(turn));
+}
+
+void turn_take(struct turn *turn)
+{
+	if (take_in_order(turn))
+		begin(turn);
+	else
+		wait_for(turn);
+}
+
+/* Without waiting, although others wait. Not before those who must not wait. */
+static bool pass(struct turn *turn)
+{
+	uint32_t *passes = &turn->queue.passes;
+
+	if (__atomic_load_n(passes, __ATOMIC_RELAXED) >= PASSES_MAX ||
+	    __atomic_load_n(&turn->awaited, __ATOMIC_RELAXED) ||
+	    pthread_rwlock_trywrlock(&turn->lock) != 0)
+		return false;
+	__atomic_fetch_add(passes, 1, __ATOMIC_RELAXED);
+	return true;
+}
+
+void turn_take_passing(struct turn *turn)
+{
+	if (take_in_order(turn) || (!is_empty(&turn->queue) && pass(turn)))
+		begin(turn);
+	else
+		wait_for(turn);
 }
 
 bool turn_try_take(struct turn *turn)

@@ -2,7 +2,8 @@
 /*
  * The turn: who may use what is stored. Readers share it, a writer has it alone. Who has to wait
  * gets it in the order of coming: who gives it to take it again, between two steps of something
- * long, lets all others that wait have it first.
+ * long, lets all others that wait have it first. Commands and other short work may pass the first
+ * of them a few times: he sleeps, and nobody would have the turn until he has woken up.
  *
  * Sleeping and waking takes longer than most hold it. So everybody first tries again and again for
  * some microseconds, and who may not wait for a few more. Who holds it for long, in pieces, ends a
@@ -49,6 +50,7 @@ struct turn {
 		pthread_cond_t places[TURN_PLACES]; /* by number */
 		uint32_t first;                     /* number of who gets it next; atomic */
 		uint32_t next;                      /* of who comes next; atomic */
+		uint32_t passes;                    /* how many have passed the first; atomic */
 	} queue;
 	struct turn_work work;
 	uint32_t awaited;        /* atomic: those who try to have it and may not wait */
@@ -63,6 +65,8 @@ void turn_destroy(struct turn *turn);
 
 /* To have it alone. */
 void turn_take(struct turn *turn);
+/* The same for what is short: passes the first of those who wait if nobody has it just now. */
+void turn_take_passing(struct turn *turn);
 /* Does not wait, but tries for a moment. False: it is not to be had now. */
 bool turn_try_take(struct turn *turn);
 void turn_give(struct turn *turn);

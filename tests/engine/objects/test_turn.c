@@ -104,6 +104,49 @@ static void test_who_waits_comes_before_who_takes_it_again(void **state)
 	}
 }
 
+/* However often others pass him, he has it after a few of them, and they do not wait before. */
+static void test_who_waits_is_passed_a_few_times_at_most(void **state)
+{
+	enum { PASSES_MOST = 16 };
+
+	(void)state;
+	for (int round = 0; round < ROUNDS; round++) {
+		struct crowd crowd = { .shared = { round & 1, round & 2, round & 4 } };
+		struct waiter waiters[WAITERS];
+		int taken = 0;
+
+		turn_init(&crowd.turn);
+		turn_take(&crowd.turn);
+		let_wait(&crowd, waiters);
+		turn_give(&crowd.turn);
+		for (int got = 0; got < WAITERS; taken++) {
+			turn_take_passing(&crowd.turn);
+			got = crowd.got;
+			turn_give(&crowd.turn);
+		}
+		for (int n = 0; n < WAITERS; n++)
+			pthread_join(waiters[n].thread, NULL);
+		turn_destroy(&crowd.turn);
+		assert_in_range(taken, 1, WAITERS * PASSES_MOST);
+	}
+}
+
+/* The first of the queue has been given a number, and never comes. */
+static void test_who_sleeps_is_passed(void **state)
+{
+	struct turn turn;
+
+	(void)state;
+	turn_init(&turn);
+	turn.queue.next = 1;
+	turn_take_passing(&turn);
+	assert_int_equal(turn.times.waited, 0);
+	assert_int_equal(turn.queue.passes, 1);
+	turn_give(&turn);
+	turn.queue.next = 0;
+	turn_destroy(&turn);
+}
+
 static void test_trying_does_not_wait(void **state)
 {
 	struct turn turn;
@@ -317,6 +360,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_who_waits_comes_before_who_takes_it_again),
+		cmocka_unit_test(test_who_waits_is_passed_a_few_times_at_most),
+		cmocka_unit_test(test_who_sleeps_is_passed),
 		cmocka_unit_test(test_trying_does_not_wait),
 		cmocka_unit_test(test_who_has_the_turn_sees_that_others_try_to_have_it),
 		cmocka_unit_test(test_waiting_and_holding_are_counted_in_time),
