@@ -314,6 +314,7 @@ struct experiment *experiment_add(struct experiment_list *list, const char *sect
 
 	assert(list->count <= EXPERIMENTS_MAX);
 	*experiment = (struct experiment){ .section = section, .options = bench_options_default() };
+	experiment->options.index = INDEX_BLOOM; /* the paper's */
 	experiment->options.seed = seed;
 	experiment->options.nand = BENCH_NAND_HEADERS;
 	return experiment;

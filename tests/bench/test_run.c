@@ -178,7 +178,8 @@ static void test_operations_go_on_while_a_full_device_is_merged(void **state)
 		FILE *to = fmemopen(json, sizeof(json), "w");
 
 		snprintf(line, sizeof(line),
-			 "--size 64M --rows 1 --pairs 20000 --op mixed:0.5 --ops 300000 --merge %s",
+			 "--size 64M --rows 1 --pairs 20000 --op mixed:0.5 --ops 300000"
+			 " --index bloom --merge %s",
 			 choices[i]);
 		parse_well(&options, line);
 		assert_int_equal(bench_run(&options, to, nowhere, &error), 0);
@@ -221,7 +222,7 @@ static void test_memory_by_structure_explains_what_the_allocator_says(void **sta
 	static const char *const runs[] = {
 		MOST "--nand mmap",
 		MOST "--nand headers",
-		MOST "--nand mmap --tables demand:1M --hot-rows spread --parity 1",
+		MOST "--index bloom --nand mmap --tables demand:1M --hot-rows spread --parity 1",
 	};
 
 	(void)state;
@@ -285,7 +286,8 @@ static void test_a_phase_has_every_field(void **state)
 	};
 	json_t *phases[PHASES];
 	size_t count = run_phases(
-		SMALL "--ops 20000 --op insert,lookup,absent,update,delete,mixed:0.5", phases);
+		SMALL "--index bloom --ops 20000 --op insert,lookup,absent,update,delete,mixed:0.5",
+		phases);
 
 	(void)state;
 	assert_int_equal(count, 6);
@@ -389,8 +391,8 @@ static void test_lookups_read_a_page_and_the_wasted_ones(void **state)
 
 	(void)state;
 	assert_int_equal(count, 5);
-	/* All but the buffered pairs, at most 256 of 40000, need one useful read. */
-	assert_true(reads - wasted > 1 - 256.0 / 40000 - 0.001 && reads - wasted <= 1);
+	/* All but the buffered pairs, at most 512 of 40000, need one useful read. */
+	assert_true(reads - wasted > 1 - 512.0 / 40000 - 0.001 && reads - wasted <= 1);
 	assert_true(wasted > 0);
 	/* The further back, the more tables are searched in vain. */
 	assert_true(number(phases[2], "page_reads_per_op") > reads);
@@ -480,19 +482,31 @@ static void test_repeated_inserts_leave_the_pairs_that_were_not_drawn_absent(voi
 	release(phases, count);
 }
 
+/* Which fill segments better with the Bloom index; the ribbon index fills them in any case. */
 static void test_absorbing_overwrites_saves_programs(void **state)
 {
-	json_t *kept[PHASES], *absorbed[PHASES];
-	size_t count =
-		run_phases(SMALL "--op insert,update,lookup --dist pareto --history on", kept);
+	static const char *const lines[][2] = {
+		{ SMALL "--index bloom --op insert,update,lookup --dist pareto --history on",
+		  SMALL "--index bloom --op insert,update,lookup --dist pareto --history off" },
+		{ SMALL "--index ribbon --op insert,update,lookup --dist pareto --history on",
+		  SMALL "--index ribbon --op insert,update,lookup --dist pareto --history off" },
+	};
 
 	(void)state;
-	run_phases(SMALL "--op insert,update,lookup --dist pareto --history off", absorbed);
-	assert_true(number(absorbed[1], "page_writes") < number(kept[1], "page_writes"));
-	assert_true(number(absorbed[1], "segment_utilization") >
-		    number(kept[1], "segment_utilization"));
-	release(kept, count);
-	release(absorbed, count);
+	for (size_t n = 0; n < sizeof(lines) / sizeof(lines[0]); n++) {
+		json_t *kept[PHASES], *absorbed[PHASES];
+		size_t count = run_phases(lines[n][0], kept);
+
+		run_phases(lines[n][1], absorbed);
+		assert_true(number(absorbed[1], "page_writes") < number(kept[1], "page_writes"));
+		if (n == 0)
+			assert_true(number(absorbed[1], "segment_utilization") >
+				    number(kept[1], "segment_utilization"));
+		else
+			assert_true(number(absorbed[1], "segment_utilization") > 0.98);
+		release(kept, count);
+		release(absorbed, count);
+	}
 }
 
 /* Takes out the numbers that depend on what the process did before, and on the machine. */

@@ -144,14 +144,16 @@ static void look(struct scene *scene)
 	scrubber_look(&scene->scrubber, scene->now_us);
 }
 
-/* What is sealed, and the roots. */
+/* What is sealed, images of the index, and the roots. */
 static uint64_t used_pages(const struct scene *scene)
 {
+	const struct nand_counters counters = counters_of(scene);
 	struct engine_statistics statistics;
 
 	engine_read_statistics(scene->engine, &statistics);
 	return statistics.segments_sealed * scene->pages / statistics.segments +
-	       counters_of(scene).by_cause[NAND_CAUSE_METADATA].pages_programmed;
+	       counters.by_cause[NAND_CAUSE_INDEX].pages_programmed +
+	       counters.by_cause[NAND_CAUSE_METADATA].pages_programmed;
 }
 
 static void test_a_device_is_read_once_in_the_period_and_no_faster_than_the_rate(void **state)

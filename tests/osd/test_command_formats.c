@@ -198,8 +198,8 @@ static uint64_t find_room(struct unit *unit, uint64_t object, uint64_t refusals)
 					   create ? object + serial : object);
 
 		assert_true(serial < 1000000);
-		put_be64(value, serial);
-		call_set(&call, PAGE + 1, 1, value, create ? sizeof(value) : 8);
+		put_le64(value, serial);
+		call_set(&call, PAGE + 1, 1, value, create ? sizeof(value) : 1);
 		call_run(unit, &call);
 		if (unit->command.status == SCSI_STATUS_GOOD) {
 			refused = 0;
@@ -240,7 +240,7 @@ static void fill_up(struct unit *unit)
 	}
 	/*
 	 * What is smaller than a page goes where its ID sends it: until nothing finds room any
-	 * more.
+	 * more, as small as it is.
 	 */
 	while (find_room(unit, O + 1000, 256) + find_room(unit, O, 1) +
 		       find_room(unit, ROW_COLLECTION_ID, 1) + find_room(unit, 0, 1) >

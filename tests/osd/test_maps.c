@@ -393,7 +393,7 @@ static void make_damaged_objects(struct unit *unit)
 		write_pages(unit, O + i, 0, 256, 'a' + (int)i);
 	}
 	faults.on = 1 << NAND_FAULT_UNREADABLE;
-	faults.unreadable = 0.002;
+	faults.unreadable = 0.004;
 	assert_int_equal(nand_set_faults(unit->nand, &faults, &error), 0);
 }
 

@@ -29,6 +29,7 @@
  * How many objects there are, O, O + 1...: the row buffers hold the last ones, which can be read.
  */
 #define OBJECTS 3u
+#define MIB     (1u << 20)
 
 static void no_log(enum log_level level, const char *line)
 {
@@ -51,15 +52,16 @@ static void set_unreadable(struct unit *unit, bool unreadable)
 /* 8 MiB in each object: more than stays in memory. */
 static void make_objects(struct unit *unit)
 {
-	uint8_t *data = malloc(PAGES_EACH * PAGE);
+	uint8_t *data = malloc(MIB);
 
 	/* One command checks all. */
 	unit->device->portions.pages = unit->device->portions.records = 1 << 16;
-	memset(data, 'x', PAGES_EACH * PAGE);
+	memset(data, 'x', MIB);
 	for (uint64_t i = 0; i < OBJECTS; i++) {
 		if (i > 0)
 			unit_create(unit, P, O + i);
-		unit_write(unit, O + i, 0, data, PAGES_EACH * PAGE);
+		for (uint64_t at = 0; at < PAGES_EACH * PAGE; at += MIB)
+			unit_write(unit, O + i, at, data, MIB);
 	}
 	free(data);
 }

@@ -325,7 +325,8 @@ static void test_a_group_s_members_have_the_documented_bytes(void **state)
 static void test_filters_have_the_false_positive_rate_that_they_are_made_for(void **state)
 {
 	const struct nand_geometry nand = nand_geometry_default(UINT64_C(1) << 30);
-	const struct engine_options options = { .muninn.bloom.fpr_millionths = 10000 };
+	const struct engine_options options = { .muninn.index = INDEX_BLOOM,
+						.muninn.bloom.fpr_millionths = 10000 };
 	struct muninn_geometry geometry;
 	struct filter_geometry filters;
 	struct error_text error;
@@ -379,7 +380,9 @@ static void test_the_factor_says_which_tables_get_the_memory(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(factors) / sizeof(factors[0]); i++) {
 		const struct engine_options options = {
-			.muninn.rows = 1, .muninn.bloom.fpr_factor_permille = factors[i]
+			.muninn.rows = 1,
+			.muninn.index = INDEX_BLOOM,
+			.muninn.bloom.fpr_factor_permille = factors[i],
 		};
 		struct filter_geometry oldest, newest, largest;
 		struct muninn_geometry geometry;
@@ -407,7 +410,7 @@ static void test_the_factor_says_which_tables_get_the_memory(void **state)
 static void test_filters_take_the_memory_of_equal_rates_and_waste_fewer_reads(void **state)
 {
 	const struct nand_geometry nand = nand_geometry_default(UINT64_C(64) << 30);
-	const struct engine_options options = { 0 };
+	const struct engine_options options = { .muninn.index = INDEX_BLOOM };
 	struct muninn_geometry geometry;
 	struct filter_geometry filters;
 	struct error_text error;
@@ -479,6 +482,7 @@ static struct nand *small_device(struct record_store **store, uint32_t puts)
 {
 	const struct nand_geometry nand_shape = SMALL_FLASH(2000);
 	const struct engine_options options = { .muninn.rows = 1,
+						.muninn.index = INDEX_BLOOM,
 						.muninn.segment_pages = 8,
 						.muninn.record_bytes = 128 };
 	struct error_text error = { "" };
@@ -610,6 +614,11 @@ static void test_the_place_of_the_last_root_is_found_again_when_nvram_has_a_wron
 	assert_int_equal(nand_close(nand), 0);
 }
 
+#define BLOOM(...)                                                           \
+	{                                                                    \
+		.muninn.index = INDEX_BLOOM, .muninn.bloom = { __VA_ARGS__ } \
+	}
+
 static void test_impossible_shapes_are_refused_with_a_sentence(void **state)
 {
 	const struct nand_geometry good = nand_geometry_default(UINT64_C(64) << 20);
@@ -624,15 +633,11 @@ static void test_impossible_shapes_are_refused_with_a_sentence(void **state)
 		{ &good, { .muninn.segment_pages = 96 }, "segments of 96 pages" },
 		{ &good, { .muninn.segment_pages = 32 }, "erase block" },
 		{ &good, { .muninn.record_bytes = 8000 }, "record size" },
-		{ &good, { .muninn.bloom.fpr_millionths = 900000 }, "false-positive rate" },
-		{ &good, { .muninn.bloom.fpr_factor_permille = 899 }, "factor" },
-		{ &good, { .muninn.bloom.fpr_factor_permille = 4001 }, "factor" },
-		{ &good,
-		  { .muninn.bloom.filters = 4, .muninn.bloom.paged_filters = 4 },
-		  "4 filters" },
-		{ &good,
-		  { .muninn.bloom.filters = 8, .muninn.bloom.paged_filters = 5 },
-		  "5 of them" },
+		{ &good, BLOOM(.fpr_millionths = 900000), "false-positive rate" },
+		{ &good, BLOOM(.fpr_factor_permille = 899), "factor" },
+		{ &good, BLOOM(.fpr_factor_permille = 4001), "factor" },
+		{ &good, BLOOM(.filters = 4, .paged_filters = 4), "4 filters" },
+		{ &good, BLOOM(.filters = 8, .paged_filters = 5), "5 of them" },
 		{ &good, { .records.over_provision_permille = 950 }, "over-provisioning" },
 		{ &good, { .muninn.rows = 64 }, "too few" },
 		{ &tiny, { 0 }, "too few" },

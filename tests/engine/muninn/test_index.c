@@ -43,9 +43,9 @@ static int setup(void **state)
 {
 	const struct nand_geometry nand = SMALL_FLASH(3000);
 	const struct record_options records = { 0 };
-	const struct muninn_options options = { .rows = 1,
-						.segment_pages = 8,
-						.record_bytes = 128 };
+	const struct muninn_options options = {
+		.rows = 1, .index = INDEX_BLOOM, .segment_pages = 8, .record_bytes = 128
+	};
 	struct fixture *f = calloc(1, sizeof(*f));
 
 	assert_non_null(f);

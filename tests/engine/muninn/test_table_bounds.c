@@ -80,6 +80,7 @@ static void test_a_bound_points_at_the_tables_that_are_old_enough(void **state)
 		struct model *model = calloc(1, sizeof(*model));
 
 		assert_non_null(model);
+		options.muninn.index = INDEX_BLOOM;
 		options.muninn.bloom.internal_version_tables = sizes[i];
 		model->random = 7;
 		model_open(model, &model_nand, &options);
@@ -131,6 +132,7 @@ static void test_filters_tell_segments_that_are_put_again_from_others(void **sta
 		.dies_per_channel = 1,
 	};
 	const struct engine_options options = { .muninn.rows = 1,
+						.muninn.index = INDEX_BLOOM,
 						.muninn.segment_pages = 8,
 						.muninn.record_bytes = 128 };
 	struct model *model = calloc(1, sizeof(*model));
