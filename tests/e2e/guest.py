@@ -6,10 +6,11 @@ import gzip
 import os
 import re
 import shutil
+import socket
 import subprocess
 import threading
 
-from harness import BUILD, IQN, LIMIT_SECONDS, ROOT
+from harness import BUILD, IQN, LIMIT_SECONDS, ROOT, E2ETest
 
 QEMU = "qemu-system-x86_64"
 # The host's loopback, as a guest sees it.
@@ -141,3 +142,84 @@ class Guest:
         self.process.kill()
         self.process.wait()
         self.reader.join()
+
+
+class Cable:
+    """Passes connections to an address of the host on, which a guest can't reach by itself, until it is cut."""
+
+    def __init__(self, address):
+        self.address = address
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.lock = threading.Lock()
+        self.ends = []
+        self.is_cut = False
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                near, _ = self.listener.accept()
+                far = socket.create_connection(self.address)
+            except OSError:
+                return
+            with self.lock:
+                self.ends += [near, far]
+                if self.is_cut:
+                    self._hang_up()
+            for source, to in ((near, far), (far, near)):
+                threading.Thread(target=self._pass_on, args=(source, to), daemon=True).start()
+
+    @staticmethod
+    def _pass_on(source, to):
+        try:
+            while data := source.recv(1 << 16):
+                to.sendall(data)
+            to.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+    def _hang_up(self):
+        while self.ends:
+            end = self.ends.pop()
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+            end.close()
+
+    def cut(self):
+        """Ends its connections, and each new one at once."""
+        with self.lock:
+            self.is_cut = True
+            self._hang_up()
+
+    def mend(self):
+        with self.lock:
+            self.is_cut = False
+
+    def close(self):
+        self.cut()
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+
+class GuestCase(E2ETest):
+    """Base class: guests that go with the test."""
+
+    def guest(self, scenario, programs=(), **variables):
+        if not shutil.which(QEMU):
+            self.skipTest(f"{QEMU} is not installed: run scripts/bootstrap guest")
+        machine = Guest(self.folder("guest"), scenario, programs, **variables)
+        self.addCleanup(machine.end)
+        return machine
+
+    def bell(self):
+        """What `host` in a scenario rings at: (listener, its port)."""
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+        return listener, listener.getsockname()[1]
+
+    def assert_nobody_was_refused(self, daemon):
+        ended = [line for line in daemon.errors if "ended" in line and "connection" in line]
+        self.assertEqual(ended, [], "the guard ended a connection of a kernel that does nothing wrong")

@@ -4,14 +4,12 @@ back in time, and nothing that it sends meets the guard's refusal."""
 
 import os
 import re
-import shutil
 import signal
-import socket
 import subprocess
 import unittest
 
-import guest
-from harness import BUILD, ROOT, E2ETest, wait_for_exit
+from guest import GuestCase
+from harness import BUILD, ROOT, wait_for_exit
 
 TIME_LIMIT_SECONDS = 1200
 # The kernel takes the first disk that it finds.
@@ -236,19 +234,8 @@ def for_guest(commands):
     return "\n".join(lines) + "\n"
 
 
-class GuestTest(E2ETest):
+class GuestTest(GuestCase):
     """One guest a test."""
-
-    def guest(self, scenario, programs=(), **variables):
-        if not shutil.which(guest.QEMU):
-            self.skipTest(f"{guest.QEMU} is not installed: run scripts/bootstrap guest")
-        machine = guest.Guest(self.folder("guest"), scenario, programs, **variables)
-        self.addCleanup(machine.end)
-        return machine
-
-    def assert_nobody_was_refused(self, daemon):
-        ended = [line for line in daemon.errors if "ended" in line and "connection" in line]
-        self.assertEqual(ended, [], "the guard ended a connection of a kernel that does nothing wrong")
 
     def test_a_kernel_finds_the_object_unit(self):
         account = "[target]\nchap_user = erik\nchap_secret = twelve-or-more\n[lun 1]\ntype = osd\nsize = 256M\n"
@@ -288,9 +275,8 @@ class GuestTest(E2ETest):
 
     def test_a_disk_of_ours_goes_back_to_before_an_attack(self):
         daemon = self.daemon(config=POOL).start()
-        listener = socket.create_server(("127.0.0.1", 0))
-        self.addCleanup(listener.close)
-        machine = self.guest(TIME_MACHINE, PORT=daemon.port, GO_PORT=listener.getsockname()[1])
+        listener, bell = self.bell()
+        machine = self.guest(TIME_MACHINE, PORT=daemon.port, GO_PORT=bell)
         for kind in ("ext4", "xfs"):
             machine.wait_for(f"{kind} is to be kept")
             self.ctl("snapshot", daemon.url(2), "0x10000", "--name", kind)
@@ -317,8 +303,7 @@ class GuestTest(E2ETest):
 
     def test_the_how_tos_of_disks_work_as_they_are_written(self):
         daemon = self.daemon(config=POOL).start()
-        listener = socket.create_server(("127.0.0.1", 0))
-        self.addCleanup(listener.close)
+        listener, bell = self.bell()
         scenario, on_target = FIND_DISKS + "attach $IQN $PORT\n", []
         for target, commands in disk_steps():
             if target:
@@ -326,7 +311,7 @@ class GuestTest(E2ETest):
                 scenario += f"host 'step {len(on_target)} of the target'\n"
             else:
                 scenario += for_guest(commands)
-        machine = self.guest(scenario, PORT=daemon.port, GO_PORT=listener.getsockname()[1])
+        machine = self.guest(scenario, PORT=daemon.port, GO_PORT=bell)
         for number, commands in enumerate(on_target, 1):
             machine.wait_for(f"step {number} of the target")
             self.run_on_target(daemon, commands)
