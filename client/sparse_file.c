@@ -15,10 +15,10 @@ bool sparse_is_zero(const void *data, size_t length)
 	return bytes[0] == 0 && memcmp(bytes, bytes + 1, length - 1) == 0;
 }
 
-static int write_at(int fd, const uint8_t *data, size_t length, uint64_t offset)
+static int write_at(struct sparse_file *file, const uint8_t *data, size_t length, uint64_t offset)
 {
 	while (length > 0) {
-		ssize_t written = pwrite(fd, data, length, (off_t)offset);
+		ssize_t written = pwrite(file->fd, data, length, (off_t)offset);
 
 		if (written < 0 && errno == EINTR)
 			continue;
@@ -27,6 +27,7 @@ static int write_at(int fd, const uint8_t *data, size_t length, uint64_t offset)
 		data += written;
 		length -= (size_t)written;
 		offset += (uint64_t)written;
+		file->end = offset;
 	}
 	return 0;
 }
@@ -46,7 +47,7 @@ int sparse_file_write(struct sparse_file *file, const void *data, size_t length)
 
 		if (block == SPARSE_BLOCK_BYTES && sparse_is_zero(bytes + at, block)) {
 			int result =
-				write_at(file->fd, bytes + begin, at - begin, file->length + begin);
+				write_at(file, bytes + begin, at - begin, file->length + begin);
 
 			if (result < 0)
 				return result;
@@ -55,8 +56,7 @@ int sparse_file_write(struct sparse_file *file, const void *data, size_t length)
 		at += block;
 	}
 	if (begin < length) {
-		int result =
-			write_at(file->fd, bytes + begin, length - begin, file->length + begin);
+		int result = write_at(file, bytes + begin, length - begin, file->length + begin);
 
 		if (result < 0)
 			return result;
@@ -72,5 +72,7 @@ void sparse_file_skip(struct sparse_file *file, uint64_t length)
 
 int sparse_file_end(struct sparse_file *file)
 {
+	if (file->end == file->length)
+		return 0;
 	return ftruncate(file->fd, (off_t)file->length) < 0 ? -errno : 0;
 }

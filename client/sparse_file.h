@@ -18,6 +18,7 @@ bool sparse_is_zero(const void *data, size_t length);
 struct sparse_file {
 	int fd;          /* of an empty file, opened for writing; the caller's */
 	uint64_t length; /* bytes given so far */
+	uint64_t end;    /* of what was written, holes at the end left out */
 };
 
 /* The next bytes. 0 or negative errno. */

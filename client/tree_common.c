@@ -241,3 +241,42 @@ int tree_first_free(struct osd_client *client, uint64_t partition, const struct 
 	*id = ids->first + high * ids->step;
 	return 0;
 }
+
+/* ---- commands under way ---- */
+
+/* Of a batch; a part of what the queue holds, so that the target always has some. */
+#define FLIGHT_BATCH 16U
+#define FLIGHT_BYTES (8U << 20)
+
+void tree_flight_add(struct tree_flight *flight, uint64_t bytes)
+{
+	flight->count++;
+	flight->bytes += bytes;
+	flight->unsent++;
+}
+
+void tree_flight_end(struct tree_flight *flight, uint64_t bytes)
+{
+	flight->count--;
+	flight->bytes -= bytes;
+}
+
+void tree_flight_pace(struct tree_flight *flight)
+{
+	size_t depth = osd_client_queue_depth(flight->client);
+	size_t batch = min_u64(FLIGHT_BATCH, (depth + 1) / 2);
+
+	if (flight->unsent < batch && flight->bytes < FLIGHT_BYTES && flight->count < depth)
+		return;
+	osd_client_step(flight->client, 0);
+	while (flight->count > depth - batch || flight->bytes >= FLIGHT_BYTES)
+		osd_client_step(flight->client, -1);
+	flight->unsent = 0;
+}
+
+void tree_flight_drain(struct tree_flight *flight)
+{
+	while (flight->count > 0)
+		osd_client_step(flight->client, -1);
+	flight->unsent = 0;
+}

@@ -36,7 +36,7 @@ struct exporter {
 	const struct tree_options *options;
 	struct manifest manifest;
 	struct tree_report *report;
-	size_t in_flight;
+	struct tree_flight flight;
 	int result; /* the first error */
 	struct osd_client_error *error;
 };
@@ -256,7 +256,7 @@ static void small_done(struct osd_request *request)
 	struct osd_list_reader reader;
 	struct osd_attribute attribute;
 
-	exporter->in_flight--;
+	tree_flight_end(&exporter->flight, request->buffer_length);
 	if (request->error.result < 0) {
 		fail(exporter, &request->error);
 	} else {
@@ -308,7 +308,7 @@ static int fetch_small(struct exporter *exporter, size_t index)
 								exporter->error);
 		return result;
 	}
-	exporter->in_flight++;
+	tree_flight_add(&exporter->flight, entry->length);
 	return 0;
 }
 
@@ -394,12 +394,6 @@ static int fetch_whole(struct exporter *exporter, const struct manifest_entry *e
 	return result < 0 ? fail_local(exporter, result, entry->path) : 0;
 }
 
-static void drain(struct exporter *exporter)
-{
-	while (exporter->in_flight > 0)
-		osd_client_step(exporter->client, -1);
-}
-
 static int fetch_large(struct exporter *exporter, const struct manifest_entry *entry)
 {
 	struct tree_count count = { .options = exporter->options };
@@ -407,7 +401,7 @@ static int fetch_large(struct exporter *exporter, const struct manifest_entry *e
 	int result;
 
 	/* So that no file that arrives meanwhile has the name of the one that is not whole. */
-	drain(exporter);
+	tree_flight_drain(&exporter->flight);
 	if (exporter->result < 0)
 		return exporter->result;
 	result = create_file(exporter, entry, &partial);
@@ -471,16 +465,11 @@ static int make_entry(struct exporter *exporter, size_t index)
 
 static int make_entries(struct exporter *exporter)
 {
-	size_t most = osd_client_queue_depth(exporter->client);
-
 	for (size_t i = 0; i < exporter->manifest.count && exporter->result == 0; i++) {
 		make_entry(exporter, i);
-		while (exporter->in_flight >= most)
-			osd_client_step(exporter->client, -1);
-		if (exporter->in_flight > 0)
-			osd_client_step(exporter->client, 0);
+		tree_flight_pace(&exporter->flight);
 	}
-	drain(exporter);
+	tree_flight_drain(&exporter->flight);
 	return exporter->result;
 }
 
@@ -624,6 +613,7 @@ int tree_export(struct osd_client *client, struct osd_client_address partition,
 {
 	struct exporter exporter = {
 		.client = client,
+		.flight = { .client = client },
 		.partition = partition,
 		.root = -1,
 		.directory = directory,

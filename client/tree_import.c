@@ -23,9 +23,9 @@ static int store_files(struct importer *importer)
 
 		if (entry->type == MANIFEST_FILE && entry->object == 0)
 			tree_store_file(importer, i);
-		importer_pace(importer);
+		tree_flight_pace(&importer->flight);
 	}
-	importer_drain(importer);
+	tree_flight_drain(&importer->flight);
 	return importer->result;
 }
 
@@ -297,6 +297,7 @@ int tree_import(struct osd_client *client, uint64_t partition, const char *direc
 	struct manifest manifest = { 0 };
 	struct importer importer = {
 		.client = client,
+		.flight = { .client = client },
 		.partition = partition,
 		.directory = directory,
 		.options = options,

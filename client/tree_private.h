@@ -51,6 +51,24 @@ int tree_remove_unused(struct osd_client *client, uint64_t partition, struct tre
 int tree_first_free(struct osd_client *client, uint64_t partition, const struct osd_client_ids *ids,
 		    uint64_t *id, struct osd_client_error *error);
 
+/*
+ * Commands that are under way at the same time. They leave in batches, so that both ends have fewer
+ * system calls for each.
+ */
+struct tree_flight {
+	struct osd_client *client;
+	size_t count;
+	uint64_t bytes; /* of data that they carry */
+	size_t unsent;  /* since the last step */
+};
+
+/* One was submitted, and has ended. */
+void tree_flight_add(struct tree_flight *flight, uint64_t bytes);
+void tree_flight_end(struct tree_flight *flight, uint64_t bytes);
+/* Steps until there is room for another command, or at the end until none is under way. */
+void tree_flight_pace(struct tree_flight *flight);
+void tree_flight_drain(struct tree_flight *flight);
+
 /* What has been told of the progress of one file. */
 struct tree_count {
 	const struct tree_options *options;

@@ -55,22 +55,6 @@ int importer_fail_local(struct importer *importer, int result, const char *path)
 	return importer->result;
 }
 
-void importer_pace(struct importer *importer)
-{
-	size_t most = osd_client_queue_depth(importer->client);
-
-	while (importer->in_flight >= most)
-		osd_client_step(importer->client, -1);
-	if (importer->in_flight > 0)
-		osd_client_step(importer->client, 0);
-}
-
-void importer_drain(struct importer *importer)
-{
-	while (importer->in_flight > 0)
-		osd_client_step(importer->client, -1);
-}
-
 /* ---- acknowledged ---- */
 
 /* One write for one line, so that whoever kills this process finds whole lines. */
@@ -244,7 +228,7 @@ static void small_done(struct osd_request *request)
 	if (request->error.result == -EEXIST && importer->taken++ < TAKEN_MAX &&
 	    submit_small(importer, small) == 0)
 		return;
-	importer->in_flight--;
+	tree_flight_end(&importer->flight, request->data_length);
 	if (request->error.result < 0)
 		importer_fail(importer, &request->error);
 	else
@@ -288,11 +272,10 @@ static int store_small(struct importer *importer, size_t index, const struct rea
 	small->sets[0] = import_value(importer);
 	small->sets[1] = tree_complete_value(small->complete);
 	small->sets[2] = tree_status_value(small->status);
-	importer->in_flight++;
-	if (submit_small(importer, small) < 0) {
-		importer->in_flight--;
+	if (submit_small(importer, small) < 0)
 		free(small);
-	}
+	else
+		tree_flight_add(&importer->flight, small->request.data_length);
 	return importer->result;
 }
 

@@ -22,7 +22,7 @@ struct importer {
 	unsigned taken;
 	uint8_t import_id[TREE_IMPORT_BYTES];
 	bool marked; /* the partition says that an update is under way */
-	size_t in_flight;
+	struct tree_flight flight;
 	int result; /* the first error */
 	struct osd_client_error *error;
 };
@@ -37,10 +37,6 @@ struct reading {
 /* Keep the first error; return it. */
 int importer_fail(struct importer *importer, const struct osd_client_error *error);
 int importer_fail_local(struct importer *importer, int result, const char *path);
-
-/* Steps until fewer commands are in flight than the queue holds, or at the end until none is. */
-void importer_pace(struct importer *importer);
-void importer_drain(struct importer *importer);
 
 /*
  * tree_source.c: opens the entry's file. The entry takes length, mode and time that it has now.

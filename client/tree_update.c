@@ -101,7 +101,7 @@ static void looked(struct osd_request *request)
 	struct osd_list_reader reader;
 	struct osd_attribute attribute;
 
-	update->importer->in_flight--;
+	tree_flight_end(&update->importer->flight, 0);
 	if (request->error.result == -ENOENT) {
 		kept->match = SIZE_MAX; /* somebody removed it: a new object for the file */
 	} else if (request->error.result < 0) {
@@ -147,7 +147,7 @@ static int look_at(struct tree_update *update, size_t index)
 	};
 	result = osd_client_submit(importer->client, &look->request);
 	if (result == 0) {
-		importer->in_flight++;
+		tree_flight_add(&importer->flight, 0);
 		return 0;
 	}
 	free(look);
@@ -177,9 +177,9 @@ int tree_update_begin(struct importer *importer, const struct manifest *old,
 		update->kept[i].match = matches[i];
 		if (matches[i] != SIZE_MAX)
 			look_at(update, i);
-		importer_pace(importer);
+		tree_flight_pace(&importer->flight);
 	}
-	importer_drain(importer);
+	tree_flight_drain(&importer->flight);
 	free(matches);
 	return importer->result;
 }
