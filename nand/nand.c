@@ -298,13 +298,24 @@ int nand_erase(struct nand *nand, enum nand_cause cause, uint32_t block)
 
 /* ---- stable storage ---- */
 
+/* With the lock: syncs, unless nothing is to be synced. */
+static void sync_dirty(struct nand *nand)
+{
+	if (nand->sync_failed || !atomic_exchange(&nand->dirty, false))
+		return;
+	atomic_fetch_add(&nand->syncs_begun, 1);
+	atomic_fetch_add_explicit(&nand->image_syncs, 1, memory_order_relaxed);
+	nand->sync_failed = nand->backend->sync(nand) < 0;
+}
+
 /*
- * One sync at a time: a caller that finds nothing to do has waited for the sync that did it. A
- * failed sync stays failed. The host marks pages clean that it could not write, so a second sync
- * would succeed without cause.
+ * One sync at a time. It serves all callers that waited when it began, whatever others program
+ * meanwhile. A failed sync stays failed. The host marks pages clean that it could not write, so a
+ * second sync would succeed without cause.
  */
 static int sync_image(struct nand *nand)
 {
+	uint64_t begun;
 	int result = 0;
 
 	if (nand->read_only)
@@ -312,14 +323,15 @@ static int sync_image(struct nand *nand)
 	result = nand_power_sync(nand, "sync of the image");
 	if (result < 0)
 		return result;
+	begun = atomic_load(&nand->syncs_begun);
+	atomic_fetch_add(&nand->sync_callers, 1);
 	pthread_mutex_lock(&nand->sync_lock);
-	if (!nand->sync_failed && atomic_exchange(&nand->dirty, false)) {
-		atomic_fetch_add_explicit(&nand->image_syncs, 1, memory_order_relaxed);
-		nand->sync_failed = nand->backend->sync(nand) < 0;
-	}
+	if (atomic_load(&nand->syncs_begun) == begun)
+		sync_dirty(nand);
 	if (nand->sync_failed)
 		result = -EIO;
 	pthread_mutex_unlock(&nand->sync_lock);
+	atomic_fetch_sub(&nand->sync_callers, 1);
 	return result;
 }
 

@@ -92,8 +92,10 @@ struct nand {
 	uint64_t space_ahead;         /* bytes for which it is taken at once, where it is kept */
 	enum nand_violation_policy violation_policy;
 
-	pthread_mutex_t sync_lock; /* one image sync at a time; guards sync_failed */
-	_Atomic bool dirty;        /* something was programmed or erased since the last sync */
+	pthread_mutex_t sync_lock;     /* one image sync at a time; guards sync_failed */
+	_Atomic bool dirty;            /* something was programmed or erased since the last sync */
+	_Atomic uint64_t syncs_begun;  /* changed under the lock */
+	_Atomic uint32_t sync_callers; /* inside */
 	bool sync_failed; /* the host dropped dirty pages: nothing can be called stable any more */
 	struct nand_nvram_group nvram_group;
 	/*

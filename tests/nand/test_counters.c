@@ -4,6 +4,9 @@
  * stick.
  */
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
 #include <string.h>
 
 #include "tests/nand/fixture.h"
@@ -158,6 +161,63 @@ static void test_a_failed_sync_stays_failed_until_the_image_is_opened_again(void
 	assert_int_equal(nand_close(nand), 0);
 }
 
+/* ---- callers that wait ---- */
+
+enum { CALLERS = 4 };
+
+static sem_t first_began, first_goes_on;
+static int syncs;
+
+/* The first one waits to be let go. Somebody programs during each of them. */
+static int busy_sync(struct nand *nand)
+{
+	if (syncs++ == 0) {
+		sem_post(&first_began);
+		sem_wait(&first_goes_on);
+	}
+	atomic_store(&nand->dirty, true);
+	return 0;
+}
+
+static void *call_sync(void *context)
+{
+	return (void *)(intptr_t)nand_sync(context, 0, 1);
+}
+
+static void test_a_sync_serves_all_who_waited_when_it_began(void **state)
+{
+	struct nand_backend busy;
+	pthread_t threads[CALLERS];
+	struct nand *nand = create_image(*state);
+	void *result;
+
+	busy = *nand->backend;
+	busy.sync = busy_sync;
+	nand->backend = &busy;
+	syncs = 0;
+	sem_init(&first_began, 0, 0);
+	sem_init(&first_goes_on, 0, 0);
+	atomic_store(&nand->dirty, true);
+	assert_int_equal(pthread_create(&threads[0], NULL, call_sync, nand), 0);
+	sem_wait(&first_began);
+	/* What these have programmed may not be in it. */
+	for (int n = 1; n < CALLERS; n++)
+		assert_int_equal(pthread_create(&threads[n], NULL, call_sync, nand), 0);
+	while (atomic_load(&nand->sync_callers) < CALLERS)
+		sched_yield();
+	sem_post(&first_goes_on);
+	for (int n = 0; n < CALLERS; n++) {
+		pthread_join(threads[n], &result);
+		assert_null(result);
+	}
+	assert_int_equal(syncs, 2);
+	assert_int_equal(nand_sync(nand, 0, 1), 0);
+	assert_int_equal(syncs, 3);
+	sem_destroy(&first_goes_on);
+	sem_destroy(&first_began);
+	nand_abandon(nand);
+}
+
 #define IN_DIRECTORY(test) \
 	cmocka_unit_test_setup_teardown(test, directory_setup, directory_teardown)
 
@@ -169,6 +229,7 @@ int main(void)
 		IN_DIRECTORY(test_an_image_is_synced_when_there_is_something_to_sync),
 		IN_DIRECTORY(test_nvram_syncs_are_counted_and_bounded),
 		IN_DIRECTORY(test_a_failed_sync_stays_failed_until_the_image_is_opened_again),
+		IN_DIRECTORY(test_a_sync_serves_all_who_waited_when_it_began),
 	};
 
 	return RUN_ON_ALL_DEVICES(tests, NULL, NULL);
