@@ -217,6 +217,34 @@ static int grow(struct experiment *experiment, struct bench_store *store, uint32
 	return 0;
 }
 
+/* The paper has one die, and looks up one pair at a time. */
+static int lookup_on_dies(struct experiment *experiment, struct bench_store *store,
+			  struct error_text *error)
+{
+	const struct bench_phase phase = { .operation = OPERATION_LOOKUP,
+					   .distribution = DISTRIBUTION_RANDOM,
+					   .operations = experiment->operations };
+	const struct nand_timing before = store->options.timing;
+	struct phase_report report;
+	struct paper_figure *finding;
+	int result;
+
+	store->options.timing.dies_per_channel = 8;
+	store->options.depth = 64;
+	result = nand_set_timing(store->nand, &store->options.timing, error);
+	if (!result)
+		result = run_phase(store, &phase, 200, &report, error);
+	if (!result) {
+		finding = experiment_find(experiment, "ops_per_s", "1/s",
+					  (double)report.operations / report.seconds);
+		snprintf(finding->name, sizeof(finding->name), "lookup of 64 at once, 8 dies");
+		result = nand_set_timing(store->nand, &before, error);
+	}
+	store->options.timing = before;
+	store->options.depth = 1;
+	return result;
+}
+
 static int run_operations(struct experiment *experiment, struct bench_store *store,
 			  struct error_text *error)
 {
@@ -251,6 +279,8 @@ static int run_operations(struct experiment *experiment, struct bench_store *sto
 	if (!result)
 		result = lookup_by_age(experiment, store, DISTRIBUTION_OLDEST,
 				       "worst (oldest table)", 20000, NAN, error);
+	if (!result)
+		result = lookup_on_dies(experiment, store, error);
 	return result;
 }
 

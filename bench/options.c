@@ -41,8 +41,11 @@ const char bench_run_help[] =
 	"                         table of every row, and those in no complete table\n"
 	"  --pareto-shape 1.161   --zipfian-theta 0.99\n"
 	"  --threads 1            threads\n"
-	"  --timing muninn        15 us a page access; none\n"
-	"  --time virtual         by the timing, for one thread; real: by the machine's clock, "
+	"  --depth 1              look-ups that are under way at once, of one thread\n"
+	"  --timing muninn        15 us a page access; muninn,dies=8: on eight dies; none\n"
+	"  --time virtual         by the timing, for one thread; virtual+processor: what the "
+	"store\n"
+	"                         takes of a processor is added; real: by the machine's clock, "
 	"which\n"
 	"                         needs --timing none\n"
 	"  --history on           keep every record; off: absorb overwrites in the buffers\n"
@@ -103,6 +106,13 @@ bool is_virtual(const struct bench_options *options)
 	return options->timing.mode == NAND_TIMING_VIRTUAL;
 }
 
+const char *time_name(const struct bench_options *options)
+{
+	return !is_virtual(options)      ? "real"
+	       : options->adds_processor ? "virtual+processor"
+					 : "virtual";
+}
+
 void filters_name(const struct bench_options *options, char text[FILTERS_NAME_BYTES])
 {
 	uint32_t filters = options->filters ? options->filters : 8;
@@ -123,6 +133,7 @@ struct bench_options bench_options_default(void)
 			      .distribution = DISTRIBUTION_RANDOM } },
 		.phase_count = 2,
 		.threads = 1,
+		.depth = 1,
 		.timing_name = "muninn",
 		.history = true,
 		.pareto_shape = PARETO_SHAPE_DEFAULT,
@@ -296,6 +307,27 @@ static int choose_timing(struct bench_options *options, const char *text, bool v
 	return 0;
 }
 
+/* Options that count together, when all have been read. */
+struct said {
+	struct bench_phase operations[PHASES_MAX], distributions[PHASES_MAX];
+	uint32_t operation_count, distribution_count;
+	uint64_t ops, window;
+	const char *timing;
+	bool virtual_time;
+	int of_bloom; /* the last option that only the Bloom index has; 0: none */
+};
+
+static int parse_time(struct bench_options *options, struct said *said, const char *text,
+		      struct error_text *error)
+{
+	options->adds_processor = strcmp(text, "virtual+processor") == 0;
+	said->virtual_time = options->adds_processor || strcmp(text, "virtual") == 0;
+	if (!said->virtual_time && strcmp(text, "real") != 0)
+		return error_set(error, -EINVAL,
+				 "--time %s: must be virtual, virtual+processor or real", text);
+	return 0;
+}
+
 /* ---- phases ---- */
 
 static int parse_operation(struct bench_phase *phase, const char *text, struct error_text *error)
@@ -356,16 +388,6 @@ static int parse_list(const char *name, const char *text, struct bench_phase *ph
 	}
 }
 
-/* Options that count together, when all have been read. */
-struct said {
-	struct bench_phase operations[PHASES_MAX], distributions[PHASES_MAX];
-	uint32_t operation_count, distribution_count;
-	uint64_t ops, window;
-	const char *timing;
-	bool virtual_time;
-	int of_bloom; /* the last option that only the Bloom index has; 0: none */
-};
-
 static int join_phases(struct bench_options *options, const struct said *said,
 		       struct error_text *error)
 {
@@ -410,6 +432,7 @@ enum option_id {
 	OPTION_PARETO_SHAPE,
 	OPTION_ZIPFIAN_THETA,
 	OPTION_THREADS,
+	OPTION_DEPTH,
 	OPTION_TIMING,
 	OPTION_TIME,
 	OPTION_HISTORY,
@@ -441,6 +464,7 @@ static const struct option long_options[] = {
 	{ "pareto-shape", required_argument, NULL, OPTION_PARETO_SHAPE },
 	{ "zipfian-theta", required_argument, NULL, OPTION_ZIPFIAN_THETA },
 	{ "threads", required_argument, NULL, OPTION_THREADS },
+	{ "depth", required_argument, NULL, OPTION_DEPTH },
 	{ "timing", required_argument, NULL, OPTION_TIMING },
 	{ "time", required_argument, NULL, OPTION_TIME },
 	{ "history", required_argument, NULL, OPTION_HISTORY },
@@ -504,11 +528,13 @@ static int parse_option(struct bench_options *options, struct said *said, enum o
 		return parse_real("zipfian-theta", text, 0.001, 10, &options->zipfian_theta, error);
 	case OPTION_THREADS:
 		return parse_whole32("threads", text, 1, THREADS_MAX, &options->threads, error);
+	case OPTION_DEPTH:
+		return parse_whole32("depth", text, 1, ASYNC_DEPTH_MAX, &options->depth, error);
 	case OPTION_TIMING:
 		said->timing = text;
 		return 0;
 	case OPTION_TIME:
-		return parse_choice("time", text, "virtual", "real", &said->virtual_time, error);
+		return parse_time(options, said, text, error);
 	case OPTION_HISTORY:
 		return parse_choice("history", text, "on", "off", &options->history, error);
 	case OPTION_ROWS:
@@ -638,6 +664,10 @@ int bench_options_check(const struct bench_options *options, struct error_text *
 			error, -EINVAL,
 			"--threads %u: virtual time is that of one thread; use --time real",
 			options->threads);
+	if (options->depth > 1 && options->threads > 1)
+		return error_set(error, -EINVAL,
+				 "--depth %u: it is that of one thread, so without --threads",
+				 options->depth);
 	for (uint32_t number = 0; number < options->phase_count; number++) {
 		int result = check_phase(options, number, error);
 

@@ -10,7 +10,7 @@
 #include "engine/options.h"
 #include "nand/timing.h"
 
-enum { PHASES_MAX = 32, THREADS_MAX = 64 };
+enum { PHASES_MAX = 32, THREADS_MAX = 64, ASYNC_DEPTH_MAX = 1024 };
 
 /* Of a record; a pair of `pair_bytes` has a value of so many bytes less. */
 #define PAIR_HEADER_BYTES 28
@@ -53,8 +53,10 @@ struct bench_options {
 	struct bench_phase phases[PHASES_MAX];
 	uint32_t phase_count;
 	uint32_t threads;
+	uint32_t depth;            /* look-ups of one thread that are under way at once */
 	const char *timing_name;   /* as given */
 	struct nand_timing timing; /* mode: virtual, real, or off (real time without waits) */
+	bool adds_processor; /* in virtual time: what the store takes of a processor counts, too */
 	bool history; /* every record is kept; otherwise newer ones replace those still buffered */
 	double pareto_shape, zipfian_theta;
 	uint64_t seed;
@@ -80,6 +82,9 @@ const char *merge_name(enum bench_merge merge);
 
 /* Are latencies those of the device's own clock? */
 bool is_virtual(const struct bench_options *options);
+
+/* As --time has it. */
+const char *time_name(const struct bench_options *options);
 
 #define FILTERS_NAME_BYTES 24
 

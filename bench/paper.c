@@ -202,8 +202,8 @@ static json_t *parameters_json(const struct experiment *experiment, const char *
 		options->fpr_millionths ? options->fpr_millionths / 1e6 : 0.0005, "fpr_factor",
 		options->fpr_factor_permille ? options->fpr_factor_permille / 1e3 : 1.01, "history",
 		options->history ? "on" : "off", "nand", nand_name(options->nand), "timing",
-		options->timing_name, "time", is_virtual(options) ? "virtual" : "real",
-		"pareto_shape", options->pareto_shape);
+		options->timing_name, "time", time_name(options), "pareto_shape",
+		options->pareto_shape);
 }
 
 /*

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "bench/async.h"
 #include "common/allocator.h"
 #include "common/bytes.h"
 
@@ -88,6 +89,14 @@ static int lookup(struct worker *worker, uint64_t pair)
 	return result;
 }
 
+static int lookup_absent(struct worker *worker)
+{
+	int result = bench_store_get_absent(worker->run->store, worker->pair);
+
+	worker->absent += !result;
+	return result;
+}
+
 static int run_operation(struct worker *worker, uint64_t number)
 {
 	struct phase_run *run = worker->run;
@@ -104,8 +113,7 @@ static int run_operation(struct worker *worker, uint64_t number)
 	case OPERATION_LOOKUP:
 		return lookup(worker, worker->pair);
 	case OPERATION_ABSENT:
-		worker->absent++;
-		return bench_store_get_absent(store, worker->pair);
+		return lookup_absent(worker);
 	case OPERATION_DELETE:
 		return bench_store_put(store, worker->pair, true);
 	default:
@@ -136,6 +144,43 @@ static void *run_worker(void *context)
 	return NULL;
 }
 
+/* ---- look-ups that are under way at once ---- */
+
+static int go_on(void *context, uint64_t number)
+{
+	return run_operation(context, number);
+}
+
+static void end(void *context, uint64_t latency_ns)
+{
+	struct worker *worker = context;
+
+	latencies_add(worker->latencies, latency_ns);
+	worker->done++;
+}
+
+static bool is_async(const struct phase_run *run)
+{
+	return run->store->options.depth > 1 && (run->phase->operation == OPERATION_LOOKUP ||
+						 run->phase->operation == OPERATION_ABSENT);
+}
+
+static void run_async_worker(struct worker *worker)
+{
+	const struct phase_run *run = worker->run;
+	const struct async_lookups lookups = {
+		.depth = run->store->options.depth,
+		.operations = run->operations,
+		.context = worker,
+		.lookup = go_on,
+		.done = end,
+		.now_ns = now_ns,
+	};
+
+	worker->operation = operation_name(run->phase->operation);
+	worker->result = async_run(run->store, &lookups);
+}
+
 /* ---- all of them ---- */
 
 static int run_workers(struct phase_run *run, struct worker *workers, struct error_text *error)
@@ -149,7 +194,9 @@ static int run_workers(struct phase_run *run, struct worker *workers, struct err
 		if (!workers[i].latencies)
 			return error_set(error, -ENOMEM, "out of memory for latencies");
 	}
-	if (threads == 1)
+	if (is_async(run))
+		run_async_worker(&workers[0]);
+	else if (threads == 1)
 		run_worker(&workers[0]);
 	for (; threads > 1 && started < threads; started++) {
 		result = -pthread_create(&ids[started], NULL, run_worker, &workers[started]);

@@ -39,19 +39,19 @@ static json_t *parameters_json(const struct phase_report *report, const struct b
 {
 	const struct bench_options *options = &store->options;
 	json_t *parameters = json_pack(
-		"{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:i, s:i, s:s, s:I, s:I,"
+		"{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:i, s:i, s:i, s:s, s:I, s:I,"
 		" s:i, s:i, s:s, s:f, s:f, s:I}",
 		"engine", "muninn", "index", index_kind_name(options->index), "nand",
 		nand_name(options->nand), "timing", options->timing_name, "time",
-		is_virtual(options) ? "virtual" : "real", "op",
-		operation_name(report->phase.operation), "dist",
+		time_name(options), "op", operation_name(report->phase.operation), "dist",
 		distribution_name(report->phase.distribution), "size", (json_int_t)options->size,
 		"pairs", (json_int_t)report->pairs, "pair_size", (int)options->pair_bytes,
-		"threads", (int)options->threads, "history", options->history ? "on" : "off",
-		"window", (json_int_t)report->window, "rows", (json_int_t)report->statistics.rows,
-		"segment_size", (int)options->segment_bytes, "parity", (int)options->parity,
-		"merge", merge_name(options->merge), "pareto_shape", options->pareto_shape,
-		"zipfian_theta", options->zipfian_theta, "seed", (json_int_t)options->seed);
+		"threads", (int)options->threads, "depth", (int)options->depth, "history",
+		options->history ? "on" : "off", "window", (json_int_t)report->window, "rows",
+		(json_int_t)report->statistics.rows, "segment_size", (int)options->segment_bytes,
+		"parity", (int)options->parity, "merge", merge_name(options->merge), "pareto_shape",
+		options->pareto_shape, "zipfian_theta", options->zipfian_theta, "seed",
+		(json_int_t)options->seed);
 
 	if (parameters && options->index != INDEX_RIBBON &&
 	    json_object_update_new(parameters, bloom_json(options))) {

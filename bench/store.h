@@ -27,6 +27,7 @@ struct bench_store {
 	uint64_t inserted;          /* pairs 0..inserted - 1 may exist */
 	uint64_t live;              /* pairs that exist */
 	struct record_merge merged; /* what merging has done so far */
+	uint64_t clock_ns;          /* what asking for the thread's processor time takes of it */
 	uint64_t allocated_before;  /* by the process, before the engine was opened; 0: not known */
 	uint64_t oldest_window, newest_window; /* the pairs that the distributions mean; phase.h */
 };
@@ -66,6 +67,14 @@ int bench_store_put(struct bench_store *store, uint64_t pair, bool deleted);
  * other bytes than were put, or it is missing, or it should be.
  */
 int bench_store_get(struct bench_store *store, uint64_t pair, bool *found);
+
+/*
+ * Around what the store or the flash does, not around checks: with --time virtual+processor, the
+ * device's clock goes on by what this thread has taken of a processor meanwhile. The functions of
+ * this file do so by themselves.
+ */
+uint64_t bench_store_charge_begin(const struct bench_store *store);
+void bench_store_charge_end(struct bench_store *store, uint64_t begun);
 
 /* Looks up a key that no pair has; `number` says which. -EILSEQ: found. */
 int bench_store_get_absent(struct bench_store *store, uint64_t number);

@@ -75,8 +75,9 @@ static inline void nand_timed_end(struct nand *nand, const struct nand_timed *ti
 /* Whether times are the host's, so that `page` is to be called when the page has been moved. */
 bool nand_timed_measures(struct nand *nand);
 
-/* Whether `end` waits for the time that the flash takes. */
+/* Whether `end` waits for the time that the flash takes, or moves the virtual clock on instead. */
 bool nand_timed_waits(struct nand *nand);
+bool nand_timed_is_virtual(struct nand *nand);
 
 void nand_timing_free(struct nand *nand);
 

@@ -195,7 +195,10 @@ static int read_page_at_hand(struct nand *nand, struct nand_stage *stage, enum n
 
 	if (stage && nand_stage_copy(nand, stage, io))
 		return 0;
-	if (nand->backend->read_at_hand && !nand_timed_waits(nand)) {
+	/* Where pages take their time, those who have a stage are to do something else meanwhile.
+	 */
+	if (nand->backend->read_at_hand && !nand_timed_waits(nand) &&
+	    !(stage && nand_timed_is_virtual(nand))) {
 		nand_timed_begin(nand, &timed);
 		result = read_each(nand, nand->backend->read_at_hand, &timed, cause, io, 1, &done);
 		nand_timed_end(nand, &timed);

@@ -397,7 +397,9 @@ struct nand_stage {
 
 /*
  * A set of `count` stages. *event_fd becomes readable when nand_stages_next may have one. 0;
- * -EOPNOTSUPP: this device has no pages that a stage would bring; -ENOMEM or -errno.
+ * -EOPNOTSUPP: this device has no pages that a stage would bring; -ENOMEM or -errno. `event_fd`
+ * NULL: for those who only wait in nand_stages_next. Then devices in memory have stages, too; they
+ * bring pages if these take virtual time.
  */
 int nand_stages_open(struct nand *nand, uint32_t count, struct nand_stages **stages, int *event_fd,
 		     struct error_text *error);

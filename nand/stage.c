@@ -193,7 +193,7 @@ int nand_stages_open(struct nand *nand, uint32_t count, struct nand_stages **ope
 	int result;
 
 	*opened = NULL;
-	if (!nand->backend->async)
+	if (!nand->backend->async && event_fd)
 		return -EOPNOTSUPP;
 	stages = calloc(1, sizeof(*stages) + count * sizeof(stages->stages[0]));
 	if (!stages)
@@ -215,7 +215,8 @@ int nand_stages_open(struct nand *nand, uint32_t count, struct nand_stages **ope
 		nand_stages_close(stages);
 		return result;
 	}
-	*event_fd = stages->event_fd;
+	if (event_fd)
+		*event_fd = stages->event_fd;
 	*opened = stages;
 	return 0;
 }

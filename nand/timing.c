@@ -227,6 +227,12 @@ bool nand_timed_waits(struct nand *nand)
 	       atomic_load(&nand->timing->mode) == NAND_TIMING_REAL;
 }
 
+bool nand_timed_is_virtual(struct nand *nand)
+{
+	return nand_feature_is_on(nand, NAND_FEATURE_TIMING) &&
+	       atomic_load(&nand->timing->mode) == NAND_TIMING_VIRTUAL;
+}
+
 void nand_timed_begin_slow(struct nand *nand, struct nand_timed *timed)
 {
 	struct timing_state *state = nand->timing;

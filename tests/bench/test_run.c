@@ -102,6 +102,10 @@ static void test_wrong_arguments_are_named(void **state)
 		{ "--op insert,lookup --pairs 10 --window 11", "--window 11" },
 		{ "--threads 0", "--threads 0" },
 		{ "--threads 2", "one thread" },
+		{ "--depth 0", "--depth 0" },
+		{ "--depth 1025", "--depth 1025" },
+		{ "--depth 2 --threads 2 --time real --timing none", "--depth 2" },
+		{ "--time virtual+", "--time virtual+" },
 		{ "--timing fast", "--timing fast" },
 		{ "--timing none", "--timing none" },
 		{ "--timing tlc,read=x", "--timing tlc,read=x" },
@@ -544,6 +548,65 @@ static void test_two_runs_with_one_seed_are_the_same(void **state)
 	free(other);
 }
 
+/* Each look-up reads what it reads one at a time, and compares every byte. */
+static void test_lookups_at_once_share_the_dies(void **state)
+{
+	static const char *const lines[] = {
+		SMALL "--index ribbon --op insert,lookup,absent --timing muninn,dies=8 ",
+		SMALL "--index bloom --op insert,lookup,absent --timing muninn,dies=8 ",
+	};
+	json_t *one[PHASES], *many[PHASES];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		char line[256];
+		size_t count = run_phases(lines[i], one);
+
+		snprintf(line, sizeof(line), "%s--depth 64", lines[i]);
+		assert_int_equal(run_phases(line, many), count);
+		assert_true(number(many[1], "depth") == 64);
+		for (size_t n = 0; n < count; n++) {
+			assert_true(number(many[n], "ops") == number(one[n], "ops"));
+			assert_true(number(many[n], "page_reads") == number(one[n], "page_reads"));
+			assert_true(number(many[n], "absent") == number(one[n], "absent"));
+		}
+		/* Eight dies, which wait for pages now and then. */
+		assert_true(number(many[1], "seconds") >= number(one[1], "seconds") / 8);
+		assert_true(number(many[1], "seconds") < number(one[1], "seconds") / 6);
+		assert_true(number(many[1], "p50_us") > number(one[1], "p50_us"));
+		release(one, count);
+		release(many, count);
+	}
+}
+
+static void test_processor_time_is_added_to_that_of_the_flash(void **state)
+{
+	static const char *const depths[] = { "1", "16" };
+	json_t *phases[PHASES];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(depths) / sizeof(depths[0]); i++) {
+		char line[256];
+
+		snprintf(line, sizeof(line),
+			 SMALL "--op insert,lookup,absent,update --time virtual+processor "
+			       "--timing muninn,dies=8 --depth %s",
+			 depths[i]);
+		size_t count = run_phases(line, phases);
+
+		assert_string_equal(text(phases[0], "time"), "virtual+processor");
+		for (size_t n = 0; n < count; n++) {
+			double accesses =
+				number(phases[n], "page_reads") + number(phases[n], "page_writes");
+
+			/* Eight dies at most; every operation takes some of a processor. */
+			assert_true(number(phases[n], "seconds") > accesses * 15e-6 / 8);
+			assert_true(number(phases[n], "p50_us") > 0);
+		}
+		release(phases, count);
+	}
+}
+
 static void test_lookups_alone_have_pairs_to_find(void **state)
 {
 	json_t *phases[PHASES];
@@ -620,6 +683,8 @@ int main(void)
 		cmocka_unit_test(test_repeated_inserts_leave_the_pairs_that_were_not_drawn_absent),
 		cmocka_unit_test(test_absorbing_overwrites_saves_programs),
 		cmocka_unit_test(test_two_runs_with_one_seed_are_the_same),
+		cmocka_unit_test(test_lookups_at_once_share_the_dies),
+		cmocka_unit_test(test_processor_time_is_added_to_that_of_the_flash),
 		cmocka_unit_test(test_lookups_alone_have_pairs_to_find),
 		cmocka_unit_test(test_numbers_do_not_depend_on_the_back_end),
 		cmocka_unit_test(test_files_are_used_and_removed),

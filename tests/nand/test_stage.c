@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <string.h>
 
+#include "nand/timing.h"
 #include "tests/nand/fixture.h"
 
 enum { STAGES = 3, PAGES = NAND_STAGE_PAGES + 1 };
@@ -204,6 +205,55 @@ static void test_what_is_in_memory_needs_no_stage(void **state)
 	assert_int_equal(nand_close(nand), 0);
 }
 
+/* Two pages by a stage each, in virtual time. Returns how long that took. */
+static uint64_t time_of_both(uint64_t one, uint64_t other)
+{
+	const uint64_t pages[] = { one, other }, begun = nand_now_ns(nand);
+	struct nand_stage *taken[2];
+
+	for (int n = 0; n < 2; n++) {
+		taken[n] = nand_stage_take(stages);
+		assert_int_equal(ask(taken[n], pages[n], 1), -EINPROGRESS);
+		assert_true(nand_stage_send(taken[n]));
+	}
+	for (int n = 0; n < 2; n++)
+		assert_ptr_equal(nand_stages_next(stages, true), taken[n]);
+	assert_null(nand_stages_next(stages, true));
+	for (int n = 0; n < 2; n++) {
+		assert_int_equal(ask(taken[n], pages[n], 1), 0);
+		assert_page(0, pages[n], 1);
+		nand_stage_give(taken[n]);
+	}
+	return nand_now_ns(nand) - begun;
+}
+
+static void test_stages_share_the_dies_of_any_device_in_virtual_time(void **state)
+{
+	const struct nand_timing timing = { .mode = NAND_TIMING_VIRTUAL,
+					    .page_read_ns = 15000,
+					    .channels = 1,
+					    .dies_per_channel = 2 };
+	struct error_text error;
+	uint64_t begun;
+
+	(void)state;
+	nand = open_small();
+	for (uint64_t page = 0; page < 16; page++)
+		assert_int_equal(program_filled(nand, page, 1), 0);
+	assert_int_equal(nand_set_timing(nand, &timing, &error), 0);
+	assert_int_equal(nand_stages_open(nand, STAGES, &stages, NULL, &error), 0);
+	/* Blocks of 8 pages are on the two dies in turn. */
+	assert_int_equal(time_of_both(0, 8), 15000);
+	assert_int_equal(time_of_both(1, 2), 30000);
+	/* Who has no stage waits for each. */
+	begun = nand_now_ns(nand);
+	assert_int_equal(read_filled(nand, 0, 1), 0);
+	assert_int_equal(read_filled(nand, 8, 1), 0);
+	assert_int_equal(nand_now_ns(nand) - begun, 30000);
+	nand_stages_close(stages);
+	assert_int_equal(nand_close(nand), 0);
+}
+
 #define prepared(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -218,6 +268,7 @@ int main(void)
 	};
 	const struct CMUnitTest of_all[] = {
 		cmocka_unit_test(test_what_is_in_memory_needs_no_stage),
+		cmocka_unit_test(test_stages_share_the_dies_of_any_device_in_virtual_time),
 	};
 	int failed = RUN_ON_ALL_DEVICES(of_all, NULL, NULL);
 
