@@ -201,7 +201,7 @@ TGT_NAME := $(BUILD)/tgt-$(lastword $(subst :, ,$(TGT_VERSION)))
 TGT_DIR := $(or $(TGT_SRC),$(TGT_NAME))
 TGT_IDENTITY := $(BUILD)/generated/tgt_identity.h
 TGT_USERS := $(MODULE_OBJ) $(OBJ)/daemon/tgt_control.o \
-	$(patsubst %,$(OBJ)/tests/daemon/%.o,test_attempts test_connections test_io_threads test_requests test_unit test_osd_unit)
+	$(patsubst %,$(OBJ)/tests/daemon/%.o,test_attempts test_connections test_io_threads test_registrations test_requests test_unit test_osd_unit)
 
 $(TGT_USERS): CPPFLAGS += -isystem $(TGT_DIR)/usr -isystem $(BUILD)/generated
 $(TGT_USERS): $(TGT_DIR)/usr/tgtd.h $(TGT_IDENTITY)

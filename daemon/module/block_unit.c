@@ -13,6 +13,7 @@
 
 #include "common/bytes.h"
 #include "daemon/module/nexus.h"
+#include "daemon/module/registrations.h"
 #include "disk/disk.h"
 #include "osd/osd.h"
 #include "wire/standard.h"
@@ -31,6 +32,7 @@ struct block_state {
 	struct disk *disk;
 	/* Of the other units on the device; NULL: nobody changes what it shows. */
 	struct osd_neighbour *neighbour;
+	struct registrations *registrations;
 	/* What tgtd's mode pages say. Atomic: set as commands arrive, on the main thread. */
 	bool write_through, write_protected;
 };
@@ -94,6 +96,8 @@ static void arrives(struct unit *unit, const struct scsi_cmd *cmd, bool is_first
 
 	if (is_first && state->neighbour)
 		osd_neighbour_forget_sessions(state->neighbour, nexus_is_logged_in, cmd->dev->tgt);
+	if (is_first)
+		registrations_return(state->registrations, cmd);
 }
 
 /*
@@ -184,6 +188,20 @@ static bool is_for_the_holder(uint8_t operation)
 	       operation == TEST_UNIT_READY;
 }
 
+static int reserve_out(struct unit *unit, struct scsi_cmd *cmd)
+{
+	const struct block_state *state = unit->state;
+	int status;
+
+	if (registrations_refuse(state->registrations, cmd)) {
+		sense_data_build(cmd, ILLEGAL_REQUEST, ASC_INSUFFICENT_REGISTRATION_RESOURCES);
+		return SAM_STAT_CHECK_CONDITION;
+	}
+	status = unit_perform_stock(unit, cmd);
+	registrations_note(state->registrations, cmd->dev);
+	return status;
+}
+
 static int perform(struct unit *unit, struct scsi_cmd *cmd)
 {
 	if (is_for_the_holder(cmd->scb[0]) && device_reserved(cmd))
@@ -193,6 +211,8 @@ static int perform(struct unit *unit, struct scsi_cmd *cmd)
 	if (cmd->scb[0] != REQUEST_SENSE && cmd->scb[0] != REPORT_LUNS &&
 	    is_told_of_changes(unit->state, cmd))
 		return SAM_STAT_CHECK_CONDITION;
+	if (cmd->scb[0] == PERSISTENT_RESERVE_OUT)
+		return reserve_out(unit, cmd);
 	return unit_perform_stock(unit, cmd);
 }
 
@@ -258,6 +278,7 @@ static void close_disk(struct unit *unit)
 	struct block_state *state = unit->state;
 
 	osd_neighbour_destroy(state->neighbour);
+	registrations_destroy(state->registrations);
 	disk_close(state->disk);
 	free(state);
 	unit->state = NULL;
@@ -282,7 +303,8 @@ static int open_disk(struct unit *unit, uint64_t *bytes, struct error_text *erro
 	if (!disk_is_version(state->disk))
 		state->neighbour = osd_neighbour_create(device_units(unit->device),
 							disk_partition(state->disk));
-	if (!state->neighbour && !disk_is_version(state->disk)) {
+	state->registrations = registrations_create();
+	if ((!state->neighbour && !disk_is_version(state->disk)) || !state->registrations) {
 		close_disk(unit);
 		return error_set(error, -ENOMEM, "out of memory");
 	}

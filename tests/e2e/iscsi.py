@@ -3,6 +3,7 @@
 keys a test wants, sends CDBs of any length and wrong ones too, and notes how data travelled. It shares no code with
 client/, so that a mistake made on both sides there shows here."""
 
+import itertools
 import socket
 import struct
 
@@ -61,8 +62,11 @@ class Session:
     """A logged-in session with one connection. Not for several threads."""
 
     attribute = 1  # of the tasks to come: SIMPLE
+    isids = itertools.count(1)
 
-    def __init__(self, port, target, lun=1, name="iqn.2014-06.local.host:e2e", limit_seconds=120, **keys):
+    def __init__(self, port, target, lun=1, name="iqn.2014-06.local.host:e2e", limit_seconds=120, isid=None, **keys):
+        """`isid`: with `name`, which port of the initiator this is; None: one of its own. `keys`: what it offers."""
+        self.isid = next(self.isids) if isid is None else isid
         self.lun = bytes([0, lun]) + bytes(6)
         self.cmd_sn = 1
         self.exp_stat_sn = 0
@@ -124,7 +128,7 @@ class Session:
         text = b"".join(f"{key}={value}\0".encode() for key, value in keys.items())
         header = bytearray(BHS_BYTES)
         header[0:2] = bytes([0x40 | LOGIN, 0x80 | 1 << 2 | 3])  # transit from operational to full feature phase
-        header[8:14] = b"\x80\x00\x00\x00\x00\x01"
+        header[8:14] = b"\x80" + self.isid.to_bytes(5, "big")
         header[24:28] = self.cmd_sn.to_bytes(4, "big")
         self._send(header, text)
         while True:

@@ -303,6 +303,56 @@ class DiskTest(DiskCase):
             self.assertEqual(refused.status, 0x18)
         self.assertEqual(holder.read(0, 1).data_in, b"mine" * 128)
 
+    def test_a_reservation_belongs_to_the_port_also_in_its_next_session(self):
+        daemon = self.daemon(config="[lun 1]\ntype = disk\nsize = 64M\n").start()
+        key, other_key = b"12345678", b"abcdefgh"
+
+        def register(disk, old, new):
+            return disk.session.run(bytes([0x5F, 0]) + bytes(6) + bytes([24, 0]), old + new + bytes(8))
+
+        def reserve(disk):
+            return disk.session.run(bytes([0x5F, 1, 0x01]) + bytes(5) + bytes([24, 0]), key + bytes(16))
+
+        def keys():
+            listed = self.good(disk.session.run(bytes([0x5E]) + bytes(7) + bytes([255, 0]), read_length=255)).data_in[8:]
+            return [listed[at : at + 8] for at in range(0, len(listed), 8)]
+
+        ports = [{"name": HOST, "isid": 1}, {"name": HOST, "isid": 2}, {"name": HOST + "2", "isid": 1}]
+        disk, second, other = (self.attach(daemon, 1, **port) for port in ports)
+        self.good(register(disk, bytes(8), key))
+        self.good(register(other, bytes(8), other_key))
+        self.good(reserve(disk))
+        for _ in range(2):
+            disk.session.close()
+            disk = self.attach(daemon, 1, **ports[0])
+            self.good(disk.write(0, b"mine" * 128))
+            for stranger in (second, other):
+                self.assertEqual(stranger.write(0, bytes(512)).status, 0x18)
+            self.assertEqual(keys(), [key, other_key])
+        # A port that comes anew has no registration, nor has one that has given its own up.
+        self.good(register(other, other_key, bytes(8)))
+        for stranger, port in ((second, ports[1]), (other, ports[2])):
+            stranger.session.close()
+            self.assertEqual(self.attach(daemon, 1, **port).write(0, bytes(512)).status, 0x18)
+        self.assertEqual(keys(), [key])
+        # The holder's own way out is open.
+        self.good(register(disk, key, bytes(8)))
+        self.assertEqual(keys(), [])
+        self.good(self.attach(daemon, 1, **ports[1]).write(0, b"free" * 128))
+        self.assertEqual(disk.read(0, 1).data_in, b"free" * 128)
+
+    def test_registrations_are_bounded(self):
+        daemon = self.daemon(config="[lun 1]\ntype = disk\nsize = 64M\n").start()
+        register = bytes([0x5F, 0]) + bytes(6) + bytes([24, 0])
+        for number in range(128):
+            with daemon.session(name=f"{HOST}{number}") as session:
+                disk = Disk(session)
+                self.good(disk.session.run(register, bytes(8) + b"12345678" + bytes(8)))
+        last = self.attach(daemon, 1)
+        self.sense(last.session.run(register, bytes(8) + b"12345678" + bytes(8)), 5, 0x5504)
+        self.good(last.write(0, bytes(512)))
+        self.assertEqual(daemon.stop(), 0)
+
 
 if __name__ == "__main__":
     unittest.main()

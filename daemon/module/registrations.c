@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * The ports of registrations. tgtd keeps the registrations themselves, each with the number and
+ * the time of its session (nexus.c); there is one note for each of them.
+ */
+#include "daemon/module/registrations.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "list.h"
+#include "scsi.h"
+#include "tgtd.h"
+
+/* Wants the others before it. */
+#include "target.h"
+
+enum { SERVICE_ACTION_MASK = 0x1F };
+enum { ISID_BYTES = 6 };
+/* RFC 7143: the longest name of an initiator. */
+enum { NAME_MAX_BYTES = 223 };
+
+/*
+ * The beginning of tgtd's own structure (usr/iscsi/iscsid.h), which is in none of the headers for
+ * backing stores. The module runs in the tgtd that it is built for only (identity.c).
+ */
+struct iscsi_session {
+	int refcount;
+	struct list_head slist, hlist;
+	char *initiator, *initiator_alias;
+	void *target;
+	uint8_t isid[ISID_BYTES];
+	uint16_t tsih;
+};
+
+static_assert(offsetof(struct iscsi_session, isid) == 64, "as tgtd's compiler lays it out");
+
+/* tgtd's. */
+struct iscsi_session *session_lookup_by_tsih(uint16_t tsih);
+
+struct port {
+	char name[NAME_MAX_BYTES + 1];
+	uint8_t isid[ISID_BYTES];
+};
+
+struct note {
+	long session; /* it_nexus.ctime; 0: there is no note here */
+	struct port port;
+};
+
+struct registrations {
+	struct note notes[REGISTRATIONS_MAX];
+};
+
+struct registrations *registrations_create(void)
+{
+	return calloc(1, sizeof(struct registrations));
+}
+
+void registrations_destroy(struct registrations *registrations)
+{
+	free(registrations);
+}
+
+/* False: the session is gone. */
+static bool find_port(uint64_t number, struct port *port)
+{
+	const struct iscsi_session *session = session_lookup_by_tsih((uint16_t)number);
+
+	if (!session)
+		return false;
+	snprintf(port->name, sizeof(port->name), "%s", session->initiator);
+	memcpy(port->isid, session->isid, sizeof(port->isid));
+	return true;
+}
+
+static bool is_same(const struct port *one, const struct port *other)
+{
+	return strcmp(one->name, other->name) == 0 &&
+	       memcmp(one->isid, other->isid, sizeof(one->isid)) == 0;
+}
+
+static struct registration *registration_of(struct scsi_lu *lu, long session)
+{
+	struct registration *each;
+
+	list_for_each_entry(each, &lu->registration_list,
+			    registration_siblings) if (each->ctime == session) return each;
+	return NULL;
+}
+
+static struct note *note_of(struct registrations *registrations, long session)
+{
+	for (size_t i = 0; i < REGISTRATIONS_MAX; i++)
+		if (registrations->notes[i].session == session)
+			return &registrations->notes[i];
+	return NULL;
+}
+
+void registrations_note(struct registrations *registrations, struct scsi_lu *lu)
+{
+	struct registration *each;
+
+	for (size_t i = 0; i < REGISTRATIONS_MAX; i++)
+		if (registrations->notes[i].session &&
+		    !registration_of(lu, registrations->notes[i].session))
+			registrations->notes[i].session = 0;
+	list_for_each_entry(each, &lu->registration_list, registration_siblings)
+	{
+		struct note *note;
+
+		if (note_of(registrations, each->ctime))
+			continue;
+		note = note_of(registrations, 0);
+		if (note && find_port(each->nexus_id, &note->port))
+			note->session = each->ctime;
+	}
+}
+
+void registrations_return(struct registrations *registrations, const struct scsi_cmd *cmd)
+{
+	struct port port;
+
+	if (list_empty(&cmd->dev->registration_list) || !find_port(cmd->cmd_itn_id, &port))
+		return;
+	for (size_t i = 0; i < REGISTRATIONS_MAX; i++) {
+		struct note *note = &registrations->notes[i];
+		struct registration *registration;
+
+		if (!note->session || !is_same(&note->port, &port))
+			continue;
+		registration = registration_of(cmd->dev, note->session);
+		if (!registration)
+			continue;
+		registration->nexus_id = cmd->cmd_itn_id;
+		registration->ctime = note->session = cmd->it_nexus->ctime;
+	}
+}
+
+bool registrations_refuse(const struct registrations *registrations, const struct scsi_cmd *cmd)
+{
+	uint8_t action = cmd->scb[1] & SERVICE_ACTION_MASK;
+
+	if (action != PR_OUT_REGISTER && action != PR_OUT_REGISTER_AND_IGNORE_EXISTING_KEY &&
+	    action != PR_OUT_REGISTER_AND_MOVE)
+		return false;
+	for (size_t i = 0; i < REGISTRATIONS_MAX; i++)
+		if (!registrations->notes[i].session ||
+		    (registrations->notes[i].session == cmd->it_nexus->ctime &&
+		     action != PR_OUT_REGISTER_AND_MOVE))
+			return false;
+	return true;
+}

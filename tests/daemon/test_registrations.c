@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* To which port a registration belongs, with tgtd's sessions and registrations played by the test.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "daemon/module/registrations.h"
+
+#include "list.h"
+#include "scsi.h"
+#include "tgtd.h"
+
+/* Wants the others before it. */
+#include "target.h"
+
+/* ---- tgtd's part ---- */
+
+enum { SESSIONS = 2 * REGISTRATIONS_MAX };
+
+struct iscsi_session {
+	int refcount;
+	struct list_head slist, hlist;
+	char *initiator, *initiator_alias;
+	void *target;
+	uint8_t isid[6];
+	uint16_t tsih;
+};
+
+static struct iscsi_session sessions[SESSIONS]; /* by number */
+
+struct iscsi_session *session_lookup_by_tsih(uint16_t tsih);
+struct iscsi_session *session_lookup_by_tsih(uint16_t tsih)
+{
+	return tsih < SESSIONS && sessions[tsih].initiator ? &sessions[tsih] : NULL;
+}
+
+static void log_in(uint16_t number, char *initiator, uint8_t isid)
+{
+	sessions[number] = (struct iscsi_session){ .initiator = initiator, .isid = { 0x80, isid } };
+}
+
+/* ---- a unit and its commands ---- */
+
+struct scene {
+	struct scsi_lu lu;
+	struct registrations *registrations;
+	struct registration made[SESSIONS];
+	struct it_nexus nexus;
+	uint8_t cdb[16];
+	struct scsi_cmd command;
+};
+
+/* A command of a session. Its time is its number's opposite. */
+static const struct scsi_cmd *command_of(struct scene *scene, uint16_t number, uint8_t action)
+{
+	scene->nexus.itn_id = number;
+	scene->nexus.ctime = -(long)number;
+	scene->cdb[1] = action;
+	scene->command.dev = &scene->lu;
+	scene->command.cmd_itn_id = number;
+	scene->command.it_nexus = &scene->nexus;
+	scene->command.scb = scene->cdb;
+	return &scene->command;
+}
+
+static struct registration *do_register(struct scene *scene, uint16_t number)
+{
+	struct registration *made = &scene->made[number];
+
+	made->nexus_id = number;
+	made->ctime = -(long)number;
+	list_add_tail(&made->registration_siblings, &scene->lu.registration_list);
+	registrations_note(scene->registrations, &scene->lu);
+	return made;
+}
+
+static int setup(void **state)
+{
+	struct scene *scene = calloc(1, sizeof(*scene));
+
+	assert_non_null(scene);
+	memset(sessions, 0, sizeof(sessions));
+	INIT_LIST_HEAD(&scene->lu.registration_list);
+	scene->registrations = registrations_create();
+	assert_non_null(scene->registrations);
+	*state = scene;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct scene *scene = *state;
+
+	registrations_destroy(scene->registrations);
+	free(scene);
+	return 0;
+}
+
+/* ---- tests ---- */
+
+static void test_the_next_session_of_a_port_has_its_registration(void **state)
+{
+	struct scene *scene = *state;
+	struct registration *made;
+
+	log_in(1, "iqn.a", 1);
+	made = do_register(scene, 1);
+	for (uint16_t next = 2; next < 5; next++) {
+		memset(sessions, 0, sizeof(sessions));
+		log_in(next, "iqn.a", 1);
+		registrations_return(scene->registrations, command_of(scene, next, 0));
+		assert_int_equal(made->nexus_id, next);
+		assert_int_equal(made->ctime, -(long)next);
+	}
+}
+
+static void test_another_port_has_not(void **state)
+{
+	struct scene *scene = *state;
+	struct registration *made;
+
+	log_in(1, "iqn.a", 1);
+	made = do_register(scene, 1);
+	log_in(2, "iqn.a", 2);
+	log_in(3, "iqn.ab", 1);
+	for (uint16_t other = 2; other < 5; other++) /* number 4 is gone already */
+		registrations_return(scene->registrations, command_of(scene, other, 0));
+	assert_int_equal(made->nexus_id, 1);
+}
+
+static void test_what_is_not_registered_any_more_does_not_come_back(void **state)
+{
+	struct scene *scene = *state;
+	struct registration *made;
+
+	log_in(1, "iqn.a", 1);
+	made = do_register(scene, 1);
+	list_del(&made->registration_siblings);
+	registrations_note(scene->registrations, &scene->lu);
+	log_in(2, "iqn.b", 1);
+	made = do_register(scene, 2);
+	log_in(3, "iqn.a", 1);
+	registrations_return(scene->registrations, command_of(scene, 3, 0));
+	assert_int_equal(made->nexus_id, 2);
+	assert_int_equal(scene->made[1].nexus_id, 1);
+}
+
+static void test_one_more_than_there_may_be_is_refused(void **state)
+{
+	struct scene *scene = *state;
+	const uint16_t last = REGISTRATIONS_MAX;
+
+	for (uint16_t number = 1; number <= last; number++) {
+		assert_false(registrations_refuse(scene->registrations,
+						  command_of(scene, number, PR_OUT_REGISTER)));
+		log_in(number, "iqn.a", (uint8_t)number);
+		do_register(scene, number);
+	}
+	assert_true(registrations_refuse(scene->registrations,
+					 command_of(scene, last + 1, PR_OUT_REGISTER)));
+	assert_true(registrations_refuse(
+		scene->registrations,
+		command_of(scene, last + 1, PR_OUT_REGISTER_AND_IGNORE_EXISTING_KEY)));
+	assert_true(registrations_refuse(scene->registrations,
+					 command_of(scene, 1, PR_OUT_REGISTER_AND_MOVE)));
+	/* Who has one changes it or gives it up, and reserves. */
+	assert_false(registrations_refuse(scene->registrations,
+					  command_of(scene, last, PR_OUT_REGISTER)));
+	assert_false(registrations_refuse(scene->registrations,
+					  command_of(scene, last + 1, PR_OUT_RESERVE)));
+	list_del(&scene->made[7].registration_siblings);
+	registrations_note(scene->registrations, &scene->lu);
+	assert_false(registrations_refuse(scene->registrations,
+					  command_of(scene, last + 1, PR_OUT_REGISTER)));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			test_the_next_session_of_a_port_has_its_registration, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_another_port_has_not, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_what_is_not_registered_any_more_does_not_come_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_one_more_than_there_may_be_is_refused, setup,
+						teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
