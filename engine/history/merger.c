@@ -52,19 +52,20 @@ static uint32_t share_of(const struct engine *engine, uint32_t shortage)
 				  : MERGER_ANY;
 }
 
-/* Under the mutex. */
-static void set_share(struct merger *merger, uint32_t share)
-{
-	__atomic_store_n(&merger->share, merger->stop ? MERGER_ANY : share, __ATOMIC_RELAXED);
-	pthread_cond_broadcast(&merger->moved);
-}
-
 static bool lets_on(const struct merger *merger)
 {
 	uint32_t share = __atomic_load_n(&merger->share, __ATOMIC_RELAXED);
 
 	return share == MERGER_ANY ||
 	       (share && __atomic_load_n(&merger->grant, __ATOMIC_RELAXED) > 0);
+}
+
+/* Under the mutex, when the grant is set. Those who have to wait on are not woken for it. */
+static void set_share(struct merger *merger, uint32_t share)
+{
+	__atomic_store_n(&merger->share, merger->stop ? MERGER_ANY : share, __ATOMIC_RELAXED);
+	if (lets_on(merger))
+		pthread_cond_broadcast(&merger->moved);
 }
 
 bool merger_lets_on(const struct engine *engine)
