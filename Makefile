@@ -108,7 +108,7 @@ DAEMON_PARTS := $(patsubst %.c,$(OBJ)/%.o,$(filter-out daemon/muninnd.c,$(DAEMON
 # helpers.
 TEST_SRC := $(sort $(wildcard tests/*/test_*.c tests/*/*/test_*.c))
 TEST_BINS := $(TEST_SRC:tests/%.c=$(TESTBIN)/%)
-# Those that say so run once more, for the ribbon index.
+# Those that say so run once more, for the Bloom index.
 INDEX_TEST_SRC := $(if $(TEST_SRC),$(shell grep -lF 'Runs for each index.' $(TEST_SRC)))
 INDEX_E2E_TESTS = $(if $(E2E_TESTS),$(shell grep -lF 'Runs for each index.' $(E2E_TESTS)))
 # Test programs with threads (they include pthread.h) also run under ThreadSanitizer.
@@ -378,7 +378,7 @@ run: bootstrap
 ONLY ?=
 RUN_TESTS := scripts/run-tests $(if $(ONLY),--only $(ONLY))
 test_bins = $(patsubst tests/%.c,$(BUILD)/tests/$(1)/%,$(2))
-INDEX_TESTS = $(addprefix ribbon:,$(call test_bins,release,$(INDEX_TEST_SRC)) $(INDEX_E2E_TESTS))
+INDEX_TESTS = $(addprefix bloom:,$(call test_bins,release,$(INDEX_TEST_SRC)) $(INDEX_E2E_TESTS))
 SANITIZED_TESTS = $(call test_bins,asan,$(TEST_SRC)) $(call test_bins,tsan,$(THREAD_TEST_SRC)) \
 	$(SANITIZED_E2E_TESTS:%=asan:%)
 

@@ -16,7 +16,7 @@ const char bench_run_help[] =
 	"a table on stderr.\n"
 	"\n"
 	"  --engine muninn        the engine\n"
-	"  --index bloom|ribbon   its index (bloom); ribbon takes none of --filters, --hot-rows, "
+	"  --index bloom|ribbon   its index (ribbon); ribbon takes none of --filters, --hot-rows, "
 	"--fpr,\n"
 	"                         --fpr-factor, --internal-version-tables, --tables and --merge "
 	"filters\n"
@@ -125,6 +125,7 @@ void filters_name(const struct bench_options *options, char text[FILTERS_NAME_BY
 struct bench_options bench_options_default(void)
 {
 	struct bench_options options = {
+		.index = INDEX_DEFAULT,
 		.size = UINT64_C(8) << 30,
 		.pairs = 1000000,
 		.pair_bytes = 1024,
@@ -586,12 +587,14 @@ static int check_index(const struct bench_options *options, const struct said *s
 	if (options->index != INDEX_RIBBON)
 		return 0;
 	if (options->merge == BENCH_MERGE_FILTERS)
-		return error_set(error, -EINVAL, "--merge filters: the ribbon index has none");
+		return error_set(error, -EINVAL,
+				 "--merge filters: the ribbon index has none (--index bloom)");
 	if (!said->of_bloom)
 		return 0;
 	while (option->val != said->of_bloom)
 		option++;
-	return error_set(error, -EINVAL, "--%s: only the Bloom index has that", option->name);
+	return error_set(error, -EINVAL, "--%s: only the Bloom index has that (--index bloom)",
+			 option->name);
 }
 
 int bench_options_parse(struct bench_options *options, int argc, char **argv,

@@ -25,7 +25,7 @@ static const char help[] =
 	"  --workload NAME   1k, mixed or 4k: pairs of 1 KiB, values of 100 bytes to 4 KiB, values "
 	"of a\n"
 	"                    page; may be given again; default: all\n"
-	"  --index NAME      Muninn's: bloom (default) or ribbon\n"
+	"  --index NAME      Muninn's: ribbon (default) or bloom\n"
 	"  --folder DIR      where the files are, while it runs (default: the working directory)\n"
 	"  --data SIZE       keys and values of a workload (default 2G)\n"
 	"  --lookups N       in each phase of look-ups (default 20000)\n"
@@ -182,7 +182,7 @@ static int parse(struct peers_options *options, int argc, char **argv, struct er
 	int option, result = 0;
 
 	*options = (struct peers_options){
-		.index = INDEX_BLOOM,
+		.index = INDEX_DEFAULT,
 		.folder = ".",
 		.data_bytes = UINT64_C(2) << 30,
 		.lookups = 20000,

@@ -61,7 +61,7 @@ static void lun_defaults(struct lun_config *lun)
 	lun_options_default(&lun->options);
 	/* What a served unit stores is often small: onodes with their data among it. */
 	lun->options.engine.muninn.record_bytes = RECORD_BYTES_DEFAULT;
-	lun->options.engine.muninn.index = INDEX_BLOOM;
+	lun->options.engine.muninn.index = INDEX_DEFAULT;
 	lun->options.engine.muninn.bloom.hot_rows = BLOOM_HOT_ROWS_SPREAD;
 }
 

@@ -28,7 +28,7 @@ static const char help[] =
 	"\n"
 	"  muninnd [--config FILE]     serve what FILE says (" CONFIG_FILE_DEFAULT ")\n"
 	"  muninnd --defaults          serve one logical unit with the built-in configuration\n"
-	"                              (type osd, engine muninn, index bloom, back end mmap)\n"
+	"                              (type osd, engine muninn, index ribbon, back end mmap)\n"
 	"  muninnd --check-config      only check the configuration, and say what it would serve\n"
 	"\n"
 	"Options that replace values of the configuration:\n"

@@ -486,7 +486,7 @@ static void test_json_has_all_findings(void **state)
 	value = json_loads(output, 0, NULL);
 	assert_non_null(value);
 	assert_int_equal(json_integer_value(json_object_get(value, "exit")), 4);
-	assert_string_equal(json_string_value(json_object_get(value, "index")), "bloom");
+	assert_string_equal(json_string_value(json_object_get(value, "index")), "ribbon");
 	findings = json_object_get(value, "findings");
 	assert_int_equal(json_array_size(findings), 3);
 	assert_string_equal(json_string_value(json_object_get(json_array_get(findings, 2), "kind")),

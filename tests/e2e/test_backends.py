@@ -117,29 +117,30 @@ class Backends(E2ETest):
         with open(path, "w", encoding="utf-8") as file:
             file.write(BOTH.format(second="mmap"))
         said = self.tool(MUNINND, "--check-config", "--config", path)
-        self.assertIn("LUN 1 osd /var/lib/muninn/lun1.img: engine muninn, index bloom, back end file", said)
-        self.assertIn("LUN 2 osd /var/lib/muninn/lun2.img: engine muninn, index bloom, back end mmap", said)
-        self.assertIn("engine muninn, index bloom, back end mmap", self.tool(MUNINND, "--help"))
+        self.assertIn("LUN 1 osd /var/lib/muninn/lun1.img: engine muninn, index ribbon, back end file", said)
+        self.assertIn("LUN 2 osd /var/lib/muninn/lun2.img: engine muninn, index ribbon, back end mmap", said)
+        self.assertIn("engine muninn, index ribbon, back end mmap", self.tool(MUNINND, "--help"))
 
     def test_a_device_keeps_the_index_that_it_was_made_with(self):
-        config = "[lun 1]\ntype = osd\nsize = 64M\nindex = {index}\n[lun 2]\ntype = osd\nsize = 64M\n"
+        # The first unit's tables are on flash, which a device with the other index could not have.
+        config = "[lun 1]\ntype = osd\nsize = 64M\ntables = demand:1\n{index}[lun 2]\ntype = osd\nsize = 64M\n"
         folder = self.folder()
-        for index in ("ribbon", "bloom"):
+        for index in ("index = bloom\n", ""):
             daemon = self.daemon(state_dir=folder, config=config.format(index=index)).start()
-            for lun, kept in ((1, "ribbon"), (2, "bloom")):
+            for lun, kept in ((1, "bloom"), (2, "ribbon")):
                 daemon.wait_for_line(f"LUN {lun}: ", " open after ", f" index {kept}, ")
-                if index == "ribbon":
+                if index:
                     self.store(daemon, lun, lun)
                 self.assert_stored(daemon, lun, lun)
                 told = json.loads(self.ctl("--json", "statistics", daemon.url(lun)))
                 self.assertEqual(told["index"], {"bloom": 1, "ribbon": 2}[kept])
             daemon.kill()
             said = self.tool(MUNINND, "--check-config", "--config", daemon.config_path, "--state-dir", folder)
-            self.assertIn(f"LUN 1 osd {daemon.image()}: engine muninn, index ribbon, back end mmap", said)
-            self.assertIn(f"LUN 2 osd {daemon.image(2)}: engine muninn, index bloom, back end mmap", said)
+            self.assertIn(f"LUN 1 osd {daemon.image()}: engine muninn, index bloom, back end mmap", said)
+            self.assertIn(f"LUN 2 osd {daemon.image(2)}: engine muninn, index ribbon, back end mmap", said)
 
     def test_a_ribbon_index_with_tables_on_flash_is_refused_before_there_is_a_device(self):
-        config = "[lun 1]\ntype = osd\nsize = 64M\nindex = ribbon\ntables = demand:1\n"
+        config = "[lun 1]\ntype = osd\nsize = 64M\ntables = demand:1\n"
         daemon = self.daemon(config=config)
         code, said = daemon.run()
         self.assertEqual(code, 2)

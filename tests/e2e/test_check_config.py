@@ -144,7 +144,7 @@ class Refusals(E2ETest):
         self.assert_both_refuse("[engine]\nsegment_pages = 32\n", reason)
 
     def test_a_device_that_is_too_small_for_the_engine(self):
-        reason = r":2: LUN 1: 10 segments of 256 pages are too few .* at least 11 \(11264 KiB\)"
+        reason = r":2: LUN 1: 10 segments of 256 pages are too few .* at least 12 \(12288 KiB\)"
         self.assert_both_refuse("[lun 1]\nsize = 10M\n", reason)
 
     def test_a_device_that_can_not_be(self):
@@ -209,7 +209,7 @@ class Refusals(E2ETest):
     def test_the_check_works_beside_the_service(self):
         daemon = self.daemon(config="[lun 1]\nsize = 16M\n").start()
         said = self.tool(*daemon.command, "--check-config")
-        self.assertIn(f"LUN 1 osd {daemon.image()}: engine muninn, index bloom, back end mmap", said)
+        self.assertIn(f"LUN 1 osd {daemon.image()}: engine muninn, index ribbon, back end mmap", said)
         self.assertEqual(daemon.stop(), 0)
 
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * Which index the devices of a test have: that of MUNINN_INDEX, or the default. Programs whose
- * first comment says "Runs for each index." are run once more with MUNINN_INDEX=ribbon.
+ * first comment says "Runs for each index." are run once more with MUNINN_INDEX=bloom.
  */
 #ifndef MUNINN_TESTS_ENGINE_INDEX_UNDER_TEST_H
 #define MUNINN_TESTS_ENGINE_INDEX_UNDER_TEST_H
@@ -14,7 +14,7 @@
 static inline enum index_kind index_under_test(void)
 {
 	const char *name = getenv("MUNINN_INDEX");
-	enum index_kind kind = INDEX_BLOOM;
+	enum index_kind kind = INDEX_DEFAULT;
 
 	if (name && index_kind_parse(name, &kind)) {
 		fprintf(stderr, "MUNINN_INDEX=%s is no index\n", name);

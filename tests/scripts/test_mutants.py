@@ -72,10 +72,10 @@ class Programs(InTree):
                 with open(path, "w", encoding="utf-8") as file:
                     file.write(text)
             os.chmod(path, 0o755)
-        self.assertEqual(mutants.test_programs("built"), ["nand/test_one", "nand/test_two", "ribbon:nand/test_two"])
+        self.assertEqual(mutants.test_programs("built"), ["nand/test_one", "nand/test_two", "bloom:nand/test_two"])
         self.assertEqual(
-            mutants.path_and_environment("ribbon:nand/test_two", "release"),
-            (os.path.abspath("build/tests/release/nand/test_two"), {"MUNINN_INDEX": "ribbon"}),
+            mutants.path_and_environment("bloom:nand/test_two", "release"),
+            (os.path.abspath("build/tests/release/nand/test_two"), {"MUNINN_INDEX": "bloom"}),
         )
         self.assertEqual(mutants.path_and_environment("nand/test_one", "release")[1], {})
 
@@ -156,9 +156,9 @@ class Trying(unittest.TestCase):
             program("nand/test_one", 4),
             program("nand/test_elsewhere", 0, line=2),
             program("osd/test_long", 10),
-            program("ribbon:nand/test_d", 2),
+            program("bloom:nand/test_d", 2),
         ]
         nearest = [program.name for program in mutants.nearest_first(programs, "nand/one.c", 1, math.inf)]
-        first = ["nand/test_one", "nand/test_c", "ribbon:nand/test_d", "nand/test_b", "osd/test_a"]
+        first = ["nand/test_one", "nand/test_c", "bloom:nand/test_d", "nand/test_b", "osd/test_a"]
         self.assertEqual(nearest, [*first, "osd/test_long"])
         self.assertEqual([program.name for program in mutants.nearest_first(programs, "nand/one.c", 1, 11)], first)

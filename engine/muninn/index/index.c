@@ -28,7 +28,7 @@ static const struct index_type *type_for(const struct muninn_geometry *geometry)
 int index_choose(const struct muninn_options *options, struct muninn_geometry *geometry,
 		 struct error_text *error)
 {
-	geometry->index = options->index ? options->index : INDEX_BLOOM;
+	geometry->index = options->index ? options->index : INDEX_DEFAULT;
 	if (!index_is_known(geometry->index))
 		return error_set(error, -EINVAL, "index %u is not known",
 				 (unsigned int)geometry->index);

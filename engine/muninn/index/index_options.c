@@ -12,7 +12,7 @@ static const char *const names[] = {
 
 const char *index_kind_name(enum index_kind kind)
 {
-	return names[kind ? kind : INDEX_BLOOM];
+	return names[kind ? kind : INDEX_DEFAULT];
 }
 
 int index_kind_parse(const char *name, enum index_kind *kind)

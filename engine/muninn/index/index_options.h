@@ -4,8 +4,9 @@
 #define MUNINN_ENGINE_MUNINN_INDEX_INDEX_OPTIONS_H
 
 enum index_kind {
-	INDEX_BLOOM = 1, /* the default */
+	INDEX_BLOOM = 1,
 	INDEX_RIBBON = 2,
+	INDEX_DEFAULT = INDEX_RIBBON,
 };
 
 /* bloom, ribbon; and back. -EINVAL: another word. */

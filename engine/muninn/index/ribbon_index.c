@@ -68,7 +68,7 @@ static int refuse_cache(const struct muninn_options *options, struct error_text 
 		return 0;
 	return error_set(error, -EINVAL,
 			 "a cache for tables of the index: the ribbon index is in memory as a "
-			 "whole");
+			 "whole; index = bloom has such tables");
 }
 
 static int choose(const struct muninn_options *options, struct muninn_geometry *geometry,

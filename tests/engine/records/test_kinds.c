@@ -107,7 +107,7 @@ static void test_a_device_says_which_index_it_has(void **state)
 		enum index_kind index;
 		const char *name;
 	} cases[] = {
-		{ "muninn", 0, "bloom" },
+		{ "muninn", 0, "ribbon" },
 		{ "muninn", INDEX_BLOOM, "bloom" },
 		{ "muninn", INDEX_RIBBON, "ribbon" },
 		{ "memory", INDEX_RIBBON, NULL },
