@@ -49,7 +49,8 @@ const char bench_run_help[] =
 	"which\n"
 	"                         needs --timing none\n"
 	"  --history on           keep every record; off: absorb overwrites in the buffers\n"
-	"  --rows N               active segments; default: by size, 128 from 16G on\n"
+	"  --rows N               active segments; default: by size, 128 from 16G, 256 from 128G "
+	"on\n"
 	"  --segment-size 1M      bytes of a segment\n"
 	"  --filters S8/7         of a segment: S(kewed) or N (even), filters / filters with a "
 	"page;\n"
@@ -539,7 +540,7 @@ static int parse_option(struct bench_options *options, struct said *said, enum o
 	case OPTION_HISTORY:
 		return parse_choice("history", text, "on", "off", &options->history, error);
 	case OPTION_ROWS:
-		return parse_whole32("rows", text, 1, 1024, &options->rows, error);
+		return parse_whole32("rows", text, 1, 4096, &options->rows, error);
 	case OPTION_SEGMENT_SIZE:
 		return parse_whole32("segment-size", text, 32 << 10, 16 << 20,
 				     &options->segment_bytes, error);

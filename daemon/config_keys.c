@@ -523,7 +523,7 @@ const struct config_key config_keys[] = {
 
 	{ "engine", "engine", parse_option, 0, 0, 0 },
 	{ "engine", "index", parse_index, IN_ENGINE(muninn.index), 0, 0 },
-	{ "engine", "rows", parse_power_or_default, IN_ENGINE(muninn.rows), 1, 1024 },
+	{ "engine", "rows", parse_power_or_default, IN_ENGINE(muninn.rows), 1, 4096 },
 	{ "engine", "segment_pages", parse_power_or_default, IN_ENGINE(muninn.segment_pages), 8,
 	  4096 },
 	{ "engine", "record_bytes", parse_number_or_default, IN_ENGINE(muninn.record_bytes), 64,

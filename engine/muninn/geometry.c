@@ -11,10 +11,15 @@
 static_assert(MUNINN_PARITY_MAX <= PARITY_LOSSES_MAX, "the code can do what may be asked of it");
 
 enum {
-	ROWS_MAX = 1024,
+	ROWS_MAX = 4096,
 	SEGMENT_PAGES_DEFAULT = 256,
-	SEGMENTS_PER_ROW = 128, /* default: 128 rows from 16 GiB on */
-	ROWS_DEFAULT_MAX = 128,
+	/*
+	 * By default: 128 rows from 16 GiB on. Behind 64 GiB rows grow with the device, because
+	 * look-ups read in vain by as many segments as a row has.
+	 */
+	SEGMENTS_PER_ROW = 128,
+	ROWS_FEW = 128,
+	SEGMENTS_PER_ROW_OF_MANY = 512,
 	SEGMENTS_PER_ROOT_SEGMENT = 512,
 };
 
@@ -115,7 +120,10 @@ static uint32_t default_rows(uint32_t segments)
 {
 	uint32_t rows = 1;
 
-	while (rows < ROWS_DEFAULT_MAX && rows * 2 * SEGMENTS_PER_ROW <= segments)
+	while (rows < ROWS_FEW && rows * 2 * SEGMENTS_PER_ROW <= segments)
+		rows *= 2;
+	while (rows >= ROWS_FEW && rows < ROWS_MAX &&
+	       rows * 2 * SEGMENTS_PER_ROW_OF_MANY <= segments)
 		rows *= 2;
 	return rows;
 }

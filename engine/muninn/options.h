@@ -12,8 +12,8 @@
 
 struct muninn_options {
 	/* Fixed at format; stored in the device. */
-	uint32_t rows; /* active segments, power of two 1..1024; default by device size: 128 from 16
-			  GiB */
+	uint32_t rows; /* active segments, power of two 1..4096; default by device size: 128 from 16
+			  GiB, twice as many for each doubling from 128 GiB on */
 	uint32_t segment_pages; /* power of two 8..4096, multiple of the erase block; default 256 */
 	uint32_t record_bytes;  /* expected mean record with header, sizes the index; default 1024
 				 */

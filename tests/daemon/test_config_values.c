@@ -120,7 +120,7 @@ static const struct row {
 	{ "nand", "dies_per_channel", { "1", "64" }, { "0", "65" }, "1..64" },
 	{ "engine", "engine", { "muninn" }, { "pink", "" }, "muninn" },
 	{ "engine", "index", { "bloom", "ribbon" }, { "trie", "" }, "bloom, ribbon" },
-	{ "engine", "rows", { "0", "1", "1024" }, { "3", "2048" }, "power of two 1..1024" },
+	{ "engine", "rows", { "0", "1", "4096" }, { "3", "8192" }, "power of two 1..4096" },
 	{ "engine",
 	  "segment_pages",
 	  { "0", "8", "4096" },

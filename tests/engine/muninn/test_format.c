@@ -432,6 +432,28 @@ static void test_filters_take_the_memory_of_equal_rates_and_waste_fewer_reads(vo
 	assert_true(rates < geometry.bloom.filters * 0.0005 / 2);
 }
 
+static void test_rows_grow_with_the_device(void **state)
+{
+	static const struct {
+		uint64_t gibibytes;
+		uint32_t rows;
+	} cases[] = { { 1, 8 },     { 15, 64 },    { 16, 128 },    { 64, 128 },   { 127, 128 },
+		      { 128, 256 }, { 512, 1024 }, { 1024, 2048 }, { 8192, 4096 } };
+
+	(void)state;
+	for (size_t n = 0; n < sizeof(cases) / sizeof(cases[0]); n++) {
+		const struct nand_geometry nand = nand_geometry_default(cases[n].gibibytes << 30);
+		const struct engine_options options = { .muninn.index = INDEX_RIBBON };
+		struct muninn_geometry geometry;
+		struct error_text error;
+
+		assert_int_equal(muninn_geometry_choose(&nand, &options.records, &options.muninn,
+							&geometry, &error),
+				 0);
+		assert_int_equal(geometry.hashed_rows, cases[n].rows);
+	}
+}
+
 static void test_sums_and_slots_have_the_documented_bytes(void **state)
 {
 	const uint8_t documented[36] = {
@@ -691,6 +713,7 @@ int main(void)
 		cmocka_unit_test(test_filters_have_the_false_positive_rate_that_they_are_made_for),
 		cmocka_unit_test(test_the_factor_says_which_tables_get_the_memory),
 		cmocka_unit_test(test_filters_take_the_memory_of_equal_rates_and_waste_fewer_reads),
+		cmocka_unit_test(test_rows_grow_with_the_device),
 		cmocka_unit_test(test_sums_and_slots_have_the_documented_bytes),
 		cmocka_unit_test(test_opening_damaged_nvram_says_what_is_wrong),
 		cmocka_unit_test(
