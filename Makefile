@@ -359,6 +359,7 @@ help:
 	@echo 'make bench-list LIST of a million objects and members: build/bench/muninn-list.json'
 	@echo "make bench-paper the paper's experiments, its numbers beside ours: build/bench/muninn-paper.json"
 	@echo '                QUICK=1: a minute, with 2 million pairs in place of 50 million'
+	@echo 'make bench-scale look-ups and inserts on larger and larger devices: build/bench/muninn-scale.json; SCALE=256G:200000000'
 	@echo 'make figures    draws docs/figures/ from build/bench/muninn-paper.json; of quick ones FIGURES=build/bench'
 	@echo 'make fuzz       fuzzes the target, the client and the formats: SECONDS=60 (of each), FUZZ=osd|disk|wire|client|flash|pdu'
 	@echo 'make fuzz-many  the same without learning, many times as fast, for counts: SECONDS=60, FUZZ=pdu'
@@ -710,6 +711,19 @@ bench-list: bootstrap
 	+@$(SUBMAKE) $(BIN)/muninn-bench
 	@mkdir -p $(BUILD)/bench
 	@$(BIN)/muninn-bench list $(BENCH_LIST) >$(BUILD)/bench/muninn-list.json
+
+# What a look-up and an insert cost on larger and larger devices, with each index. SCALE: their sizes
+# and pairs; 256G:200000000 takes 7 GB of memory and some ten minutes.
+.PHONY: bench-scale
+SCALE ?= 2G:1000000 16G:10000000 64G:50000000
+bench-scale: bootstrap
+	+@$(SUBMAKE) $(BIN)/muninn-bench
+	@mkdir -p $(BUILD)/bench
+	@for index in bloom ribbon; do for scale in $(SCALE); do \
+		$(BIN)/muninn-bench run --index $$index --nand headers --size $${scale%:*} \
+			--pairs $${scale#*:} --op insert,lookup,lookup,absent --ops 300000 \
+			--dist sequential,random,oldest,random || exit; \
+	done; done >$(BUILD)/bench/muninn-scale.json
 
 PAPER_RESULTS := $(BUILD)/bench/muninn-paper.json
 bench-paper: bootstrap
