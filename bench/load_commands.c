@@ -8,6 +8,7 @@
 
 #include "bench/load_private.h"
 #include "common/bytes.h"
+#include "wire/standard.h"
 
 #define PARTITION    UINT64_C(0x10000)
 #define FIRST_OBJECT UINT64_C(0x10000)
@@ -77,11 +78,26 @@ static struct load_slot *slot_of(struct session_task *task)
 	return (struct load_slot *)((uint8_t *)task - offsetof(struct load_slot, task));
 }
 
+static int submit_disk(struct load_slot *slot, bool flush);
+
+/* In its place the disk has told that space gets scarce: it wants to have it again. */
+static bool is_warning(const struct session_task *task)
+{
+	const uint8_t *sense = task->sense;
+
+	return task->result == 0 && task->status && task->sense_length >= 14 &&
+	       (sense[2] & 0x0F) == SENSE_UNIT_ATTENTION &&
+	       get_be16(sense + 12) == SENSE_THIN_PROVISIONING_SOFT_THRESHOLD_REACHED;
+}
+
 static void disk_done(struct session_task *task)
 {
+	struct load_slot *slot = slot_of(task);
 	int result = task->result < 0 ? task->result : task->status ? -EIO : 0;
 
-	judge(slot_of(task), result, task->in_received, "the disk refused a command");
+	if (is_warning(task) && submit_disk(slot, !slot->reads && !slot->writes) == 0)
+		return;
+	judge(slot, result, task->in_received, "the disk refused a command");
 }
 
 /* ---- begins ---- */

@@ -36,6 +36,9 @@ struct disk_request {
 /* Fails a request that has not failed. Returns an error, which says nothing more. */
 int disk_fail(struct disk_request *request, uint8_t key, uint16_t code);
 
+/* VPD page B2: how many blocks a count of the space below the disk stands for, as a power of 2. */
+uint8_t disk_threshold_exponent(const struct disk *disk);
+
 /* ---- commands, in the request's transaction: 0, an error of the engine, or of disk_fail ---- */
 
 typedef int disk_command_call(struct disk_request *request);

@@ -153,4 +153,27 @@ bool disk_execute_at_once(struct disk *disk, struct disk_command *command,
  */
 int disk_inquiry(const struct disk *disk, const uint8_t cdb[6], uint8_t *data, size_t capacity);
 
+/* ---- the space below it ---- */
+
+/* Of the device, which disks share. */
+struct disk_space {
+	uint64_t used_bytes, capacity_bytes;
+};
+
+/*
+ * LOG SENSE: the page of logical block provisioning, and that of the pages that there are. As
+ * disk_inquiry.
+ */
+int disk_log_sense(const struct disk_space *space, const uint8_t cdb[10], uint8_t *data,
+		   size_t capacity);
+
+/*
+ * The mode page of logical block provisioning (1Ch/02h) behind its header: initiators are warned
+ * when no more bytes than one of these are available.
+ */
+#define DISK_THRESHOLDS           2
+#define DISK_THRESHOLD_PAGE_BYTES 28
+void disk_threshold_page(const uint64_t available_bytes[DISK_THRESHOLDS],
+			 uint8_t page[DISK_THRESHOLD_PAGE_BYTES]);
+
 #endif

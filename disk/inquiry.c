@@ -46,8 +46,9 @@ static size_t characteristics(uint8_t *page)
 	return 64;
 }
 
-static size_t provisioning(uint8_t *page)
+static size_t provisioning(const struct disk *disk, uint8_t *page)
 {
+	page[4] = disk_threshold_exponent(disk);
 	page[5] = 0xE4; /* LBPU, LBPWS, LBPWS10, LBPRZ */
 	page[6] = 0x02; /* thin */
 	return 8;
@@ -77,7 +78,7 @@ static size_t vital_product_data(const struct disk *disk, uint8_t code, uint8_t 
 	case VPD_BLOCK_DEVICE_CHARACTERISTICS:
 		return characteristics(page);
 	case VPD_LOGICAL_BLOCK_PROVISIONING:
-		return provisioning(page);
+		return provisioning(disk, page);
 	default:
 		return 0;
 	}

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "daemon/module/fullness.h"
 #include "daemon/module/nexus.h"
 #include "daemon/module/registrations.h"
 #include "disk/disk.h"
@@ -23,8 +24,10 @@
 /* As above. */
 #include "spc.h"
 
-#define MODE_PAGE_CACHING  0x08
-#define WRITE_CACHE_ENABLE 0x04
+#define MODE_PAGE_CACHING       0x08
+#define WRITE_CACHE_ENABLE      0x04
+#define MODE_PAGE_PROVISIONING  0x1C
+#define MODE_SUBPAGE_THRESHOLDS 0x02
 /* tgtd numbers sessions from 1 on. */
 #define NOBODY 0
 
@@ -33,6 +36,7 @@ struct block_state {
 	/* Of the other units on the device; NULL: nobody changes what it shows. */
 	struct osd_neighbour *neighbour;
 	struct registrations *registrations;
+	uint32_t crossings; /* of the device's thresholds that initiators have been told of */
 	/* What tgtd's mode pages say. Atomic: set as commands arrive, on the main thread. */
 	bool write_through, write_protected;
 };
@@ -139,6 +143,22 @@ static void grown(struct unit *unit)
 	ua_sense_add_other_it_nexus(NOBODY, lu, SENSE_CAPACITY_DATA_HAS_CHANGED);
 }
 
+/* Initiators are warned before a write finds no space. The session of this command is one of them.
+ */
+static void warn(struct unit *unit)
+{
+	struct block_state *state = unit->state;
+	struct device_fullness fullness;
+
+	device_read_fullness(unit->device, &fullness);
+	if (fullness.crossings == state->crossings)
+		return;
+	state->crossings = fullness.crossings;
+	if (!disk_is_read_only(state->disk))
+		ua_sense_add_other_it_nexus(NOBODY, lu_of(unit),
+					    SENSE_THIN_PROVISIONING_SOFT_THRESHOLD_REACHED);
+}
+
 /*
  * In place of tgtd's functions for commands of disks, whose checks are incomplete: see disk/. What
  * has become of reservations is tgtd's to say.
@@ -156,6 +176,7 @@ static int hand_over(int host_no, struct scsi_cmd *cmd)
 			return SAM_STAT_CHECK_CONDITION;
 		/* The command before may have found another size, behind a rollback. */
 		grown(unit);
+		warn(unit);
 		__atomic_store_n(&state->write_through, !has_write_cache(cmd->dev),
 				 __ATOMIC_RELAXED);
 		__atomic_store_n(&state->write_protected,
@@ -164,13 +185,9 @@ static int hand_over(int host_no, struct scsi_cmd *cmd)
 	return unit_submit(cmd);
 }
 
-static int inquiry(struct unit *unit, struct scsi_cmd *cmd)
+/* `length`: of all that there is to answer; negative: the CDB asks for what there is not. */
+static int answer(struct scsi_cmd *cmd, int length, uint32_t allocated)
 {
-	const struct block_state *state = unit->state;
-	uint32_t allocated = get_be16(&cmd->scb[3]);
-	uint32_t capacity = (uint32_t)min_u64(scsi_get_in_length(cmd), allocated);
-	int length = disk_inquiry(state->disk, cmd->scb, scsi_get_in_buffer(cmd), capacity);
-
 	if (length < 0) {
 		scsi_set_in_resid_by_actual(cmd, 0);
 		sense_data_build(cmd, ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
@@ -180,11 +197,50 @@ static int inquiry(struct unit *unit, struct scsi_cmd *cmd)
 	return SAM_STAT_GOOD;
 }
 
+static int inquiry(struct unit *unit, struct scsi_cmd *cmd)
+{
+	const struct block_state *state = unit->state;
+	uint32_t allocated = get_be16(&cmd->scb[3]);
+	uint32_t capacity = (uint32_t)min_u64(scsi_get_in_length(cmd), allocated);
+
+	return answer(cmd, disk_inquiry(state->disk, cmd->scb, scsi_get_in_buffer(cmd), capacity),
+		      allocated);
+}
+
+static int log_sense(struct unit *unit, struct scsi_cmd *cmd)
+{
+	uint32_t allocated = get_be16(&cmd->scb[7]);
+	uint32_t capacity = (uint32_t)min_u64(scsi_get_in_length(cmd), allocated);
+	struct device_fullness fullness;
+	struct disk_space space;
+
+	device_read_fullness(unit->device, &fullness);
+	space = (struct disk_space){ fullness.used_bytes, fullness.capacity_bytes };
+	return answer(cmd, disk_log_sense(&space, cmd->scb, scsi_get_in_buffer(cmd), capacity),
+		      allocated);
+}
+
+/* The thresholds are parts of the device, which may have grown. */
+static void renew_thresholds(struct unit *unit)
+{
+	struct mode_pg *page =
+		find_mode_page(lu_of(unit), MODE_PAGE_PROVISIONING, MODE_SUBPAGE_THRESHOLDS);
+	struct device_fullness fullness;
+	uint64_t available[DISK_THRESHOLDS];
+
+	if (!page || page->pcode_size != DISK_THRESHOLD_PAGE_BYTES)
+		return;
+	device_read_fullness(unit->device, &fullness);
+	available[0] = fullness.capacity_bytes / 100 * (100 - FULLNESS_HIGH_PERCENT);
+	available[1] = fullness.capacity_bytes / 100 * (100 - FULLNESS_VERY_HIGH_PERCENT);
+	disk_threshold_page(available, page->mode_data);
+}
+
 /* Commands that RESERVE(6) of another session keeps out, and tgtd does not. */
 static bool is_for_the_holder(uint8_t operation)
 {
-	return operation == MODE_SENSE || operation == MODE_SENSE_10 || operation == MODE_SELECT ||
-	       operation == MODE_SELECT_10 || operation == START_STOP ||
+	return operation == LOG_SENSE || operation == MODE_SENSE || operation == MODE_SENSE_10 ||
+	       operation == MODE_SELECT || operation == MODE_SELECT_10 || operation == START_STOP ||
 	       operation == TEST_UNIT_READY;
 }
 
@@ -211,8 +267,12 @@ static int perform(struct unit *unit, struct scsi_cmd *cmd)
 	if (cmd->scb[0] != REQUEST_SENSE && cmd->scb[0] != REPORT_LUNS &&
 	    is_told_of_changes(unit->state, cmd))
 		return SAM_STAT_CHECK_CONDITION;
+	if (cmd->scb[0] == LOG_SENSE)
+		return log_sense(unit, cmd);
 	if (cmd->scb[0] == PERSISTENT_RESERVE_OUT)
 		return reserve_out(unit, cmd);
+	if (cmd->scb[0] == MODE_SENSE || cmd->scb[0] == MODE_SENSE_10)
+		renew_thresholds(unit);
 	return unit_perform_stock(unit, cmd);
 }
 
@@ -243,6 +303,8 @@ static void describe(struct scsi_lu *lu, const struct disk *disk)
 	put_be32(lu->mode_block_descriptor, (uint32_t)min_u64(blocks, UINT32_MAX));
 	put_be32(lu->mode_block_descriptor + 4, block_bytes);
 	lu->attrs.thinprovisioning = 1;
+	if (!find_mode_page(lu, MODE_PAGE_PROVISIONING, MODE_SUBPAGE_THRESHOLDS))
+		add_mode_page(lu, "0x1c:2:28");
 	if (disk_is_read_only(disk))
 		lu->attrs.readonly = 1;
 }
@@ -288,6 +350,7 @@ static int open_disk(struct unit *unit, uint64_t *bytes, struct error_text *erro
 {
 	struct disk_options options = unit->options.disk;
 	struct block_state *state = calloc(1, sizeof(*state));
+	struct device_fullness fullness;
 	int result;
 
 	if (!state)
@@ -309,6 +372,8 @@ static int open_disk(struct unit *unit, uint64_t *bytes, struct error_text *erro
 		return error_set(error, -ENOMEM, "out of memory");
 	}
 	*bytes = disk_bytes(state->disk);
+	device_read_fullness(unit->device, &fullness);
+	state->crossings = fullness.crossings; /* those before are nobody's news */
 	describe(lu_of(unit), state->disk);
 	complete_conflicts(lu_of(unit));
 	return 0;
@@ -331,6 +396,7 @@ static const uint8_t operations[] = {
 	MODE_SENSE,
 	START_STOP,
 	ALLOW_MEDIUM_REMOVAL,
+	LOG_SENSE,
 	MODE_SELECT_10,
 	MODE_SENSE_10,
 	PERSISTENT_RESERVE_IN,
@@ -365,7 +431,7 @@ static const uint8_t operations[] = {
 };
 
 /* Those of disk/ are the last ones. */
-enum { STOCK_OPERATIONS = 15 };
+enum { STOCK_OPERATIONS = 16 };
 
 const struct unit_kind block_unit = {
 	.type = &unit_types[UNIT_TYPE_DISK],

@@ -91,6 +91,7 @@ static int open_layers(struct device *device, const struct nand_options *nand,
 	scrubbing.moves = !engine->merge_manual;
 	scrubber_begin(&device->scrubber, &scrubbing, device->engine, device->nand,
 		       clock_microseconds());
+	fullness_look(&device->fullness, device->engine, device->image, clock_microseconds());
 	result = attendant_start(look_beside_image, device, &device->attendant);
 	return result ? error_set(error, result, "%s: no thread can be started: %s", device->image,
 				  strerror(-result))
@@ -215,6 +216,15 @@ const uint8_t *device_uuid(const struct device *device)
 void device_read_counters(const struct device *device, struct nand_counters *counters)
 {
 	nand_read_counters(device->nand, counters);
+}
+
+void device_read_fullness(const struct device *device, struct device_fullness *fullness)
+{
+	const struct fullness *seen = &device->fullness;
+
+	fullness->used_bytes = __atomic_load_n(&seen->used_bytes, __ATOMIC_RELAXED);
+	fullness->capacity_bytes = __atomic_load_n(&seen->capacity_bytes, __ATOMIC_RELAXED);
+	fullness->crossings = __atomic_load_n(&seen->crossings, __ATOMIC_RELAXED);
 }
 
 void device_read_wear(const struct device *device, struct device_wear *wear)

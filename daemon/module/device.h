@@ -56,6 +56,14 @@ const uint8_t *device_uuid(const struct device *device);
 /* Its units, for what they know of one another's sessions. */
 struct osd_units *device_units(const struct device *device);
 
+/* How full it is, as of a look every two seconds. Any thread. */
+struct device_fullness {
+	uint64_t used_bytes, capacity_bytes; /* 0 before the first look */
+	uint32_t crossings; /* how often one of FULLNESS_..._PERCENT was reached since it was opened
+			     */
+};
+void device_read_fullness(const struct device *device, struct device_fullness *fullness);
+
 /* How its blocks are worn: of a device of more than 65,536 blocks, of so many of them, spread. */
 struct device_wear {
 	uint32_t page_bytes;

@@ -11,7 +11,7 @@
 /* Merging makes a full device a little less full, again and again: that is no news. */
 #define BACK_PERCENT 5
 
-static const uint32_t levels[] = { 100, 95, 80 };
+static const uint32_t levels[] = { 100, FULLNESS_VERY_HIGH_PERCENT, FULLNESS_HIGH_PERCENT };
 
 /* Rounded down: only what is quite full is 100 % full. */
 static uint32_t percent_of(uint64_t used, uint64_t capacity)
@@ -52,10 +52,13 @@ void fullness_look(struct fullness *fullness, struct engine *engine, const char 
 		return;
 	fullness->looked_us = now_us;
 	engine_read_statistics(engine, &statistics);
+	__atomic_store_n(&fullness->used_bytes, statistics.used_bytes, __ATOMIC_RELAXED);
+	__atomic_store_n(&fullness->capacity_bytes, statistics.capacity_bytes, __ATOMIC_RELAXED);
 	level = fullness_reached(fullness, statistics.used_bytes, statistics.capacity_bytes);
 	if (!level)
 		return;
-	log_line(level == 80 ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING,
+	__atomic_fetch_add(&fullness->crossings, 1, __ATOMIC_RELAXED);
+	log_line(level == FULLNESS_HIGH_PERCENT ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING,
 		 level == 100 ? "%s: full: %u %% of %llu MiB are in use, history included; writes "
 				"are refused unless some of it can go"
 			      : "%s: %u %% of %llu MiB are in use, history included",

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Says in the log, once each, that a device is 80, 95 or 100 % full. */
+/*
+ * How full a device is: says in the log, once each, that it is 80, 95 or 100 % full, and counts
+ * what initiators of its disks are to be told.
+ */
 #ifndef MUNINN_DAEMON_MODULE_FULLNESS_H
 #define MUNINN_DAEMON_MODULE_FULLNESS_H
 
@@ -7,10 +10,17 @@
 
 struct engine;
 
+/* Levels that initiators of disks are told of: the thresholds of thin provisioning. */
+#define FULLNESS_HIGH_PERCENT      80
+#define FULLNESS_VERY_HIGH_PERCENT 95
+
 /* Zeroed at the beginning. */
 struct fullness {
 	uint32_t said; /* the highest level that was said; 0: none */
 	uint64_t looked_us;
+	/* As of the last look. Atomic: other threads read them. */
+	uint64_t used_bytes, capacity_bytes;
+	uint32_t crossings; /* how often one of those levels was reached */
 };
 
 /*

@@ -2,6 +2,8 @@
 /* Each command of the disk, byte by byte as SBC-3 has it: what it does, answers and refuses. */
 #include "tests/disk/drive.h"
 
+#include <errno.h>
+
 #include "common/bytes.h"
 #include "disk/limits.h"
 
@@ -446,7 +448,7 @@ static void test_inquiry(void **state)
 	assert_int_equal(inquire(drive, 1, 0xB1), 64);
 	assert_int_equal(get_be16(drive->in + 4), 1);
 	assert_int_equal(inquire(drive, 1, 0xB2), 8);
-	assert_memory_equal(drive->in, "\x00\xB2\x00\x04\x00\xE4\x02\x00", 8);
+	assert_memory_equal(drive->in, "\x00\xB2\x00\x04\x0B\xE4\x02\x00", 8);
 	assert_int_equal(inquire(drive, 1, 0xB9), -22);
 	assert_int_equal(inquire(drive, 0, 0x80), -22);
 	assert_int_equal(inquire(drive, 2, 0), -22);
@@ -478,6 +480,70 @@ static void test_names_differ(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+/* ---- the space below the disk ---- */
+
+static int log_sense(struct drive *drive, uint8_t code, uint8_t first, size_t capacity)
+{
+	const struct disk_space space = { .used_bytes = 7 << 20, .capacity_bytes = 70 << 20 };
+	const uint8_t cdb[10] = { 0x4D, 0, code, 0, 0, 0, first };
+
+	memset(drive->in, 0xEE, 64);
+	return disk_log_sense(&space, cdb, drive->in, capacity);
+}
+
+static void test_log_sense_tells_what_is_used_and_available(void **state)
+{
+	struct drive *drive = *state;
+	static const uint8_t used[] = "\x00\x02\x03\x08\x00\x00\x00\x07\x02\x00\x00\x00";
+
+	assert_int_equal(log_sense(drive, 0x40, 0, 64), 6);
+	assert_memory_equal(drive->in, "\x00\x00\x00\x02\x00\x0C", 6);
+	assert_int_equal(log_sense(drive, 0x4C, 0, 64), 28);
+	assert_memory_equal(drive->in, "\x0C\x00\x00\x18", 4);
+	assert_memory_equal(drive->in + 4, "\x00\x01\x03\x08\x00\x00\x00\x3F\x02\x00\x00\x00", 12);
+	assert_memory_equal(drive->in + 16, used, 12);
+	assert_int_equal(log_sense(drive, 0x4C, 2, 64), 16);
+	assert_memory_equal(drive->in + 4, used, 12);
+	/* As far as there is space for it. */
+	assert_int_equal(log_sense(drive, 0x4C, 0, 5), 28);
+	assert_memory_equal(drive->in, "\x0C\x00\x00\x18\x00\xEE", 6);
+	assert_int_equal(log_sense(drive, 0x4C, 0, 0), 28);
+	assert_int_equal(drive->in[0], 0xEE);
+}
+
+static void test_log_sense_refuses_what_there_is_not(void **state)
+{
+	const struct disk_space full = { .used_bytes = 71 << 20, .capacity_bytes = 70 << 20 };
+	const uint8_t saves[10] = { 0x4D, 1, 0x4C }, subpage[10] = { 0x4D, 0, 0x4C, 1 };
+	const uint8_t available[10] = { 0x4D, 0, 0x4C };
+	struct drive *drive = *state;
+
+	assert_int_equal(log_sense(drive, 0x4D, 0, 64), -EINVAL);
+	assert_int_equal(log_sense(drive, 0x4C, 3, 64), -EINVAL);
+	assert_int_equal(log_sense(drive, 0x40, 1, 64), -EINVAL);
+	assert_int_equal(disk_log_sense(&full, saves, drive->in, 64), -EINVAL);
+	assert_int_equal(disk_log_sense(&full, subpage, drive->in, 64), -EINVAL);
+	/* More can be used than is offered: what works on a full device. */
+	assert_int_equal(disk_log_sense(&full, available, drive->in, 64), 28);
+	assert_int_equal(get_be32(drive->in + 8), 0);
+	assert_int_equal(get_be32(drive->in + 20), 70);
+}
+
+static void test_the_mode_page_tells_when_initiators_are_warned(void **state)
+{
+	static const uint8_t thresholds[] = "\x80\x01\x00\x00\x00\x00\x00\x0E"
+					    "\x80\x01\x00\x00\xFF\xFF\xFF\xFF";
+	const uint64_t available[DISK_THRESHOLDS] = { 14 << 20, UINT64_MAX };
+	uint8_t page[DISK_THRESHOLD_PAGE_BYTES];
+	const uint8_t zeros[12] = { 0 };
+
+	(void)state;
+	memset(page, 0xEE, sizeof(page));
+	disk_threshold_page(available, page);
+	assert_memory_equal(page, zeros, 12);
+	assert_memory_equal(page + 12, thresholds, 16);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -504,6 +570,11 @@ int main(void)
 		TEST(test_write_same),
 		TEST(test_inquiry),
 		TEST(test_names_differ),
+		cmocka_unit_test_setup_teardown(test_log_sense_tells_what_is_used_and_available,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_log_sense_refuses_what_there_is_not, set_up,
+						tear_down),
+		cmocka_unit_test(test_the_mode_page_tells_when_initiators_are_warned),
 	};
 
 	return cmocka_run_group_tests_name("disk commands", tests, NULL, NULL);

@@ -24,12 +24,21 @@ class Disk:
     def __init__(self, session, block_bytes=512):
         self.session = session
         self.block_bytes = block_bytes
+        self.warnings = 0  # that space gets scarce
         while session.run(bytes(6)).status:  # what has happened before it logged in
             pass
 
+    def run(self, cdb, data_out=b"", read_length=0):
+        """A command; again where the target has warned in its place that space gets scarce (38/07)."""
+        while True:
+            task = self.session.run(cdb, data_out, read_length)
+            if task.status != 2 or (task.sense[2], task.sense[12], task.sense[13]) != (6, 0x38, 0x07):
+                return task
+            self.warnings += 1
+
     def range(self, operation, block, count, bits=0, data_out=b"", read_length=0):
         cdb = bytes([operation, bits]) + block.to_bytes(8, "big") + count.to_bytes(4, "big") + bytes(2)
-        return self.session.run(cdb, data_out, read_length)
+        return self.run(cdb, data_out, read_length)
 
     def write(self, block, data, bits=0):
         return self.range(0x8A, block, len(data) // self.block_bytes, bits, data_out=data)
@@ -39,11 +48,11 @@ class Disk:
 
     def unmap(self, block, count):
         listed = struct.pack(">HHIQII", 22, 16, 0, block, count, 0)
-        return self.session.run(bytes([0x42]) + bytes(6) + bytes([0, 24, 0]), listed)
+        return self.run(bytes([0x42]) + bytes(6) + bytes([0, 24, 0]), listed)
 
     def capacity(self):
         """(blocks, bytes of one)"""
-        task = self.session.run(bytes([0x9E, 0x10]) + bytes(8) + bytes([0, 0, 0, 32, 0, 0]), read_length=32)
+        task = self.run(bytes([0x9E, 0x10]) + bytes(8) + bytes([0, 0, 0, 32, 0, 0]), read_length=32)
         last, block_bytes = struct.unpack_from(">QI", task.data_in)
         return last + 1, block_bytes
 

@@ -4,6 +4,7 @@
 import json
 import re
 import shutil
+import struct
 import subprocess
 import unittest
 
@@ -51,7 +52,7 @@ def failed_tests(output):
 class DiskTest(DiskCase):
     @unittest.skipUnless(shutil.which("iscsi-test-cu"), "iscsi-test-cu (package libiscsi-bin) is not installed")
     def test_libiscsi_finds_nothing_that_it_does_not_find_of_tgtds_own_disk(self):
-        daemon = self.daemon(config="[lun 1]\ntype = disk\nsize = 1G\nvolume_size = 256M\n").start()
+        daemon = self.daemon(config="[lun 1]\ntype = disk\nsize = 4G\nvolume_size = 256M\n").start()
         done = subprocess.run(
             ["iscsi-test-cu", "-d", "-V", "-t", "ALL", daemon.url()],
             stdin=subprocess.DEVNULL,
@@ -240,6 +241,39 @@ class DiskTest(DiskCase):
         self.good(disk.unmap(0, written << 11))
         self.good(disk.write(0, data))
         self.assertEqual(disk.read(0, 2048).data_in, data)
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_initiators_are_warned_before_there_is_no_space(self):
+        daemon = self.daemon(config="[lun 1]\ntype = disk\nsize = 512M\nvolume_size = 1G\n").start()
+        disk, other = self.attach(daemon, 1), self.attach(daemon, 1)
+        page = self.good(disk.session.run(bytes([0x1A, 8, 0x1C, 2, 255, 0]), read_length=255)).data_in[4:]
+        self.assertEqual(page[:4], bytes([0x5C, 2, 0, 28]))
+        low, very_low = (struct.unpack(">BBHI", page[at : at + 8])[3] for at in (16, 24))
+        capacity = 5 * low
+        self.assertAlmostEqual(20 * very_low, capacity, delta=20)
+
+        def space():
+            log = self.good(disk.run(bytes([0x4D, 0, 0x4C, 0, 0, 0, 0, 0, 255, 0]), read_length=255)).data_in
+            return struct.unpack_from(">I", log, 8)[0], struct.unpack_from(">I", log, 20)[0]
+
+        self.assertGreater(space()[0], low)
+        written = 0
+        for warnings, (percent, threshold) in enumerate(((80, low), (95, very_low)), 1):
+            while written < capacity * (percent + 1) // 100:
+                self.good(disk.write(written << 11, noise(1 << 20, written)))
+                written += 1
+            # The service looks every two seconds.
+            daemon.wait_for_line(f"{percent} % of")
+            for each in (disk, other):
+                self.good(each.read(0, 1))
+                self.good(each.read(0, 1))
+            self.assertEqual((disk.warnings, other.warnings), (warnings, warnings))
+            available, used = space()
+            self.assertLessEqual(available, threshold)
+            self.assertAlmostEqual(available + used, capacity, delta=6)
+        # It is news once.
+        self.good(self.attach(daemon, 1).read(0, 1))
+        self.sense(disk.session.run(bytes([0x4D, 0, 0x4D, 0, 0, 0, 0, 0, 255, 0]), read_length=255), 5, 0x2400)
         self.assertEqual(daemon.stop(), 0)
 
     def test_a_volume_grows_and_stays_what_it_is(self):

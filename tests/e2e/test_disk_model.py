@@ -123,7 +123,7 @@ class Model:
     def change(self):
         """Runs one. What finds no space changes nothing; merging goes on behind it. Returns whether it did."""
         change = self.some_change(*self.some_range())
-        task = self.disk.session.run(change.cdb, change.data_out)
+        task = self.disk.run(change.cdb, change.data_out)
         if change.refused_with is not None:
             self.test.sense(task, change.refused_with, 0x1D00)
         elif task.status:
