@@ -62,6 +62,14 @@ int engine_object_moment_resolve(struct engine_txn *txn, uint64_t partition,
 int engine_snapshot(struct engine_txn *txn, uint64_t partition, const char *name,
 		    uint32_t *version);
 
+/*
+ * The same of some partitions at one instant: all of them have a version of it behind the
+ * transaction, or none. versions: one for each. -EINVAL also: a partition occurs twice, or one is
+ * 0, of which the others are parts.
+ */
+int engine_snapshot_group(struct engine_txn *txn, const uint64_t *partitions, size_t count,
+			  const char *name, uint32_t *versions);
+
 struct engine_version {
 	uint32_t version;
 	uint64_t position; /* newer versions have higher ones; their numbers may be lower */

@@ -52,24 +52,70 @@ static int name_parameter(struct osd_request *request, char name[OSD_VERSION_NAM
 	return 0;
 }
 
+/* The PARTITIONs of a group. */
+static int group_parameter(struct osd_request *request, uint64_t partitions[OSD_GROUP_MAX],
+			   size_t *count)
+{
+	struct osd_item_reader reader;
+	struct osd_item item;
+
+	*count = 0;
+	osd_items_read(&reader, request->command->data_out + request->out_data,
+		       request->out_data_length);
+	while (osd_item_next(&reader, &item) == 1) {
+		if (item.tag != OSD_ITEM_PARTITION)
+			continue;
+		if (*count == OSD_GROUP_MAX || partition_of(request) != 0 ||
+		    osd_item_number(&item, &partitions[*count]) != 0)
+			return osd_fail_parameter(request, OSD_ITEM_PARTITION);
+		++*count;
+	}
+	return 0;
+}
+
+static void add_group(struct osd_item_writer *writer, const uint64_t *partitions,
+		      const uint32_t *versions, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		osd_item_open(writer, OSD_ITEM_ENTRY);
+		osd_item_add_number(writer, OSD_ITEM_PARTITION, partitions[i]);
+		osd_item_add_number(writer, OSD_ITEM_VERSION, versions[i]);
+		osd_item_end(writer);
+	}
+}
+
+static int snapshot_result(struct osd_request *request, int result, size_t group)
+{
+	if (result == -EEXIST)
+		return osd_fail_parameter(request, OSD_ITEM_NAME);
+	if (group && (result == -ENOENT || result == -EINVAL || result == -EROFS))
+		return osd_fail_parameter(request, OSD_ITEM_PARTITION);
+	return osd_result(request, result, 0);
+}
+
 int osd_function_snapshot(struct osd_request *request)
 {
 	char name[OSD_VERSION_NAME_MAX + 1];
+	const char *named = name;
+	uint64_t partitions[OSD_GROUP_MAX];
+	uint32_t version = 0, versions[OSD_GROUP_MAX];
 	struct osd_item_writer writer;
-	uint32_t version;
+	size_t count;
 	int result;
 
-	if (name_parameter(request, name) != 0)
+	if (name_parameter(request, name) != 0 || group_parameter(request, partitions, &count) != 0)
 		return -EINVAL;
-	result = engine_snapshot(request->txn, partition_of(request), name[0] ? name : NULL,
-				 &version);
-	if (result == -EEXIST)
-		return osd_fail_parameter(request, OSD_ITEM_NAME);
+	if (!name[0])
+		named = NULL;
+	result = count ? engine_snapshot_group(request->txn, partitions, count, named, versions)
+		       : engine_snapshot(request->txn, partition_of(request), named, &version);
 	if (result != 0)
-		return osd_result(request, result, 0);
+		return snapshot_result(request, result, count);
 	osd_result_begin(request, &writer);
-	osd_item_add_number(&writer, OSD_ITEM_VERSION, version);
+	if (!count)
+		osd_item_add_number(&writer, OSD_ITEM_VERSION, version);
 	osd_item_add_number(&writer, OSD_ITEM_TIME, engine_txn_time(request->txn));
+	add_group(&writer, partitions, versions, count);
 	osd_result_end(request, &writer, NULL, 0, -1);
 	return 0;
 }

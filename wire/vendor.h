@@ -151,6 +151,7 @@ enum { OSD_LOGGED_CREATED = 1, OSD_LOGGED_REMOVED = 2 };
 #define OSD_PATTERN_BYTES_MAX           1024
 #define OSD_VERSION_NAME_MAX            63
 #define OSD_DEVICE_VERSION_FIRST        32768 /* below: versions of one partition */
+#define OSD_GROUP_MAX                   32    /* partitions of one SNAPSHOT */
 #define OSD_MODIFICATIONS_MAX           65536 /* of UNDO */
 #define OSD_SPACE_BYTES_MIN             8192  /* Data-In that SPACE needs */
 #define OSD_SPACE_DROPS_MAX             24    /* versions that SPACE imagines to be dropped */

@@ -314,15 +314,17 @@ static const struct ctl_verb verbs[] = {
 	  "  muninnctl check $URL --repair\n"
 	  "  muninnctl check $URL 0x10000/0x10004\n",
 	  0, 1, verb_check },
-	{ "snapshot", "URL PID|0 [--name NAME]", "keep this moment as a version",
+	{ "snapshot", "URL PID...|0 [--name NAME]", "keep this moment as a version",
 	  "Takes the same short time, whatever the partition holds. Prints the version's\n"
-	  "number. 0 is the whole device.\n"
+	  "number. Several partitions (32 at most) are kept as they are at one instant, all or\n"
+	  "none of them; then it prints PID@NUMBER of each. 0 is the whole device.\n"
 	  "--name NAME  another way to name the version; no other version may have it\n"
 	  "\n"
 	  "Examples:\n"
 	  "  muninnctl snapshot $URL 0x10000 --name before-upgrade\n"
+	  "  muninnctl snapshot $URL 0x10000 0x10001 --name data-and-log\n"
 	  "  muninnctl snapshot $URL 0\n",
-	  1, 1, verb_snapshot },
+	  1, OSD_GROUP_MAX, verb_snapshot },
 	{ "versions", "URL PID|0 [-l]", "list versions with time, size and name",
 	  "`written` is what was written since the version before that is still there. A\n"
 	  "version holds alone at most the smaller of `written` and `used`.\n"

@@ -9,40 +9,98 @@
 #include "client/ctl/items.h"
 #include "client/ctl/space.h"
 
-#define PARAMETERS_BYTES 512
+/* A name and a group of partitions. */
+#define PARAMETERS_BYTES 1024
 
 /* ---- snapshot ---- */
 
+/* What --name may not be. */
+static int check_name(struct ctl *ctl, const char *name)
+{
+	if (!name || (!osd_client_is_day(name) &&
+		      osd_version_name_is_valid((const uint8_t *)name, strlen(name))))
+		return CTL_OK;
+	return ctl_fail(ctl, CTL_USAGE,
+			"--name '%.80s': a name is 1 to %d bytes of UTF-8, begins with an "
+			"ASCII letter, has no control characters, and is not \"now\", "
+			"\"today\" or \"yesterday\"; other names could not be written as @NAME. "
+			"Names as hourly-2026-11-27T03:00Z are those of a snapshot_schedule",
+			name, OSD_VERSION_NAME_MAX);
+}
+
+/* Several partitions: PARTITIONs in a SNAPSHOT of the root, which is its address then. */
+static int add_group(struct ctl *ctl, struct osd_client_address *address,
+		     struct osd_item_writer *writer)
+{
+	for (int i = 0; i < ctl->argument_count; i++) {
+		struct osd_client_address partition;
+		int code = ctl_scope_address(ctl, i, &partition);
+
+		if (code != CTL_OK)
+			return code;
+		if (partition.partition == 0)
+			return ctl_fail(ctl, CTL_USAGE,
+					"%s: 0 is the whole device, all partitions with it; "
+					"name it alone",
+					ctl->verb);
+		osd_item_add_number(writer, OSD_ITEM_PARTITION, partition.partition);
+	}
+	*address = (struct osd_client_address){ 0 };
+	return CTL_OK;
+}
+
+/* PID@VERSION of each, as an address is written. */
+static int print_group(struct ctl *ctl, const struct items *found)
+{
+	json_t *list = json_array();
+	struct osd_item_reader reader;
+	struct osd_item item;
+
+	osd_items_read(&reader, found->data, found->length);
+	while (osd_item_next(&reader, &item) == 1) {
+		uint64_t partition, version;
+
+		if (item.tag != OSD_ITEM_ENTRY)
+			continue;
+		partition = entry_number(&item, OSD_ITEM_PARTITION);
+		version = entry_number(&item, OSD_ITEM_VERSION);
+		if (!ctl->options->json)
+			printf("0x%" PRIx64 "@%" PRIu64 "\n", partition, version);
+		json_array_append_new(list,
+				      json_pack("{s:I, s:I}", "partition", (json_int_t)partition,
+						"version", (json_int_t)version));
+	}
+	if (ctl->options->json)
+		return ctl_print_json(stdout, list);
+	json_decref(list);
+	return ctl_end_output(ctl);
+}
+
 int verb_snapshot(struct ctl *ctl)
 {
+	bool group = ctl->argument_count > 1;
 	struct osd_client_address address;
 	struct osd_client_error error;
 	uint8_t parameters[PARAMETERS_BYTES];
 	struct osd_item_writer writer;
 	struct items found = { 0 };
-	int code = ctl_scope_address(ctl, 0, &address);
+	int code = check_name(ctl, ctl->options->name);
 
-	if (code == CTL_OK && ctl->options->name &&
-	    (osd_client_is_day(ctl->options->name) ||
-	     !osd_version_name_is_valid((const uint8_t *)ctl->options->name,
-					strlen(ctl->options->name))))
-		return ctl_fail(
-			ctl, CTL_USAGE,
-			"--name '%.80s': a name is 1 to %d bytes of UTF-8, begins with an "
-			"ASCII letter, has no control characters, and is not \"now\", "
-			"\"today\" or \"yesterday\"; other names could not be written as @NAME. "
-			"Names as hourly-2026-11-27T03:00Z are those of a snapshot_schedule",
-			ctl->options->name, OSD_VERSION_NAME_MAX);
+	osd_items_begin(&writer, parameters, sizeof(parameters));
+	if (code == CTL_OK && ctl->options->name)
+		osd_item_add_text(&writer, OSD_ITEM_NAME, ctl->options->name);
+	if (code == CTL_OK)
+		code = group ? add_group(ctl, &address, &writer)
+			     : ctl_scope_address(ctl, 0, &address);
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);
 	if (code != CTL_OK)
 		return code;
-	osd_items_begin(&writer, parameters, sizeof(parameters));
-	if (ctl->options->name)
-		osd_item_add_text(&writer, OSD_ITEM_NAME, ctl->options->name);
 	if (osd_client_execute(ctl->client, OSD_FUNCTION_SNAPSHOT, address, parameters,
 			       writer.length, items_take, &found, &error) < 0)
 		return ctl_fail_command(ctl, &error);
+	if (group)
+		return print_group(ctl, &found);
 	if (ctl->options->json)
 		return ctl_print_json(
 			stdout, json_pack("{s:I}", "version",

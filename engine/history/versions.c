@@ -282,23 +282,56 @@ static int make_version(struct engine_txn *txn, struct partition *partition, con
 	return 0;
 }
 
-int engine_snapshot(struct engine_txn *txn, uint64_t id, const char *name, uint32_t *version)
+/* In the slot that a snapshot has for itself. */
+static int keep_partition(struct engine_txn *txn, uint64_t id, const char *name, uint32_t *version)
 {
 	struct partition *partition;
-	int result;
+	int result = partition_get(txn->engine, id, &partition);
 
-	if (txn->mode == ENGINE_READ)
-		return -EROFS;
-	if (name && (*name == '\0' || strlen(name) > ENGINE_VERSION_NAME_MAX))
-		return -EINVAL;
-	result = txn_begin_slot(txn, SLOT_KEEP);
-	if (!result)
-		result = partition_get(txn->engine, id, &partition);
 	if (result)
 		return result;
 	result = partition_is_read_only(partition) ? -EROFS
 						   : make_version(txn, partition, name, version);
 	partition_release(txn->engine, partition);
+	return result;
+}
+
+static int begin_snapshot(struct engine_txn *txn, const char *name)
+{
+	if (txn->mode == ENGINE_READ)
+		return -EROFS;
+	if (name && (*name == '\0' || strlen(name) > ENGINE_VERSION_NAME_MAX))
+		return -EINVAL;
+	return txn_begin_slot(txn, SLOT_KEEP);
+}
+
+int engine_snapshot(struct engine_txn *txn, uint64_t id, const char *name, uint32_t *version)
+{
+	int result = begin_snapshot(txn, name);
+
+	return result ? result : keep_partition(txn, id, name, version);
+}
+
+static bool is_group(const uint64_t *ids, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (ids[i] == 0)
+			return false;
+		for (size_t j = 0; j < i; j++)
+			if (ids[i] == ids[j])
+				return false;
+	}
+	return true;
+}
+
+/* What one puts for its version is in no partition, so the others are still as they were. */
+int engine_snapshot_group(struct engine_txn *txn, const uint64_t *ids, size_t count,
+			  const char *name, uint32_t *versions)
+{
+	int result = is_group(ids, count) ? begin_snapshot(txn, name) : -EINVAL;
+
+	for (size_t i = 0; !result && i < count; i++)
+		result = keep_partition(txn, ids[i], name, &versions[i]);
 	return result;
 }
 

@@ -6,6 +6,7 @@ import re
 import shutil
 import struct
 import subprocess
+import threading
 import unittest
 
 from disks import POOL, Disk, DiskCase
@@ -213,6 +214,56 @@ class DiskTest(DiskCase):
         self.ctl("rollback", daemon.url(1), "0x10002", "both")
         self.assertEqual(self.attach(daemon, 2).read(0, 128).data_in, noise(1 << 16, 1))
         self.assertEqual(self.attach(daemon, 3, 4096).read(0, 16).data_in, noise(1 << 16, 2))
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_some_disks_have_a_version_of_one_instant(self):
+        third_disk = "[lun 4]\ntype = disk\ndevice = pool\npartition = 0x10004\nvolume_size = 16M\n"
+        daemon = self.daemon(config=UNITS + third_disk).start()
+        url = daemon.url(1)
+        disks = [self.attach(daemon, 2), self.attach(daemon, 3, 4096), self.attach(daemon, 4)]
+
+        def numbers(disk):
+            return struct.unpack(">Q", disk.read(0, 1).data_in[:8])[0]
+
+        def count(stop, disks):
+            """Writes 1, 2, … to the one disk, and behind each to the other."""
+            number = 0
+            while not stop.is_set():
+                number += 1
+                for disk in disks:
+                    self.good(disk.write(0, struct.pack(">Q", number) * (disk.block_bytes // 8)))
+
+        stop = threading.Event()
+        writer = threading.Thread(target=count, args=(stop, disks[:2]))
+        writer.start()
+        try:
+            for number in range(5):
+                printed = self.ctl("snapshot", url, "0x10002", "0x10003", "--name", f"both{number}").split()
+                self.assertEqual([line.split("@")[0] for line in printed], ["0x10002", "0x10003"])
+        finally:
+            stop.set()
+            writer.join()
+        # The second disk is no more than one write behind, at each instant.
+        for number in range(5):
+            data = [self.ctl("get", url, f"{partition}/0x10000@both{number}", binary=True)[:8]
+                    for partition in ("0x10002", "0x10003")]  # fmt: skip
+            first, second = (struct.unpack(">Q", each)[0] for each in data)
+            self.assertIn(first - second, (0, 1))
+        self.assertEqual(json.loads(self.ctl("--json", "versions", url, "0x10004")), [])
+        # All of them or none.
+        listed = self.ctl("versions", url, "0x10002")
+        for refused in (["0x10002", "0x10009"], ["0x10002", "0x10002"], ["0x10004", "0x10003", "--name", "both1"]):
+            self.assertNotEqual(self.try_ctl("snapshot", url, *refused).returncode, 0)
+        self.assertEqual(self.try_ctl("snapshot", url, "0", "0x10002").returncode, 2)
+        self.assertEqual(self.ctl("versions", url, "0x10002"), listed)
+        self.assertEqual(json.loads(self.ctl("--json", "versions", url, "0x10004")), [])
+        answer = json.loads(self.ctl("--json", "snapshot", url, "0x10004", "0x10003"))
+        self.assertEqual([each["partition"] for each in answer], [0x10004, 0x10003])
+        for disk in disks[:2]:
+            disk.session.close()
+        for partition in ("0x10002", "0x10003"):
+            self.ctl("rollback", url, partition, "both4")
+        self.assertIn(numbers(self.attach(daemon, 2)) - numbers(self.attach(daemon, 3, 4096)), (0, 1))
         self.assertEqual(daemon.stop(), 0)
 
     def test_a_disk_whose_volume_is_gone_is_not_ready(self):

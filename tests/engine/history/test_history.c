@@ -37,6 +37,53 @@ static void test_versions_have_names_that_are_found_and_taken_once(void **state)
 	abort_all(f);
 }
 
+static void test_a_group_has_versions_of_one_instant_or_none(void **state)
+{
+	static const uint64_t group[] = { PARTITION, CLONE }, twice[] = { PARTITION, PARTITION },
+			      absent[] = { PARTITION, CLONE + 77 }, device[] = { PARTITION, 0 };
+	static const uint64_t *const wrong[] = { twice, device };
+	struct fixture *f = *state;
+	struct engine_version one, other;
+	uint32_t numbers[2], number;
+
+	make_text_object(f);
+	make_clone(f, PARTITION, CLONE);
+	take_snapshot(f, PARTITION, "alone");
+	begin(f, ENGINE_WRITE);
+	for (size_t i = 0; i < 2; i++)
+		assert_int_equal(engine_snapshot_group(f->txn, wrong[i], 2, NULL, numbers),
+				 -EINVAL);
+	assert_int_equal(engine_snapshot_group(f->txn, absent, 2, "group", numbers), -ENOENT);
+	abort_all(f);
+	begin(f, ENGINE_READ);
+	assert_int_equal(engine_version_find(f->txn, PARTITION, "group", &number), -ENOENT);
+	assert_int_equal(engine_snapshot_group(f->txn, group, 2, NULL, numbers), -EROFS);
+	commit(f);
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_snapshot_group(f->txn, group, 2, "group", numbers), 0);
+	commit(f);
+	assert_int_equal(numbers[0], 2);
+	assert_int_equal(numbers[1], 1);
+	begin(f, ENGINE_WRITE);
+	write_text(f, 0, "two");
+	commit(f);
+	begin(f, ENGINE_READ);
+	assert_int_equal(engine_version_find(f->txn, PARTITION, "group", &number), 0);
+	assert_int_equal(number, 2);
+	assert_int_equal(engine_version_next(f->txn, CLONE, 0, &other), 0);
+	assert_string_equal(other.name, "group");
+	assert_int_equal(engine_version_next(f->txn, PARTITION, 0, &one), 0);
+	assert_int_equal(engine_version_next(f->txn, PARTITION, one.position + 1, &one), 0);
+	assert_int_equal(one.sequence, other.sequence);
+	assert_int_equal(one.time_ms, other.time_ms);
+	commit(f);
+	check_text(f, at_version(object(OBJECT), 2), "one");
+	/* A name that one of them has. */
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_snapshot_group(f->txn, group, 2, "alone", numbers), -EEXIST);
+	abort_all(f);
+}
+
 static void test_a_dropped_version_is_gone_and_its_name_is_free(void **state)
 {
 	struct fixture *f = *state;
@@ -345,6 +392,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_versions_have_names_that_are_found_and_taken_once),
+		TEST(test_a_group_has_versions_of_one_instant_or_none),
 		TEST(test_a_dropped_version_is_gone_and_its_name_is_free),
 		TEST(test_a_version_of_the_device_shows_removed_partitions),
 		TEST(test_a_time_shows_what_was_there_then),

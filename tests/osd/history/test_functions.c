@@ -120,6 +120,53 @@ static void test_a_name_of_versions_by_time_is_refused(void **state)
 	expect_good(unit);
 }
 
+static void group_of(struct function_call *call, uint64_t address, uint64_t first, size_t count)
+{
+	function_of(call, OSD_FUNCTION_SNAPSHOT, address, 0);
+	for (size_t i = 0; i < count; i++)
+		osd_item_add_number(&call->writer, OSD_ITEM_PARTITION, first + i);
+}
+
+static void test_a_group_of_partitions_is_kept_or_refused_as_a_whole(void **state)
+{
+	struct unit *unit = *state;
+	struct function_call call;
+	struct call made = call_of(OSD_CREATE_PARTITION, P + 1, 0);
+
+	function_subscribe(unit);
+	call_run(unit, &made);
+	expect_good(unit);
+	group_of(&call, P, P, 1); /* in a SNAPSHOT of a partition */
+	function_run(unit, &call);
+	expect_parameter(unit, 0);
+	group_of(&call, 0, P, 3); /* the third is not there */
+	function_run(unit, &call);
+	expect_parameter(unit, 0);
+	group_of(&call, 0, P, OSD_GROUP_MAX + 1);
+	function_run(unit, &call);
+	expect_parameter(unit, 0);
+	group_of(&call, 0, P, 1);
+	osd_item_add_number(&call.writer, OSD_ITEM_PARTITION, P);
+	function_run(unit, &call);
+	expect_parameter(unit, 0);
+	group_of(&call, 0, P, 2);
+	osd_item_add_text(&call.writer, OSD_ITEM_NAME, "group");
+	function_run(unit, &call);
+	expect_good(unit);
+	/* Neither of them by those that were refused. */
+	for (uint64_t id = P; id <= P + 1; id++) {
+		struct engine_version version;
+		struct engine_txn *txn;
+
+		assert_int_equal(engine_begin(unit->engine, ENGINE_READ, &txn), 0);
+		assert_int_equal(engine_version_next(txn, id, 0, &version), 0);
+		assert_string_equal(version.name, "group");
+		assert_int_equal(engine_version_next(txn, id, version.position + 1, &version),
+				 -ENOENT);
+		engine_abort(txn);
+	}
+}
+
 /*
  * Runs it with so much room. The result has whole items, and says how many bytes all of them have.
  */
@@ -550,6 +597,7 @@ int main(void)
 		with_unit(test_a_subscription_is_of_one_host),
 		with_unit(test_unknown_features_and_functions_and_damaged_parameters_are_refused),
 		with_object(test_a_name_of_versions_by_time_is_refused),
+		with_object(test_a_group_of_partitions_is_kept_or_refused_as_a_whole),
 		with_object(test_a_result_that_has_no_room_says_how_much_it_wants),
 		with_object(test_statistics_are_those_of_the_engine),
 		with_object(test_a_merge_that_fails_says_so_until_another_begins),
