@@ -182,7 +182,7 @@ $(BIN)/muninn-fsck: $(FSCK_OBJ) $(LIB)/libmuninn.a
 $(BIN)/muninnd: $(OBJ)/daemon/muninnd.o $(LIB)/libdaemon.a $(LIB)/libmuninn.a
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -linih -lsystemd -ljansson -lmicrohttpd
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -linih -lsystemd -ljansson -lmicrohttpd -lm
 
 # tgtd exports its own symbols to its modules; the version script keeps ours and its apart.
 $(LIB)/bs_muninn.so: $(MODULE_OBJ) $(LIB)/libmuninn.a daemon/module/exports.map
@@ -261,7 +261,7 @@ $(TESTBIN)/$(1:tests/%.c=%): $(OBJ)/$(1:.c=.o) $(patsubst %.c,$(OBJ)/%.o,$(call 
 	@mkdir -p $$(@D)
 	$$(call say,LINK)
 	$$(Q)$$(CC) $$(LDFLAGS) $$(TEST_LDFLAGS) -o $$@ $$^ $$(LDLIBS) -lcmocka -liscsi -ljansson \
-		$(if $(filter $(DAEMON_TESTS),$(1)),-linih -lsystemd -lmicrohttpd) $(if $(filter tests/bench/%,$(1)),$$(ALLOCATOR))
+		$(if $(filter $(DAEMON_TESTS),$(1)),-linih -lsystemd -lmicrohttpd -lm) $(if $(filter tests/bench/%,$(1)),$$(ALLOCATOR))
 endef
 $(foreach t,$(TEST_SRC),$(eval $(call TEST_RULE,$(t))))
 $(BIN)/muninn-sim: $(OBJ)/tests/sim/muninn_sim.o $(patsubst %.c,$(OBJ)/%.o,$(SIM_HELPERS)) $(LIB)/libmuninn.a

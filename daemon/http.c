@@ -14,14 +14,18 @@
 
 #include "common/clock.h"
 #include "daemon/admin_verbs.h"
+#include "daemon/facts.h"
+#include "daemon/flash_map.h"
 #include "daemon/metrics.h"
 #include "daemon/page.h"
 #include "daemon/server.h"
+#include "daemon/trend.h"
 
 #define CONNECTIONS_MAX  16U
 #define CONNECTION_BYTES ((size_t)16384) /* of a request's head, and what the library needs */
 #define CONNECTION_S     10U             /* without a byte in either direction */
 #define STATUS_LASTS_MS  1000            /* who asks sooner gets the same again */
+#define LOGINS_MS        2000
 #define NEVER_MS         INT32_MAX
 #define POLICY           "default-src 'none'; style-src 'unsafe-inline'"
 
@@ -30,22 +34,62 @@ struct http {
 	struct MHD_Daemon *library;
 	json_t *status; /* as it was asked last; NULL: never */
 	int64_t asked_ms;
+	struct flash_maps maps;
+	struct trend trend;
 };
 
 /* ---- answers ---- */
 
+static json_t *ask(struct http *http, const char *verb)
+{
+	json_t *request = json_pack("{s:s}", "do", verb);
+	json_t *answer = admin_carry_out(http->server, request, "metrics");
+
+	json_decref(request);
+	return answer;
+}
+
+/* Who has just not answered is asked nothing more: nobody waits for him twice. */
+static bool answers_soon(const json_t *status)
+{
+	const json_t *units = json_object_get(status, "units");
+
+	for (size_t i = 0; i < json_array_size(units); i++)
+		if (!facts_is_known(json_array_get(units, i)))
+			return false;
+	return status != NULL;
+}
+
+static void add_logins(struct http *http)
+{
+	int answer_ms = http->server->tgtd.answer_ms;
+	json_t *answer, *list;
+
+	if (answer_ms > LOGINS_MS)
+		http->server->tgtd.answer_ms = LOGINS_MS;
+	answer = ask(http, "session ls");
+	http->server->tgtd.answer_ms = answer_ms;
+	list = json_object_get(json_object_get(answer, "ok"), "sessions");
+	if (list)
+		json_object_set(http->status, "logins", list);
+	json_decref(answer);
+}
+
 static const json_t *look(struct http *http)
 {
-	json_t *request, *answer;
+	json_t *answer;
 
 	if (http->status && clock_ms() - http->asked_ms < STATUS_LASTS_MS)
 		return http->status;
-	request = json_pack("{s:s}", "do", "status");
-	answer = admin_carry_out(http->server, request, "metrics");
-	json_decref(request);
+	answer = ask(http, "status");
 	json_decref(http->status);
 	http->status = json_incref(json_object_get(answer, "ok"));
 	json_decref(answer);
+	trend_note(&http->trend, http->status, clock_ms());
+	if (answers_soon(http->status)) {
+		flash_maps_add(&http->maps, http->server, http->status);
+		add_logins(http);
+	}
 	http->asked_ms = clock_ms();
 	return http->status;
 }
@@ -91,7 +135,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 			      metrics_text(look(http)));
 	if (strcmp(url, "/") == 0)
 		return answer(connection, MHD_HTTP_OK, "text/html; charset=utf-8",
-			      page_text(look(http)));
+			      page_text(look(http), &http->trend));
 	return answer(connection, MHD_HTTP_NOT_FOUND, "text/plain",
 		      strdup("/ is the status page, /metrics is for Prometheus\n"));
 }
@@ -157,6 +201,7 @@ void http_close(struct http *http)
 		return;
 	MHD_stop_daemon(http->library);
 	json_decref(http->status);
+	flash_maps_end(&http->maps);
 	free(http);
 }
 

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/facts.h"
+
 /* A metric and the fact that it is. Facts of several rows of one name differ in their label. */
 struct metric {
 	const char *name, *type, *help;
@@ -42,6 +44,7 @@ static const struct metric of_commands[] = {
 	BY_KEY("other"),
 };
 
+#define HELD     "What takes the space, about, as a look at some pages tells."
 #define SEGMENTS "Segments by their state."
 #define READ     "Pages of flash that were read, by cause, since the device was opened."
 #define PROGRAM  "Pages of flash that were programmed, by cause, since the device was opened."
@@ -59,6 +62,13 @@ static const struct metric of_commands[] = {
 static const struct metric of_devices[] = {
 	{ "device_capacity_bytes", "gauge", "What users can fill.", "capacity_bytes", "" },
 	{ "device_used_bytes", "gauge", "What present and past take of it.", "used_bytes", "" },
+	{ "device_available_bytes", "gauge",
+	  "What can still be written, about: history that goes for it included.", "available_bytes",
+	  "" },
+	{ "device_held_bytes", "gauge", HELD, "live_bytes", ",what=\"present\"" },
+	{ "device_held_bytes", "gauge", HELD, "kept_bytes", ",what=\"kept\"" },
+	{ "device_held_bytes", "gauge", HELD, "history_bytes", ",what=\"history\"" },
+	{ "device_held_bytes", "gauge", HELD, "reclaimable_bytes", ",what=\"reclaimable\"" },
 	{ "device_page_bytes", "gauge", "Data of a page of flash.", "page_bytes", "" },
 	BY_CAUSE("device_pages_read_total", READ, "pages_read"),
 	BY_CAUSE("device_pages_programmed_total", PROGRAM, "pages_programmed"),
@@ -94,48 +104,6 @@ static const struct metric of_devices[] = {
 
 #define LENGTH(table) (sizeof(table) / sizeof((table)[0]))
 
-/* ---- what the answer says ---- */
-
-static uint64_t number(const json_t *object, const char *name)
-{
-	return (uint64_t)json_integer_value(json_object_get(object, name));
-}
-
-static const char *text(const json_t *object, const char *name)
-{
-	const char *value = json_string_value(json_object_get(object, name));
-
-	return value ? value : "";
-}
-
-static bool is_known(const json_t *unit)
-{
-	return unit && !json_object_get(unit, "trouble");
-}
-
-bool metrics_is_of_device(const json_t *status, const json_t *unit)
-{
-	const json_t *units = json_object_get(status, "units");
-
-	for (size_t i = 0; is_known(unit) && i < json_array_size(units); i++) {
-		const json_t *each = json_array_get(units, i);
-
-		if (is_known(each) && !strcmp(text(each, "image"), text(unit, "image")))
-			return each == unit;
-	}
-	return false;
-}
-
-void metrics_device_name(const json_t *unit, char *name, size_t bytes)
-{
-	const char *device = text(unit, "device");
-
-	if (device[0])
-		snprintf(name, bytes, "%s", device);
-	else
-		snprintf(name, bytes, "lun%" PRIu64, number(unit, "lun"));
-}
-
 /* ---- the text ---- */
 
 static void put_head(FILE *to, const char *name, const char *type, const char *help)
@@ -157,16 +125,17 @@ static void put_service(FILE *to, const json_t *status)
 	const json_t *targets = json_object_get(status, "targets");
 
 	put_head(to, "info", "gauge", "Version of the service.");
-	fprintf(to, "muninn_info{version=\"%s\"} 1\n", text(status, "version"));
+	fprintf(to, "muninn_info{version=\"%s\"} 1\n", facts_text(status, "version"));
 	put_head(to, "tgtd_up", "gauge", "Whether tgtd runs, and initiators can log in.");
 	fprintf(to, "muninn_tgtd_up %d\n", json_is_object(tgtd));
 	put_head(to, "tgtd_restarts_total", "counter", "How often tgtd was started again.");
-	fprintf(to, "muninn_tgtd_restarts_total %" PRIu64 "\n", number(status, "tgtd_restarts"));
+	fprintf(to, "muninn_tgtd_restarts_total %" PRIu64 "\n",
+		facts_number(status, "tgtd_restarts"));
 	put_head(to, "sessions", "gauge", "Sessions that are logged in, by target.");
 	for (size_t i = 0; i < json_array_size(targets); i++)
 		fprintf(to, "muninn_sessions{target=\"%s\"} %" PRIu64 "\n",
-			text(json_array_get(targets, i), "name"),
-			number(json_array_get(targets, i), "sessions"));
+			facts_text(json_array_get(targets, i), "name"),
+			facts_number(json_array_get(targets, i), "sessions"));
 }
 
 static void put_units(FILE *to, const json_t *units)
@@ -176,7 +145,7 @@ static void put_units(FILE *to, const json_t *units)
 		const json_t *unit = json_array_get(units, i);
 
 		fprintf(to, "muninn_unit_up{lun=\"%" PRIu64 "\",type=\"%s\"} %d\n",
-			number(unit, "lun"), text(unit, "type"), is_known(unit));
+			facts_number(unit, "lun"), facts_text(unit, "type"), facts_is_known(unit));
 	}
 	for (size_t j = 0; j < LENGTH(of_commands); j++) {
 		const struct metric *metric = &of_commands[j];
@@ -185,12 +154,52 @@ static void put_units(FILE *to, const json_t *units)
 		for (size_t i = 0; i < json_array_size(units); i++) {
 			const json_t *unit = json_array_get(units, i);
 
-			if (is_known(unit))
+			if (facts_is_known(unit))
 				fprintf(to, "muninn_%s{lun=\"%" PRIu64 "\"%s} %" PRIu64 "\n",
-					metric->name, number(unit, "lun"), metric->label,
-					number(unit, metric->fact));
+					metric->name, facts_number(unit, "lun"), metric->label,
+					facts_number(unit, metric->fact));
 		}
 	}
+}
+
+/* Prometheus wants seconds, and each class with all shorter ones. */
+static void put_latency(FILE *to, const json_t *unit, const char *kind, const char *fact)
+{
+	struct latency latency;
+	uint64_t lun = facts_number(unit, "lun"), count = 0;
+	const char *const name = "muninn_unit_command_seconds";
+
+	if (!facts_is_known(unit) || !facts_latency(unit, fact, &latency))
+		return;
+	for (int class = 0; class < LATENCY_LIMITS; class ++) {
+		count += latency.count[class];
+		fprintf(to, "%s_bucket{lun=\"%" PRIu64 "\",kind=\"%s\",le=\"%g\"} %" PRIu64 "\n",
+			name, lun, kind, latency_limits_us[class] / 1e6, count);
+	}
+	count += latency.count[LATENCY_LIMITS];
+	fprintf(to,
+		"%s_bucket{lun=\"%" PRIu64 "\",kind=\"%s\",le=\"+Inf\"} %" PRIu64 "\n"
+		"%s_sum{lun=\"%" PRIu64 "\",kind=\"%s\"} %" PRIu64 ".%06" PRIu64 "\n"
+		"%s_count{lun=\"%" PRIu64 "\",kind=\"%s\"} %" PRIu64 "\n",
+		name, lun, kind, count, name, lun, kind, latency.sum_us / 1000000,
+		latency.sum_us % 1000000, name, lun, kind, count);
+}
+
+static void put_latencies(FILE *to, const json_t *units)
+{
+	static const struct {
+		const char *kind, *fact;
+	} kinds[] = {
+		{ "read", "latency_reads" },
+		{ "write", "latency_writes" },
+		{ "both", "latency_bidirectional" },
+	};
+
+	put_head(to, "unit_command_seconds", "histogram",
+		 "How long commands took, from their arrival to their answer.");
+	for (size_t i = 0; i < json_array_size(units); i++)
+		for (size_t j = 0; j < LENGTH(kinds); j++)
+			put_latency(to, json_array_get(units, i), kinds[j].kind, kinds[j].fact);
 }
 
 static void put_devices(FILE *to, const json_t *status)
@@ -205,12 +214,12 @@ static void put_devices(FILE *to, const json_t *status)
 			const json_t *unit = json_array_get(units, i);
 			char name[CONFIG_DEVICE_BYTES];
 
-			if (!metrics_is_of_device(status, unit) ||
+			if (!facts_is_of_device(status, unit) ||
 			    !json_object_get(unit, metric->fact))
 				continue;
-			metrics_device_name(unit, name, sizeof(name));
+			facts_device_name(unit, name, sizeof(name));
 			fprintf(to, "muninn_%s{device=\"%s\"%s} %" PRIu64 "\n", metric->name, name,
-				metric->label, number(unit, metric->fact));
+				metric->label, facts_number(unit, metric->fact));
 		}
 	}
 }
@@ -225,6 +234,7 @@ char *metrics_text(const json_t *status)
 		return NULL;
 	put_service(to, status);
 	put_units(to, json_object_get(status, "units"));
+	put_latencies(to, json_object_get(status, "units"));
 	put_devices(to, status);
 	if (fclose(to)) {
 		free(made);

@@ -3,6 +3,7 @@
  * How commands of a unit arrive, on tgtd's main thread: functions in place of tgtd's own. They keep
  * tgtd from holding commands back, and give each command to the unit's order of tasks.
  */
+#include "common/clock.h"
 #include "daemon/module/nexus.h"
 #include "daemon/module/requests.h"
 #include "daemon/module/unit.h"
@@ -72,7 +73,7 @@ static void look_at_session(struct unit *unit, struct scsi_cmd *cmd)
  * on is counted when it ends (unit.c).
  */
 static void count_at_once(struct unit *unit, const struct lu_stat *before,
-			  const struct lu_stat *now)
+			  const struct lu_stat *now, uint32_t took_us)
 {
 	struct unit_done *done = &unit->done;
 
@@ -82,6 +83,12 @@ static void count_at_once(struct unit *unit, const struct lu_stat *before,
 	done->errors += now->err_num - before->err_num;
 	done->read_bytes += now->rd_done_bytes - before->rd_done_bytes;
 	done->written_bytes += now->wr_done_bytes - before->wr_done_bytes;
+	if (now->rd_done_cmds != before->rd_done_cmds)
+		latency_count(&done->read, took_us);
+	if (now->wr_done_cmds != before->wr_done_cmds)
+		latency_count(&done->written, took_us);
+	if (now->bidir_done_cmds != before->bidir_done_cmds)
+		latency_count(&done->bidirectional, took_us);
 }
 
 /*
@@ -96,8 +103,10 @@ static int arrive(int tid, struct scsi_cmd *cmd)
 	/* Of the session, which stays; the command may be gone behind this. */
 	const struct it_nexus_lu_info *info = cmd->itn_lu_info;
 	const struct lu_stat before = info->stat;
+	uint64_t began_us = clock_microseconds();
 	int result;
 
+	io_threads_arrives(cmd);
 	nothing_answered_yet(cmd);
 	nexus_greet(cmd->it_nexus);
 	if (cmd->dev->lun == cmd->dev_id)
@@ -105,7 +114,7 @@ static int arrive(int tid, struct scsi_cmd *cmd)
 	unit->arriving = attribute_of(cmd);
 	cmd->attribute = MSG_SIMPLE_TAG;
 	result = unit->stock_perform(tid, cmd);
-	count_at_once(unit, &before, &info->stat);
+	count_at_once(unit, &before, &info->stat, (uint32_t)(clock_microseconds() - began_us));
 	return result;
 }
 

@@ -17,6 +17,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "daemon/module/io_private.h"
 #include "daemon/module/later.h"
 #include "daemon/module/nexus.h"
@@ -274,6 +275,16 @@ void io_completed(struct io_threads *io, struct scsi_cmd *cmd)
 	if (io->work.ended)
 		io->work.ended(io->work.context, cmd);
 	target_cmd_io_done(cmd, scsi_get_result(cmd));
+}
+
+void io_threads_arrives(struct scsi_cmd *cmd)
+{
+	io_task_of(cmd)->arrived_us = (uint32_t)clock_microseconds();
+}
+
+uint32_t io_threads_took_us(struct scsi_cmd *cmd)
+{
+	return (uint32_t)clock_microseconds() - io_task_of(cmd)->arrived_us;
 }
 
 static void complete(struct io_threads *io)

@@ -67,6 +67,13 @@ int io_threads_start(unsigned int count, const struct io_work *work, struct io_t
 		     struct error_text *error);
 
 /*
+ * Notes when a command arrived, before one of the next two; and how many microseconds ago that was,
+ * up to an hour.
+ */
+void io_threads_arrives(struct scsi_cmd *cmd);
+uint32_t io_threads_took_us(struct scsi_cmd *cmd);
+
+/*
  * Takes a command that an I/O thread can execute. Main thread. If its turn has come and an attempt
  * succeeds, returns its status. Otherwise makes it asynchronous, and it completes later, also if
  * somebody aborts it meanwhile: if it has not begun, then soon, with TASK ABORTED, and without

@@ -79,12 +79,19 @@ bool order_is_empty(const struct order *order)
 	return true;
 }
 
+static void set_up(struct order_task *task, enum order_attribute attribute, uint8_t kind)
+{
+	task->next = NULL;
+	task->attribute = (uint8_t)attribute;
+	task->kind = kind;
+}
+
 bool order_begin_at_once(struct order *order, struct order_task *task,
 			 enum order_attribute attribute, uint8_t kind)
 {
 	if (!may_begin_on_arrival(order, attribute))
 		return false;
-	*task = (struct order_task){ .attribute = attribute, .kind = kind };
+	set_up(task, attribute, kind);
 	order->active[attribute]++;
 	return true;
 }
@@ -98,7 +105,7 @@ bool order_arrive(struct order *order, struct order_task *task, enum order_attri
 		order_put_back(order, task);
 		return true;
 	}
-	*task = (struct order_task){ .attribute = attribute, .kind = kind };
+	set_up(task, attribute, kind);
 	add_last(&order->dormant, task);
 	return false;
 }

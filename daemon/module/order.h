@@ -27,8 +27,9 @@ enum order_attribute { ORDER_SIMPLE, ORDER_ORDERED, ORDER_HEAD_OF_QUEUE };
 /* Two words, so that it fits where a list link does. */
 struct order_task {
 	struct order_task *next;
-	uint8_t attribute; /* enum order_attribute */
-	uint8_t kind;      /* the caller's own */
+	uint8_t attribute;   /* enum order_attribute */
+	uint8_t kind;        /* the caller's own */
+	uint32_t arrived_us; /* the caller's own, which nothing here touches */
 };
 
 struct order_queue {

@@ -52,6 +52,15 @@ static void tell_commands(const struct unit_done *done, FILE *to)
 		done->written_bytes);
 }
 
+/* As above: microseconds of all, then how many were in each class. */
+static void tell_latency(const char *kind, const struct latency *latency, FILE *to)
+{
+	fprintf(to, "latency_%s %" PRIu64, kind, latency->sum_us);
+	for (int class = 0; class < LATENCY_CLASSES; class ++)
+		fprintf(to, " %" PRIu64, latency->count[class]);
+	fputc('\n', to);
+}
+
 /* As above. */
 static void tell_senses(const struct unit *unit, FILE *to)
 {
@@ -115,6 +124,9 @@ char *question_use(struct unit *unit)
 		return NULL;
 	tell_sessions(unit, lu_of(unit)->tgt, to);
 	tell_commands(&unit->done, to);
+	tell_latency("reads", &unit->done.read, to);
+	tell_latency("writes", &unit->done.written, to);
+	tell_latency("bidirectional", &unit->done.bidirectional, to);
 	tell_senses(unit, to);
 	tell_flash(unit->device, to);
 	fclose(to);
@@ -288,6 +300,13 @@ static int answer_version(const struct question *question, struct error_text *er
 	return result;
 }
 
+static int answer_map(const struct question *question, struct error_text *error)
+{
+	int result = question_map(question->engine, question->to);
+
+	return result ? error_set(error, result, "%s", strerror(-result)) : 0;
+}
+
 static const struct {
 	const char *word;
 	int words; /* behind it */
@@ -297,6 +316,7 @@ static const struct {
 	{ "grow", 1, answer_grow },     { "create", 3, answer_create },
 	{ "remove", 1, answer_remove }, { "resize", 2, answer_resize },
 	{ "clone", 4, answer_clone },   { "version", 2, answer_version },
+	{ "map", 0, answer_map },
 };
 
 static int answer_in_words(struct question *question, char *text, struct error_text *error)

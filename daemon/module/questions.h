@@ -14,22 +14,30 @@
  *   resize PID BYTES                lets one grow that no unit is on
  *   clone PID now|version|time|sequence VALUE WRITABLE   clones one: made PID 0 0
  *   version PID VERSION             which one it is, by its number or name: version NUMBER
+ *   map                             what takes the device's space, as a look at some pages tells;
+ *                                   stretch SEGMENTS FREE SEALED LOOKED_BYTES LIVE_BYTES, of each;
+ *                                   version PID|0 NUMBER TIME_MS WRITTEN USED NAME, the newest
  */
 #ifndef MUNINN_DAEMON_MODULE_QUESTIONS_H
 #define MUNINN_DAEMON_MODULE_QUESTIONS_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "common/error.h"
 
 #define QUESTION_VOLUMES_MAX 200 /* in one answer, which has an end */
 
+struct engine;
 struct unit;
 
 /* Is it `use`, which only tgtd's main thread can answer, and at once? */
 bool question_is_of_main(const char *question);
 /* The answer to that; to be freed. NULL: no memory. */
 char *question_use(struct unit *unit);
+
+/* Writes the answer to `map` (question_map.c). -errno. */
+int question_map(struct engine *engine, FILE *to);
 
 /*
  * Answers any other one, on a thread: it may have to wait for the engine. *answer is to be freed.

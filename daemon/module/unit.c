@@ -35,6 +35,12 @@ static void count(void *context, struct scsi_cmd *cmd)
 	if (direction == DATA_WRITE || direction == DATA_BIDIRECTIONAL)
 		done->written_bytes += scsi_get_out_length(cmd);
 	done->errors += scsi_get_result(cmd) != SAM_STAT_GOOD;
+	if (direction == DATA_READ)
+		latency_count(&done->read, io_threads_took_us(cmd));
+	else if (direction == DATA_WRITE)
+		latency_count(&done->written, io_threads_took_us(cmd));
+	else if (direction == DATA_BIDIRECTIONAL)
+		latency_count(&done->bidirectional, io_threads_took_us(cmd));
 }
 
 static int perform_on_main(void *context, struct scsi_cmd *cmd)

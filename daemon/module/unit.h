@@ -18,6 +18,7 @@
 #include "daemon/module/control.h"
 #include "daemon/module/device.h"
 #include "daemon/module/io_threads.h"
+#include "daemon/module/latency.h"
 #include "daemon/module/options.h"
 #include "daemon/module/unit_type.h"
 
@@ -94,6 +95,7 @@ struct unit_kind {
 struct unit_done {
 	uint64_t reads, writes, both, errors; /* commands */
 	uint64_t read_bytes, written_bytes;
+	struct latency read, written, bidirectional;
 };
 
 /* The state of one logical unit, behind tgtd's own structure. */

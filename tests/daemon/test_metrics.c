@@ -2,6 +2,7 @@
 /* What Prometheus and the status page are told, made of answers of `status` that are made up. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "daemon/facts.h"
 #include "daemon/metrics.h"
 #include "daemon/page.h"
 
@@ -78,9 +80,46 @@ static void test_what_is_of_a_device_is_told_once(void **state)
 	json_decref(status);
 }
 
+static void test_classes_of_latency_add_up_as_prometheus_wants_them(void **state)
+{
+	json_t *status = status_of(0), *unit = json_array_get(json_object_get(status, "units"), 0);
+	struct latency latency = { 0 };
+
+	(void)state;
+	assert_false(facts_latency(unit, "latency_reads", &latency));
+	assert_told(status, "_bucket{", false);
+	json_object_set_new(unit, "latency_reads",
+			    json_string("1500007 3 0 4 0 0 0 0 0 0 0 0 0 0 0 0 0 5"));
+	assert_true(facts_latency(unit, "latency_reads", &latency));
+	assert_told(status, "_bucket{lun=\"7\",kind=\"read\",le=\"5e-05\"} 3\n", true);
+	assert_told(status, "_bucket{lun=\"7\",kind=\"read\",le=\"0.0001\"} 3\n", true);
+	assert_told(status, "_bucket{lun=\"7\",kind=\"read\",le=\"10\"} 7\n", true);
+	assert_told(status, "_bucket{lun=\"7\",kind=\"read\",le=\"+Inf\"} 12\n", true);
+	assert_told(status, "_sum{lun=\"7\",kind=\"read\"} 1.500007\n", true);
+	assert_told(status, "_count{lun=\"7\",kind=\"read\"} 12\n", true);
+	/* Of a module of another version. */
+	json_object_set_new(unit, "latency_reads", json_string("1500007 3 0 4"));
+	assert_told(status, "_bucket{", false);
+	json_decref(status);
+}
+
+static void test_a_command_is_in_the_first_class_that_is_long_enough(void **state)
+{
+	struct latency latency = { 0 };
+
+	(void)state;
+	for (int class = 0; class < LATENCY_LIMITS; class ++) {
+		latency_count(&latency, latency_limits_us[class]);
+		latency_count(&latency, latency_limits_us[class] + 1);
+	}
+	latency_count(&latency, 0);
+	for (int class = 0; class < LATENCY_CLASSES; class ++)
+		assert_int_equal(latency.count[class], class == LATENCY_LIMITS ? 1 : 2);
+}
+
 static void test_an_answer_that_is_missing_makes_a_text_all_the_same(void **state)
 {
-	char *page = page_text(NULL);
+	char *page = page_text(NULL, NULL);
 
 	(void)state;
 	assert_told(NULL, "muninn_tgtd_up 0\n", true);
@@ -95,7 +134,7 @@ static void test_what_others_have_chosen_is_no_markup(void **state)
 		parse("{\"version\":\"1\",\"units\":[{\"lun\":1,\"type\":\"osd\",\"trouble\":"
 		      "\"<b>&\\\"\"}],\"troubles\":[{\"time\":\"t\",\"level\":\"warning\","
 		      "\"line\":\"refused <script>\"}]}");
-	char *page = page_text(status);
+	char *page = page_text(status, NULL);
 
 	(void)state;
 	assert_non_null(page);
@@ -111,6 +150,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_counters_are_those_of_the_unit),
 		cmocka_unit_test(test_what_is_of_a_device_is_told_once),
+		cmocka_unit_test(test_classes_of_latency_add_up_as_prometheus_wants_them),
+		cmocka_unit_test(test_a_command_is_in_the_first_class_that_is_long_enough),
 		cmocka_unit_test(test_an_answer_that_is_missing_makes_a_text_all_the_same),
 		cmocka_unit_test(test_what_others_have_chosen_is_no_markup),
 	};

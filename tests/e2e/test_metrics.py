@@ -6,18 +6,31 @@ import http.client
 import json
 import os
 import re
+import shutil
 import signal
 import socket
+import subprocess
 import unittest
 
-from harness import IQN, LIMIT_SECONDS, ROOT, free_port, noise
+from harness import IQN, LIMIT_SECONDS, MUNINNCTL, ROOT, free_port, noise
 from iscsi import Session
 from service import HOST, OTHER, POOL, ServiceTest
 
 SANITIZED = True
 CONNECTIONS = 16  # at once
-SAMPLE = re.compile(r'(muninn_[a-z_]+)(\{[a-z]+="[^"\\]*"(?:,[a-z]+="[^"\\]*")*\})? (\d+)')
+SAMPLE = re.compile(r'(muninn_[a-z_]+)(\{[a-z]+="[^"\\]*"(?:,[a-z]+="[^"\\]*")*\})? (\d+(?:\.\d{6})?)')
 EMPTY = {"meta", "br", "hr"}
+
+
+CHROMIUM = shutil.which("chromium")
+# Leaves in the title how a browser has laid the page out.
+MEASURES = """<script>
+const fields = [...document.querySelectorAll(".map rect")].map(each => each.getBoundingClientRect().width);
+const tops = [...document.querySelectorAll(".cards")].pop().children;
+document.title = JSON.stringify({window: innerWidth, content: document.documentElement.scrollWidth,
+    fields: fields.length, smallest: Math.min(...fields),
+    columns: new Set([...tops].map(each => each.offsetLeft)).size});
+</script>"""
 
 
 class Page(html.parser.HTMLParser):
@@ -74,9 +87,9 @@ class Metrics(ServiceTest):
                 self.assertEqual(current.endswith("_total"), kind == "counter", line)
             else:
                 name, labels, value = SAMPLE.fullmatch(line).groups()
-                self.assertEqual(name, current)
+                self.assertEqual(re.sub("_(bucket|sum|count)$", "", name) if kind == "histogram" else name, current)
                 self.assertNotIn((name, labels), found)
-                found[name, labels] = int(value)
+                found[name, labels] = float(value) if "." in value else int(value)
         self.assertEqual(len(described), len(set(described)))
         return found
 
@@ -118,6 +131,29 @@ class Metrics(ServiceTest):
         daemon.wait_for_line("initiators can log in")
         again = self.until(lambda each: each["muninn_tgtd_restarts_total", None] == 1)
         self.assertEqual(again[count], 0)
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_each_command_is_in_one_class_of_how_long_it_took(self):
+        daemon = self.served()
+        disk, name = self.attach(daemon, 2, name=HOST), "muninn_unit_command_seconds"
+
+        def classes(found, kind):
+            return [value for (each, labels), value in found.items() if each == name + "_bucket" and f'"2",kind="{kind}"' in labels]
+
+        before = self.samples()
+        for _ in range(20):
+            self.good(disk.write(0, noise(4096, 1)))
+        for _ in range(10):
+            self.good(disk.read(0, 8))
+        counts = {kind: f'{{lun="2",kind="{kind}"}}' for kind in ("read", "write", "both")}
+        found = self.until(lambda each: each[name + "_count", counts["read"]] == before[name + "_count", counts["read"]] + 10)
+        self.assertEqual(found[name + "_count", counts["write"]], before[name + "_count", counts["write"]] + 20)
+        self.assertEqual(found[name + "_count", counts["both"]], 0)
+        for kind, command in (("read", "read"), ("write", "write"), ("both", "both")):
+            self.assertEqual(found[name + "_count", counts[kind]], found["muninn_unit_commands_total", f'{{lun="2",kind="{command}"}}'])
+            self.assertEqual(classes(found, kind), sorted(classes(found, kind)))
+            self.assertEqual(classes(found, kind)[-1], found[name + "_count", counts[kind]])
+        self.assertGreater(found[name + "_sum", counts["write"]], before[name + "_sum", counts["write"]])
         self.assertEqual(daemon.stop(), 0)
 
     def test_what_a_session_has_done_stays_counted_when_it_ends(self):
@@ -177,6 +213,56 @@ class Metrics(ServiceTest):
         # It fits a phone: what is wider than a word is broken, and cards go below each other.
         self.assertIn('content="width=device-width, initial-scale=1"', text)
         self.assertIn("repeat(auto-fill,minmax(17rem,1fr))", text)
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_the_page_shows_flash_versions_and_sessions(self):
+        daemon = self.served()
+        disk = self.attach(daemon, 2, name=HOST)
+        for at in range(4):
+            self.good(disk.write(at << 10, noise(1 << 19, at)))
+        url = f"iscsi://127.0.0.1:{daemon.port}/{IQN}/1"
+        self.assertEqual(subprocess.run([MUNINNCTL, "snapshot", url, "0x10002", "--name", "a < b"]).returncode, 0)
+        text = self.get("/")[2]
+        page = Page(text)
+        self.assertEqual((page.open, page.references), ([], []))
+        self.assertIn(f"<tr><td>{HOST}</td><td>127.0.0.1</td><td>2</td></tr>", text)
+        self.assertIn("</td><td>0x10002</td><td>1</td><td>a &lt; b</td><td>2.0 MiB</td>", text)
+        fields = [tuple(map(int, each)) for each in re.findall(r"<title>segments (\d+) to (\d+): (\d+) free, (\d+) sealed", text)]
+        self.assertTrue(0 < len(fields) <= 256)
+        unit = self.units(daemon)[1]
+        self.assertEqual((fields[0][0], fields[-1][1] + 1), (0, unit["segments"]))
+        self.assertEqual(sum(each[2] for each in fields), unit["segments_free"])
+        found = self.samples()
+        held = {what: found["muninn_device_held_bytes", f'{{device="pool",what="{what}"}}'] for what in ("present", "kept", "history", "reclaimable")}
+        self.assertGreater(held["present"], 2 << 20)
+        device = '{device="pool"}'
+        self.assertEqual(
+            found["muninn_device_available_bytes", device],
+            found["muninn_device_capacity_bytes", device] - found["muninn_device_used_bytes", device] + held["history"] + held["reclaimable"],
+        )
+        self.assertEqual(daemon.stop(), 0)
+
+    @unittest.skipUnless(CHROMIUM, "chromium is not installed")
+    def test_the_page_fits_a_desk_and_a_phone(self):
+        daemon = self.served()
+        self.good(self.attach(daemon, 2, name=HOST).write(0, noise(1 << 20, 1)))
+        text, folder = self.get("/")[2], self.folder()
+        self.assertNotIn("<script", text)
+        with open(os.path.join(folder, "page.html"), "w", encoding="utf-8") as file:
+            file.write(text.replace("</body>", MEASURES + "</body>"))
+        for width in (1280, 500):
+            done = subprocess.run(
+                [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/{width}"]
+                + [f"--window-size={width},900", "--dump-dom", f"file://{folder}/page.html"],
+                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=LIMIT_SECONDS, check=True,
+            )
+            measured = json.loads(re.search(r"<title>(\{.*?\})</title>", done.stdout.decode()).group(1))
+            self.assertEqual(measured["window"], width)
+            self.assertLessEqual(measured["content"], width)
+            self.assertGreater(measured["fields"], 0)
+            self.assertGreater(measured["smallest"], 5)
+            # Beside each other where there is room, else below each other.
+            self.assertEqual(measured["columns"] > 1, width > 600)
         self.assertEqual(daemon.stop(), 0)
 
     def test_there_is_nothing_else(self):

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* What the status page draws, and what it is made of: maps of devices, and the last minutes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "daemon/flash_map.h"
+#include "daemon/page.h"
+#include "daemon/trend.h"
+
+/* ---- maps ---- */
+
+static const char answer[] = "looked_at 12\nlive_bytes 3072\nkept_bytes 1024\nhistory_bytes 512\n"
+			     "reclaimable_bytes 512\nstretch 4 4 0 0 0\nstretch 4 0 4 1000 990\n"
+			     "stretch 4 1 3 1000 10\nstretch 4 1 3 0 0\nstretch 4 0 0 0 0\n"
+			     "version 0x10002 7 1700000000000 4096 8192 <b> two words\n"
+			     "version 0x0 32768 1700000001000 5 0 \nmore_partitions 1\n";
+
+static size_t count_of(const char *text, const char *what)
+{
+	size_t count = 0;
+
+	for (const char *at = text; (at = strstr(at, what)); at++)
+		count++;
+	return count;
+}
+
+static void test_an_answer_is_read_line_by_line_and_a_torn_line_is_none(void **state)
+{
+	json_t *map = flash_map_read(answer), *version;
+
+	(void)state;
+	assert_int_equal(json_integer_value(json_object_get(map, "live_bytes")), 3072);
+	assert_int_equal(json_array_size(json_object_get(map, "stretches")), 5);
+	version = json_array_get(json_object_get(map, "versions"), 0);
+	assert_int_equal(json_array_size(json_object_get(map, "versions")), 2);
+	assert_int_equal(json_integer_value(json_object_get(version, "partition")), 0x10002);
+	assert_string_equal(json_string_value(json_object_get(version, "name")), "<b> two words");
+	json_decref(map);
+	map = flash_map_read("stretch 4 4 0\nversion 0x1 7\nlive_bytes");
+	assert_int_equal(json_array_size(json_object_get(map, "stretches")), 0);
+	assert_int_equal(json_array_size(json_object_get(map, "versions")), 0);
+	assert_null(json_object_get(map, "live_bytes"));
+	json_decref(map);
+}
+
+static void test_a_device_is_drawn_by_use_and_life(void **state)
+{
+	json_t *status = json_pack("{s:[{s:i,s:s,s:s,s:i,s:i,s:o}]}", "units", "lun", 1, "type",
+				   "osd", "image", "/i", "used_bytes", 8192, "capacity_bytes",
+				   16384, "map", flash_map_read(answer));
+	char *page = page_text(status, NULL);
+
+	(void)state;
+	assert_non_null(page);
+	assert_int_equal(count_of(page, "<rect class=\"fr\""), 1);
+	assert_int_equal(count_of(page, "<rect class=\"l4\""), 1);
+	assert_int_equal(count_of(page, "<rect class=\"l0\""), 1);
+	assert_int_equal(count_of(page, "<rect class=\"un\""), 1);
+	/* A stretch of metadata, and a version of the device. */
+	assert_int_equal(count_of(page, "<rect class=\"me\""), 2);
+	assert_int_equal(count_of(page, "<rect class=\"l3\""), 1);
+	assert_non_null(strstr(page, "segments 8 to 11: 1 free, 3 sealed, 1 % live"));
+	assert_non_null(strstr(page, "<td>&lt;b&gt; two words</td><td>4.0 KiB</td>"));
+	assert_non_null(strstr(page, "There are more partitions"));
+	/* A quarter is needed; as much is history. */
+	assert_non_null(strstr(page, "<i style=\"width:25.0%\"></i><u style=\"width:25.0%\">"));
+	free(page);
+	json_decref(status);
+}
+
+static void test_of_many_sessions_the_first_are_shown(void **state)
+{
+	json_t *status = json_pack("{s:[]}", "logins");
+	char *page;
+
+	(void)state;
+	for (int i = 0; i < 4000; i++)
+		json_array_append_new(json_object_get(status, "logins"),
+				      json_pack("{s:s,s:s,s:[i]}", "initiator", "iqn.x:<a>",
+						"address", "10.0.0.1", "units", 1));
+	page = page_text(status, NULL);
+	assert_non_null(page);
+	assert_int_equal(count_of(page, "<td>iqn.x:&lt;a&gt;</td>"), 50);
+	assert_non_null(strstr(page, "and 3950 more"));
+	free(page);
+	json_decref(status);
+}
+
+/* ---- the last minutes ---- */
+
+/* So many READs of a kibibyte, each of which took a millisecond. */
+static void note(struct trend *trend, int reads, int64_t now_ms)
+{
+	char took[128];
+	json_t *status;
+
+	snprintf(took, sizeof(took), "%d 0 0 0 0 %d 0 0 0 0 0 0 0 0 0 0 0 0", reads * 1000, reads);
+	status = json_pack("{s:[{s:i,s:I,s:s}]}", "units", "reads", reads, "read_bytes",
+			   (json_int_t)reads * 1024, "latency_reads", took);
+	trend_note(trend, status, now_ms);
+	json_decref(status);
+}
+
+static void test_points_are_what_was_done_a_second(void **state)
+{
+	struct trend trend = { 0 };
+
+	(void)state;
+	note(&trend, 100, 1000);
+	assert_int_equal(trend.count, 0);
+	note(&trend, 600, 11000);
+	assert_int_equal(trend.count, 1);
+	assert_true(trend_at(&trend, 0)->commands == 50);
+	assert_true(trend_at(&trend, 0)->bytes == 50 * 1024);
+	assert_true(trend_at(&trend, 0)->latency_us == 1000);
+	/* Too soon to tell. */
+	note(&trend, 700, 11001);
+	assert_int_equal(trend.count, 1);
+	/* tgtd was started again, and counts from 0. */
+	note(&trend, 3, 21000);
+	assert_int_equal(trend.count, 1);
+	note(&trend, 3, 31000);
+	assert_int_equal(trend.count, 2);
+	assert_true(trend_at(&trend, 1)->commands == 0 && trend_at(&trend, 1)->latency_us == 0);
+}
+
+static void test_old_points_go_and_there_are_never_too_many(void **state)
+{
+	struct trend trend = { 0 };
+	int64_t now_ms = 1000;
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		note(&trend, i, now_ms);
+		now_ms += TREND_SPACING_MS;
+		assert_true(trend.count <= TREND_POINTS_MAX);
+	}
+	assert_int_equal(trend.count, TREND_POINTS_MAX);
+	assert_true(trend_at(&trend, 0)->at_ms < trend_at(&trend, trend.count - 1)->at_ms);
+	note(&trend, 1000, now_ms + 2 * TREND_SPAN_MS);
+	assert_int_equal(trend.count, 1);
+}
+
+static void test_the_trend_is_drawn_within_its_frame(void **state)
+{
+	struct trend trend = { 0 };
+	char *page;
+
+	(void)state;
+	for (int i = 0; i < 50; i++)
+		note(&trend, i * i, 1000 + (int64_t)i * TREND_SPACING_MS);
+	page = page_text(NULL, &trend);
+	assert_non_null(page);
+	assert_int_equal(count_of(page, "<polyline"), 3);
+	assert_null(strstr(page, "nan"));
+	assert_null(strstr(page, "-inf"));
+	free(page);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_an_answer_is_read_line_by_line_and_a_torn_line_is_none),
+		cmocka_unit_test(test_a_device_is_drawn_by_use_and_life),
+		cmocka_unit_test(test_of_many_sessions_the_first_are_shown),
+		cmocka_unit_test(test_points_are_what_was_done_a_second),
+		cmocka_unit_test(test_old_points_go_and_there_are_never_too_many),
+		cmocka_unit_test(test_the_trend_is_drawn_within_its_frame),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
