@@ -712,8 +712,8 @@ bench-list: bootstrap
 	@mkdir -p $(BUILD)/bench
 	@$(BIN)/muninn-bench list $(BENCH_LIST) >$(BUILD)/bench/muninn-list.json
 
-# What a look-up and an insert cost on larger and larger devices, with each index. SCALE: their sizes
-# and pairs; 256G:200000000 takes 7 GB of memory and some ten minutes.
+# What a look-up and an insert cost on larger and larger devices, with each index. SCALE: sizes and
+# pairs; 256G:200000000 takes 7 GB of memory and some ten minutes.
 .PHONY: bench-scale
 SCALE ?= 2G:1000000 16G:10000000 64G:50000000
 bench-scale: bootstrap
