@@ -37,7 +37,9 @@ struct iscsi_session {
 	uint16_t tsih;
 };
 
-static_assert(offsetof(struct iscsi_session, isid) == 64, "as tgtd's compiler lays it out");
+/* list.h has an offsetof of its own, which is no constant to clang. */
+static_assert(__builtin_offsetof(struct iscsi_session, isid) == 64,
+	      "as tgtd's compiler lays it out");
 
 /* tgtd's. */
 struct iscsi_session *session_lookup_by_tsih(uint16_t tsih);
