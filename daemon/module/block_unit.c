@@ -159,6 +159,15 @@ static void warn(struct unit *unit)
 					    SENSE_THIN_PROVISIONING_SOFT_THRESHOLD_REACHED);
 }
 
+/* As tgtd says it to TEST UNIT READY, when an administrator has set online=0. */
+static int is_offline(struct scsi_cmd *cmd)
+{
+	scsi_set_in_resid_by_actual(cmd, 0);
+	scsi_set_out_resid_by_actual(cmd, 0);
+	sense_data_build(cmd, NOT_READY, ASC_BECOMING_READY);
+	return SAM_STAT_CHECK_CONDITION;
+}
+
 /*
  * In place of tgtd's functions for commands of disks, whose checks are incomplete: see disk/. What
  * has become of reservations is tgtd's to say.
@@ -171,6 +180,8 @@ static int hand_over(int host_no, struct scsi_cmd *cmd)
 	(void)host_no;
 	if (device_reserved(cmd))
 		return SAM_STAT_RESERVATION_CONFLICT;
+	if (!cmd->dev->attrs.online)
+		return is_offline(cmd);
 	if (state) {
 		if (is_told_of_changes(state, cmd))
 			return SAM_STAT_CHECK_CONDITION;
