@@ -11,6 +11,8 @@
 
 /* IDs asked for with one LIST. */
 #define LIST_IDS 4096U
+/* The space for objects with attributes, of one LIST. */
+#define LIST_BYTES (256U << 10)
 
 static int run(struct osd_client *client, struct osd_request *request,
 	       struct osd_client_error *error)
@@ -201,6 +203,7 @@ int osd_client_get_number(struct osd_client *client, struct osd_client_address a
 
 struct listing {
 	osd_client_listed *each;
+	osd_client_listed_attributes *each_with; /* NULL: IDs alone */
 	void *context;
 	uint64_t least; /* the next ID must not be below: a list that goes back would never end */
 	bool ended;     /* the last possible ID has come */
@@ -219,7 +222,9 @@ static int take_ids(struct listing *listing, const struct osd_list_head *head, c
 			return -EPROTO;
 		listing->ended = object.id == UINT64_MAX;
 		listing->least = object.id + 1;
-		result = listing->each(listing->context, object.id);
+		result = listing->each_with ? listing->each_with(listing->context, object.id,
+								 &object.attributes)
+					    : listing->each(listing->context, object.id);
 		if (result != 0)
 			return result;
 	}
@@ -253,6 +258,21 @@ static int list_part(struct osd_client *client, struct osd_request *request,
 	return result;
 }
 
+static int list_by(struct osd_client *client, struct osd_request *request, struct listing *listing,
+		   struct osd_client_error *error)
+{
+	bool more = true;
+	int result = 0;
+
+	request->buffer = malloc(request->buffer_length);
+	if (!request->buffer)
+		return outcome_set(error, -ENOMEM, "LIST: out of memory");
+	while (result == 0 && more)
+		result = list_part(client, request, listing, &more, error);
+	free(request->buffer);
+	return result;
+}
+
 static int list_all(struct osd_client *client, uint16_t action, struct osd_client_address address,
 		    uint64_t first, osd_client_listed *each, void *context,
 		    struct osd_client_error *error)
@@ -262,17 +282,9 @@ static int list_all(struct osd_client *client, uint16_t action, struct osd_clien
 		.cdb = { .action = action, .address = first },
 		.buffer_length = OSD_LIST_HEAD_BYTES + 8 * LIST_IDS,
 	};
-	bool more = true;
-	int result = 0;
 
 	osd_request_address(&request, address);
-	request.buffer = malloc(request.buffer_length);
-	if (!request.buffer)
-		return outcome_set(error, -ENOMEM, "LIST: out of memory");
-	while (result == 0 && more)
-		result = list_part(client, &request, &listing, &more, error);
-	free(request.buffer);
-	return result;
+	return list_by(client, &request, &listing, error);
 }
 
 int osd_client_list(struct osd_client *client, struct osd_client_address address, uint64_t first,
@@ -280,6 +292,24 @@ int osd_client_list(struct osd_client *client, struct osd_client_address address
 {
 	address.object = 0;
 	return list_all(client, OSD_LIST, address, first, each, context, error);
+}
+
+int osd_client_list_attributes(struct osd_client *client, struct osd_client_address address,
+			       uint64_t first, const struct osd_client_value *gets, size_t count,
+			       osd_client_listed_attributes *each, void *context,
+			       struct osd_client_error *error)
+{
+	struct listing listing = { .each_with = each, .context = context, .least = first };
+	struct osd_request request = {
+		.cdb = { .action = OSD_LIST, .address = first, .list_attributes = true },
+		.gets = gets,
+		.get_count = count,
+		.buffer_length = LIST_BYTES,
+	};
+
+	address.object = 0;
+	osd_request_address(&request, address);
+	return list_by(client, &request, &listing, error);
 }
 
 int osd_client_list_collection(struct osd_client *client, struct osd_client_address address,

@@ -146,6 +146,9 @@ static int lay_out(struct osd_request *request, enum osd_version version, struct
 		layout->get_list.length = (uint32_t)(osd_list_head_bytes(version) +
 						     gets_of(request) * OSD_GET_DESCRIPTOR_BYTES);
 		out = layout->get_list.offset + layout->get_list.length;
+	}
+	/* A list's attributes stand in the list. */
+	if (gets_of(request) && !request->cdb.list_attributes) {
 		layout->retrieved.offset = osd_offset_encode(version, in, NULL);
 		layout->retrieved.length = (uint32_t)answer_bytes(request, version);
 		in = layout->retrieved.offset + layout->retrieved.length;

@@ -2,7 +2,7 @@
 /*
  * Makes the objects of a stored tree equal to the files of a directory.
  *
- * First it looks at all of them, many at a time. If an object's attributes say that it holds what
+ * First it looks at all of them, by lists of many. If an object's attributes say that it holds what
  * the manifest says, and the file has the same length and time, its content stays unread. It
  * compares the others byte by byte with their files, and writes the ranges that differ.
  *
@@ -47,11 +47,14 @@ static struct manifest_entry *entry_at(const struct tree_update *update, size_t 
 
 /* ---- looking ---- */
 
+/* Files whose objects are looked for, by the objects' IDs. */
 struct look {
-	struct osd_request request;
 	struct tree_update *update;
-	size_t index;
-	struct osd_client_value gets[4];
+	struct wanted {
+		uint64_t object;
+		size_t index;
+	} * wanted;
+	size_t count, next; /* those before `next` have been found, or are not there */
 };
 
 static bool is_number(const struct osd_attribute *attribute, uint32_t number)
@@ -91,69 +94,90 @@ static void note_attribute(struct tree_update *update, size_t index,
 	}
 }
 
-static void looked(struct osd_request *request)
+static void take_object_of(struct tree_update *update, size_t index,
+			   struct osd_list_reader *attributes)
 {
-	struct look *look = request->context;
-	struct tree_update *update = look->update;
-	struct kept *kept = &update->kept[look->index];
+	struct kept *kept = &update->kept[index];
 	const struct manifest_entry *old = &update->old->entries[kept->match];
 	uint8_t complete[TREE_COMPLETE_BYTES];
-	struct osd_list_reader reader;
 	struct osd_attribute attribute;
 
-	tree_flight_end(&update->importer->flight, 0);
-	if (request->error.result == -ENOENT) {
-		kept->match = SIZE_MAX; /* somebody removed it: a new object for the file */
-	} else if (request->error.result < 0) {
-		importer_fail(update->importer, &request->error);
-	} else if (osd_request_attributes(request, &reader) == 0) {
-		while (osd_list_next(&reader, &attribute) == 1)
-			note_attribute(update, look->index, &attribute);
-		tree_encode_complete(old, complete);
-		kept->is_whole = kept->length == old->length && kept->has_complete &&
-				 memcmp(kept->complete, complete, sizeof(complete)) == 0;
-		entry_at(update, look->index)->object = old->object;
-	}
-	free(look);
+	while (osd_list_next(attributes, &attribute) == 1)
+		note_attribute(update, index, &attribute);
+	tree_encode_complete(old, complete);
+	kept->is_whole = kept->length == old->length && kept->has_complete &&
+			 memcmp(kept->complete, complete, sizeof(complete)) == 0;
+	entry_at(update, index)->object = old->object;
 }
 
-static int look_at(struct tree_update *update, size_t index)
+/* Somebody removed the objects of those before `id`: there will be new ones for the files. */
+static void pass_over(struct look *look, uint64_t id)
 {
-	const struct manifest_entry *old = &update->old->entries[update->kept[index].match];
-	struct importer *importer = update->importer;
-	struct look *look = calloc(1, sizeof(*look));
+	while (look->next < look->count && look->wanted[look->next].object < id)
+		look->update->kept[look->wanted[look->next++].index].match = SIZE_MAX;
+}
+
+/* 1: no other one is wanted. */
+static int take_listed(void *context, uint64_t id, struct osd_list_reader *attributes)
+{
+	struct look *look = context;
+
+	pass_over(look, id);
+	if (look->next < look->count && look->wanted[look->next].object == id)
+		take_object_of(look->update, look->wanted[look->next++].index, attributes);
+	return look->next == look->count;
+}
+
+static int by_object(const void *left, const void *right)
+{
+	const struct wanted *a = left, *b = right;
+
+	return (a->object > b->object) - (a->object < b->object);
+}
+
+static int look_at_objects(struct look *look)
+{
+	const struct osd_client_value gets[] = {
+		{ TREE_OBJECT_PAGE, TREE_OBJECT_COMPLETE, NULL, TREE_COMPLETE_BYTES },
+		{ TREE_OBJECT_PAGE, TREE_OBJECT_STATUS, NULL, TREE_STATUS_BYTES },
+		{ OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_LOGICAL_LENGTH, NULL, 8 },
+		{ OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_USERNAME, NULL, USERNAME_BYTES },
+	};
+	struct importer *importer = look->update->importer;
+	struct osd_client_error error;
 	int result;
 
-	if (!look)
-		return importer_fail_local(importer, -ENOMEM, old->path);
-	look->update = update;
-	look->index = index;
-	look->gets[0] = (struct osd_client_value){ TREE_OBJECT_PAGE, TREE_OBJECT_COMPLETE, NULL,
-						   TREE_COMPLETE_BYTES };
-	look->gets[1] = (struct osd_client_value){ TREE_OBJECT_PAGE, TREE_OBJECT_STATUS, NULL,
-						   TREE_STATUS_BYTES };
-	look->gets[2] = (struct osd_client_value){ OSD_USER_OBJECT_INFORMATION,
-						   OSD_INFORMATION_LOGICAL_LENGTH, NULL, 8 };
-	look->gets[3] = (struct osd_client_value){ OSD_USER_OBJECT_INFORMATION,
-						   OSD_INFORMATION_USERNAME, NULL, USERNAME_BYTES };
-	look->request = (struct osd_request){
-		.cdb = { .action = OSD_GET_ATTRIBUTES,
-			 .partition = importer->partition,
-			 .object = old->object },
-		.gets = look->gets,
-		.get_count = sizeof(look->gets) / sizeof(look->gets[0]),
-		.done = looked,
-		.context = look,
-	};
-	result = osd_client_submit(importer->client, &look->request);
-	if (result == 0) {
-		tree_flight_add(&importer->flight, 0);
+	if (look->count == 0)
 		return 0;
+	qsort(look->wanted, look->count, sizeof(*look->wanted), by_object);
+	result = osd_client_list_attributes(
+		importer->client, (struct osd_client_address){ .partition = importer->partition },
+		look->wanted[0].object, gets, sizeof(gets) / sizeof(gets[0]), take_listed, look,
+		&error);
+	if (result < 0)
+		return importer_fail(importer, &error);
+	pass_over(look, UINT64_MAX);
+	return 0;
+}
+
+/* All of them in one walk over the partition's objects, from the lowest that is wanted on. */
+static int look_for(struct tree_update *update, const size_t *matches)
+{
+	struct importer *importer = update->importer;
+	size_t count = importer->manifest->count;
+	struct look look = { .update = update, .wanted = calloc(count, sizeof(*look.wanted)) };
+	int result;
+
+	if (!look.wanted)
+		return importer_fail_local(importer, -ENOMEM, "import");
+	for (size_t i = 0; i < count; i++) {
+		update->kept[i].match = matches[i];
+		if (matches[i] != SIZE_MAX)
+			look.wanted[look.count++] =
+				(struct wanted){ update->old->entries[matches[i]].object, i };
 	}
-	free(look);
-	if (importer->result == 0)
-		importer->result =
-			client_not_submitted(importer->client, result, "import", importer->error);
+	result = look_at_objects(&look);
+	free(look.wanted);
 	return result;
 }
 
@@ -173,13 +197,7 @@ int tree_update_begin(struct importer *importer, const struct manifest *old,
 		free(matches);
 		return importer_fail_local(importer, -ENOMEM, "import");
 	}
-	for (size_t i = 0; i < count && importer->result == 0; i++) {
-		update->kept[i].match = matches[i];
-		if (matches[i] != SIZE_MAX)
-			look_at(update, i);
-		tree_flight_pace(&importer->flight);
-	}
-	tree_flight_drain(&importer->flight);
+	look_for(update, matches);
 	free(matches);
 	return importer->result;
 }

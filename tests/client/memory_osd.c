@@ -172,28 +172,36 @@ static void get_attribute(struct osd_list_writer *writer, const struct memory_ob
 	}
 }
 
-static void get_attributes(const struct memory_object *object, const struct osd_cdb *cdb,
-			   struct loopback_command *command)
+static void add_attributes(struct osd_list_writer *writer, const struct memory_object *object,
+			   const struct osd_cdb *cdb, const struct loopback_command *command)
 {
-	struct osd_list_writer writer;
 	struct osd_list_reader reader;
 	struct osd_attribute attribute;
 
-	if (!cdb->get_list.length ||
-	    osd_list_read(&reader, OSD_2, OSD_LIST_TO_GET, command->out + cdb->get_list.offset,
+	if (osd_list_read(&reader, OSD_2, OSD_LIST_TO_GET, command->out + cdb->get_list.offset,
 			  cdb->get_list.length) < 0)
 		return;
-	osd_list_begin(&writer, OSD_2, OSD_LIST_RETRIEVED, command->in + cdb->retrieved.offset,
-		       cdb->retrieved.length);
 	while (osd_list_next(&reader, &attribute) == 1) {
 		bool all = attribute.page == OSD_PAGE_ALL && attribute.number == OSD_ATTRIBUTE_ALL;
 
 		if (!all)
-			get_attribute(&writer, object, attribute.page, attribute.number);
+			get_attribute(writer, object, attribute.page, attribute.number);
 		for (size_t i = 0; all && i < object->attribute_count; i++)
-			get_attribute(&writer, object, object->attributes[i].page,
+			get_attribute(writer, object, object->attributes[i].page,
 				      object->attributes[i].number);
 	}
+}
+
+static void get_attributes(const struct memory_object *object, const struct osd_cdb *cdb,
+			   struct loopback_command *command)
+{
+	struct osd_list_writer writer;
+
+	if (!cdb->get_list.length || cdb->list_attributes)
+		return;
+	osd_list_begin(&writer, OSD_2, OSD_LIST_RETRIEVED, command->in + cdb->retrieved.offset,
+		       cdb->retrieved.length);
+	add_attributes(&writer, object, cdb, command);
 	command->in_length = cdb->retrieved.offset + osd_list_end(&writer);
 }
 
@@ -210,6 +218,39 @@ static void refuse(struct loopback_command *command, uint16_t code, uint16_t fie
 	};
 
 	loopback_fail(command, &sense);
+}
+
+/* LIST with attributes: as many objects as there is space for. */
+static void list_with_attributes(struct memory_osd *osd, const struct osd_cdb *cdb,
+				 struct loopback_command *command)
+{
+	size_t at = position_of(osd, cdb->partition, cdb->address > 1 ? cdb->address : 1),
+	       end = position_of(osd, cdb->partition, UINT64_MAX), count = 0;
+	struct osd_list_head head = { .additional_length = UINT64_MAX,
+				      .format = OSD_LISTED_USER_OBJECTS + 1 };
+	struct osd_list_writer writer, before;
+
+	osd_list_begin_bare(&writer, OSD_2, command->in + OSD_LIST_HEAD_BYTES,
+			    cdb->length - OSD_LIST_HEAD_BYTES);
+	for (; at < end && (!osd->list_ids_max || count < osd->list_ids_max); at++, count++) {
+		before = writer;
+		if (osd_list_object_begin(&writer, osd->objects[at]->id, OSD_TYPE_USER_OBJECT)) {
+			add_attributes(&writer, osd->objects[at], cdb, command);
+			osd_list_object_end(&writer);
+		}
+		if (writer.truncated) {
+			writer = before;
+			break;
+		}
+	}
+	if (at < end) {
+		head.continuation_id = osd->objects[at]->id;
+		head.identifier = 1;
+	} else {
+		head.additional_length = OSD_LIST_HEAD_BYTES - 8 + writer.length;
+	}
+	osd_list_head_encode(OSD_2, &head, command->in);
+	command->in_length = OSD_LIST_HEAD_BYTES + writer.length;
 }
 
 static void list(struct memory_osd *osd, const struct osd_cdb *cdb,
@@ -319,7 +360,10 @@ static void execute(struct memory_osd *osd, const struct osd_cdb *cdb,
 		read_data(object, cdb, command);
 		break;
 	case OSD_LIST:
-		list(osd, cdb, command);
+		if (cdb->list_attributes)
+			list_with_attributes(osd, cdb, command);
+		else
+			list(osd, cdb, command);
 		break;
 	case OSD_REMOVE:
 		discard(osd, position_of(osd, cdb->partition, cdb->object));

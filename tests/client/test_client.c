@@ -380,6 +380,68 @@ static void test_a_list_goes_on_until_it_is_complete(void **state)
 	memory_osd_free(&osd);
 }
 
+struct listed_lengths {
+	uint64_t next;
+	size_t count, stop_at;
+};
+
+/* Objects 3 apart, each as long as its number, and with a text. */
+static int note_length(void *context, uint64_t id, struct osd_list_reader *attributes)
+{
+	struct listed_lengths *listed = context;
+	struct osd_attribute attribute;
+
+	assert_true(id == listed->next);
+	assert_int_equal(osd_list_next(attributes, &attribute), 1);
+	assert_int_equal(attribute.number, OSD_INFORMATION_LOGICAL_LENGTH);
+	assert_true(get_be64(attribute.value) == (id - OSD_FIRST_ID) / 3);
+	assert_int_equal(osd_list_next(attributes, &attribute), 1);
+	assert_int_equal(attribute.length, 4);
+	assert_memory_equal(attribute.value, "text", 4);
+	assert_int_equal(osd_list_next(attributes, &attribute), 0);
+	listed->next += 3;
+	return ++listed->count == listed->stop_at;
+}
+
+static void test_a_list_with_attributes_goes_on_until_it_is_complete_or_stopped(void **state)
+{
+	const struct osd_client_value gets[] = {
+		{ OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_LOGICAL_LENGTH, NULL, 8 },
+		{ 0x10000, 1, NULL, 100 },
+	};
+	const struct osd_client_value text = { 0x10000, 1, "text", 4 };
+	struct memory_osd osd = { .list_ids_max = 7 };
+	struct osd_client *client;
+	struct loopback *loopback = loopback_start(memory_osd_execute, &osd, OSD_2, &client);
+	struct osd_client_address address = { PARTITION, 0, 0 };
+	struct listed_lengths listed = { .next = OSD_FIRST_ID };
+	uint64_t commands;
+
+	(void)state;
+	assert_int_equal(osd_client_create_partition(client, PARTITION, -1, NULL, NULL), 0);
+	for (uint64_t i = 0; i < 50; i++) {
+		address.object = OSD_FIRST_ID + 3 * i;
+		assert_int_equal(
+			osd_client_create(client, PARTITION, address.object, 1, NULL, NULL, NULL),
+			0);
+		assert_int_equal(osd_client_truncate(client, address, i, NULL), 0);
+		assert_int_equal(osd_client_set_attributes(client, address, &text, 1, NULL), 0);
+	}
+	commands = osd.commands;
+	assert_int_equal(
+		osd_client_list_attributes(client, address, 0, gets, 2, note_length, &listed, NULL),
+		0);
+	assert_int_equal(listed.count, 50);
+	assert_int_equal(osd.commands - commands, 8);
+	listed = (struct listed_lengths){ .next = OSD_FIRST_ID + 30, .stop_at = 9 };
+	assert_int_equal(osd_client_list_attributes(client, address, listed.next, gets, 2,
+						    note_length, &listed, NULL),
+			 1);
+	assert_int_equal(listed.count, 9);
+	loopback_stop(loopback, client);
+	memory_osd_free(&osd);
+}
+
 /* A LIST answer whose words the test chooses. */
 struct bad_list {
 	uint64_t words[6]; /* additional length, continuation, identifier << 32 | format, ids */
@@ -537,6 +599,8 @@ int main(void)
 		cmocka_unit_test(test_flush_chooses_its_command_by_the_address),
 		cmocka_unit_test(test_reads_at_the_end_are_short),
 		cmocka_unit_test(test_a_list_goes_on_until_it_is_complete),
+		cmocka_unit_test(
+			test_a_list_with_attributes_goes_on_until_it_is_complete_or_stopped),
 		cmocka_unit_test(test_lists_that_would_never_end_are_refused),
 		cmocka_unit_test(test_attributes_are_set_got_and_undefined),
 		cmocka_unit_test(test_rubbish_in_answers_does_no_harm),
