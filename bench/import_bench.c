@@ -102,6 +102,7 @@ static const char help[] =
 	"  --files N        of the tree (default 50000)\n"
 	"  --bytes N        in its files (default 614M)\n"
 	"  --size N         of the unit (default 4G)\n"
+	"  --index NAME     of the unit, bloom or ribbon (default: as muninnd has it)\n"
 	"  --turns N        (default 3)\n"
 	"  --seed N         of the tree (default 1)\n"
 	"  --folder PATH    where tree, archives and image are while it runs (default .)\n"
@@ -126,6 +127,7 @@ enum {
 	OPTION_FOLDER,
 	OPTION_PROGRAMS,
 	OPTION_BORG,
+	OPTION_INDEX,
 	OPTION_NUMBER
 };
 
@@ -160,16 +162,17 @@ static int take_number(struct import_bench_options *options, int number, struct 
 static int parse(struct import_bench_options *options, int argc, char **argv,
 		 struct error_text *error)
 {
-	struct option long_options[NUMBERS + 5] = {
+	struct option long_options[NUMBERS + 6] = {
 		{ "help", no_argument, NULL, OPTION_HELP },
 		{ "folder", required_argument, NULL, OPTION_FOLDER },
 		{ "programs", required_argument, NULL, OPTION_PROGRAMS },
 		{ "borg", required_argument, NULL, OPTION_BORG },
+		{ "index", required_argument, NULL, OPTION_INDEX },
 	};
 	int option, result = 0;
 
 	for (int i = 0; i < NUMBERS; i++)
-		long_options[i + 4] = (struct option){ numbers[i].name, required_argument, NULL,
+		long_options[i + 5] = (struct option){ numbers[i].name, required_argument, NULL,
 						       OPTION_NUMBER + i };
 	optind = 0;
 	while (result == 0 && (option = bench_next_option(argc, argv, long_options, error)) != -1) {
@@ -186,6 +189,9 @@ static int parse(struct import_bench_options *options, int argc, char **argv,
 			break;
 		case OPTION_BORG:
 			options->borg = optarg;
+			break;
+		case OPTION_INDEX:
+			options->index = optarg;
 			break;
 		default:
 			result = take_number(options, option - OPTION_NUMBER, error);

@@ -19,6 +19,7 @@ struct import_bench_options {
 	const char *folder;   /* where the tree, both archives and the image are */
 	const char *programs; /* the folder of muninnd and muninnctl */
 	const char *borg;     /* this program */
+	const char *index;    /* of the unit: bloom or ribbon; NULL: as muninnd has it */
 	uint64_t size_bytes;  /* of the unit */
 	uint32_t turns;
 };

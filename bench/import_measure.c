@@ -143,12 +143,16 @@ static int note_used(struct run *run)
 /* A fresh unit in a fresh file. */
 static int start_unit(struct run *run)
 {
+	char settings[64] = "";
 	const struct bench_server_options options = { .folder = run->image,
 						      .muninnd = run->muninnd,
 						      .size = run->options->size_bytes,
+						      .settings = settings,
 						      .units = 1 };
 	int result = make_folder(run, run->image);
 
+	if (run->options->index)
+		snprintf(settings, sizeof(settings), "index = %s\n", run->options->index);
 	if (result == 0)
 		result = bench_server_start(&run->server, &options, run->error);
 	if (result == 0)
