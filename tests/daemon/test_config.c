@@ -210,7 +210,7 @@ static void test_each_key_of_nand_and_engine_is_checked_in_both_places(void **st
 		{ "nand", "dies_per_channel", "64", "0", "'0' is not a whole number" },
 		{ "engine", "engine", "muninn", "kaml", "'kaml' is no engine; there is: muninn" },
 		{ "engine", "index", "ribbon", "trie", "'trie' is neither bloom nor ribbon" },
-		{ "engine", "rows", "0", "1025", "'1025' is not a whole number" },
+		{ "engine", "rows", "0", "4097", "'4097' is not a whole number" },
 		{ "engine", "segment_pages", "8", "4097", "'4097' is not a whole number" },
 		{ "engine", "record_bytes", "1024", "65537", "'65537' is not a whole number" },
 		{ "engine", "fpr_millionths", "500", "500001", "'500001' is not a whole number" },
