@@ -172,6 +172,8 @@ for node in "$first_node" "$second_node"; do
 	$node,1 -o new >/dev/null
 	# The kernel holds commands back for so long before it tries the other path.
 	$node -o update -n node.session.timeo.replacement_timeout -v 2
+	# On a busy machine an answer may be late on a path that is whole.
+	$node -o update -n 'node.conn[0].timeo.noop_out_interval' -v 0
 	$node --login >/dev/null
 	$node --rescan >/dev/null
 	until_it_works disk
