@@ -16,6 +16,8 @@ QEMU = "qemu-system-x86_64"
 # The host's loopback, as a guest sees it.
 HOST = "10.0.2.2"
 MEMORY_MIB = 256
+# Only a hang gets there: an emulated processor that has to share the host's is slow.
+GUEST_LIMIT_SECONDS = 5 * LIMIT_SECONDS
 ENDED = re.compile(r"scenario ended with (\d+)")
 
 # What scenarios call. `attach` needs no discovery, which tgtd answers with the address of its end.
@@ -32,7 +34,7 @@ attach() {{ # IQN PORT [NAME SECRET]
 }}
 detach() {{ iscsiadm -m node --logout >/dev/null; }}
 until_it_works() {{ # COMMAND...: until it succeeds
-	for i in $(seq 300); do "$@" >/dev/null 2>&1 && return; sleep 0.2; done
+	for i in $(seq 1000); do "$@" >/dev/null 2>&1 && return; sleep 0.2; done
 	echo "never succeeded: $*"
 	return 1
 }}
@@ -120,7 +122,7 @@ class Guest:
     def wait_for(self, text):
         """Waits until the scenario has said this."""
         with self.said:
-            if not self.said.wait_for(lambda: any(text in line for line in self.lines) or not self.reader.is_alive(), LIMIT_SECONDS):
+            if not self.said.wait_for(lambda: any(text in line for line in self.lines) or not self.reader.is_alive(), GUEST_LIMIT_SECONDS):
                 raise AssertionError(f"the guest never said {text!r}:\n" + "\n".join(self.lines))
         if not any(text in line for line in self.lines):
             raise AssertionError(f"the guest ended without {text!r}:\n" + "\n".join(self.lines))
@@ -128,7 +130,7 @@ class Guest:
     def finish(self):
         """Waits for its end; returns what it said. Fails when the scenario has failed."""
         try:
-            self.process.wait(2 * LIMIT_SECONDS)
+            self.process.wait(GUEST_LIMIT_SECONDS)
         except subprocess.TimeoutExpired:
             pass
         self.end()

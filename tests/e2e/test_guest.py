@@ -11,7 +11,7 @@ import unittest
 from guest import GuestCase
 from harness import BUILD, ROOT, wait_for_exit
 
-TIME_LIMIT_SECONDS = 1200
+TIME_LIMIT_SECONDS = 1800
 # The kernel takes the first disk that it finds.
 POOL = """[device pool]
 size = 1G

@@ -8,7 +8,7 @@ import unittest
 from guest import Cable, GuestCase
 from harness import BUILD
 
-TIME_LIMIT_SECONDS = 900
+TIME_LIMIT_SECONDS = 1800
 PORTALS = "[target]\nportal = 127.0.0.1:1, 127.0.0.2:1\n"
 POOL = """[device pool]
 size = 1G
@@ -38,7 +38,7 @@ write() { # FOLDER: until there is /tmp/enough
 	done
 }
 has_written() { [ "$(cat /tmp/written)" -ge $1 ]; }
-more() { until_it_works has_written $(($(cat /tmp/written) + 10)); }
+more() { until_it_works has_written $(($(cat /tmp/written) + 4)); }
 compare() { # FOLDER
 	for sum in /tmp/sum.*; do
 		[ "$(md5sum <$1/${sum##*.} | cut -c -32)" = "$(cat $sum)" ] || { echo "${sum##*.} is another file"; return 1; }
