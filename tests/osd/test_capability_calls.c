@@ -126,6 +126,10 @@ IN_FRONT(ENGINE_HAS_VERSIONS, int, engine_object_moment_resolve,
 IN_FRONT(ENGINE_HAS_VERSIONS, int, engine_snapshot,
 	 (struct engine_txn *txn, uint64_t partition, const char *name, uint32_t *version),
 	 (txn, partition, name, version))
+IN_FRONT(ENGINE_HAS_VERSIONS, int, engine_snapshot_group,
+	 (struct engine_txn *txn, const uint64_t *partitions, size_t count, const char *name,
+	  uint32_t *versions),
+	 (txn, partitions, count, name, versions))
 IN_FRONT(ENGINE_HAS_VERSIONS, int, engine_version_next,
 	 (struct engine_txn *txn, uint64_t partition, uint64_t from,
 	  struct engine_version *version),
