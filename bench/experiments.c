@@ -225,7 +225,7 @@ static int lookup_on_dies(struct experiment *experiment, struct bench_store *sto
 					   .distribution = DISTRIBUTION_RANDOM,
 					   .operations = experiment->operations };
 	const struct nand_timing before = store->options.timing;
-	struct phase_report report;
+	struct phase_report report = { 0 };
 	struct paper_figure *finding;
 	int result;
 

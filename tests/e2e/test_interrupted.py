@@ -254,8 +254,8 @@ class Interrupted(E2ETest):
             self.assertEqual(self.drop_versions(), 0, (nth, said))
             if code == 0:
                 self.ctl("put", self.url, ADDRESS, "--replace", stdin=old)
-        # Most of the eight pieces: on a busy machine a piece may be answered before the signal comes. The version goes
-        # behind them.
+        # Most of the eight pieces: on a busy machine one may be answered before the signal comes.
+        # The version goes behind them.
         self.assertGreater(codes.count(130), 4)
         self.assertEqual(codes[-2:], [0, 0])
 
