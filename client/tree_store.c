@@ -224,15 +224,18 @@ static void small_done(struct osd_request *request)
 	struct small_file *small = request->context;
 	struct importer *importer = small->importer;
 	struct tree_count count = { .options = importer->options };
+	const int result = request->error.result;
 
-	if (request->error.result == -EEXIST && importer->taken++ < TAKEN_MAX &&
-	    submit_small(importer, small) == 0)
-		return;
-	tree_flight_end(&importer->flight, request->data_length);
-	if (request->error.result < 0)
+	/* A submission that fails leaves its reason with the importer, not in the request. */
+	if (result == -EEXIST && importer->taken++ < TAKEN_MAX) {
+		if (submit_small(importer, small) == 0)
+			return;
+	} else if (result < 0) {
 		importer_fail(importer, &request->error);
-	else
-		acknowledged(importer, small->index, small->request.data_length, &count);
+	} else {
+		acknowledged(importer, small->index, request->data_length, &count);
+	}
+	tree_flight_end(&importer->flight, request->data_length);
 	free(small);
 }
 

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -346,6 +347,47 @@ static void test_an_import_cut_off_at_any_command_is_whole_or_absent(void **stat
 	assert_true(dies_at > 20);
 }
 
+static atomic_bool interrupted;
+
+static bool is_interrupted(void)
+{
+	return interrupted;
+}
+
+/* The user interrupts it before the answer comes that an ID is taken. */
+static void interrupt_at_a_taken_id(void *context, struct loopback_command *command)
+{
+	struct osd_cdb cdb;
+	uint16_t field;
+
+	memory_osd_execute(context, command);
+	if (osd_cdb_decode(command->cdb, command->cdb_length, &cdb, &field) == 0 &&
+	    cdb.action == OSD_CREATE_AND_WRITE && command->status != 0)
+		interrupted = true;
+}
+
+static void test_a_file_whose_second_try_is_never_sent_does_not_count_as_stored(void **state)
+{
+	struct tree_options options = { .chunk_bytes = 1 << 18, .log_fd = -1 };
+	struct scene *scene = *state;
+	struct osd_client *client;
+	struct loopback *loopback =
+		loopback_start(interrupt_at_a_taken_id, &scene->osd, OSD_2, &client);
+
+	interrupted = false;
+	osd_client_stop_when(client, is_interrupted);
+	scene->osd.thief_every = 1;
+	scene_write_file(scene->source, "a", 10, 1);
+	scene_write_file(scene->source, "b", 20, 2);
+	assert_int_equal(tree_import(client, PARTITION, scene->source, &options, &scene->report,
+				     &scene->error),
+			 -ECANCELED);
+	assert_true(interrupted);
+	assert_int_equal(scene->report.added, 1);
+	assert_int_equal(scene->report.sent_bytes, 10);
+	loopback_stop(loopback, client);
+}
+
 static void test_a_full_device_ends_the_import_with_its_reason(void **state)
 {
 	struct scene *scene = *state;
@@ -393,6 +435,7 @@ int main(void)
 		TEST(test_a_file_that_did_not_arrive_whole_has_no_name),
 		TEST(test_names_of_files_that_are_not_whole_may_be_in_the_tree),
 		TEST(test_an_import_cut_off_at_any_command_is_whole_or_absent),
+		TEST(test_a_file_whose_second_try_is_never_sent_does_not_count_as_stored),
 		TEST(test_a_full_device_ends_the_import_with_its_reason),
 		TEST(test_a_file_that_cannot_be_read_ends_the_import_with_its_name),
 	};
