@@ -243,6 +243,8 @@ static int list_part(struct osd_client *client, struct osd_request *request,
 	if (osd_list_head_decode(request->cdb.version, request->buffer, request->received, &head) <
 	    0)
 		return outcome_set(error, -EPROTO, "LIST: the target's answer has no head");
+	if (listing->each_with && !osd_list_has_attributes(&head))
+		return outcome_set(error, -EOPNOTSUPP, "LIST: the target lists no attributes");
 	result = take_ids(listing, &head, request->buffer, request->received);
 	if (result == -EPROTO)
 		return outcome_set(error, result,
@@ -307,6 +309,8 @@ int osd_client_list_attributes(struct osd_client *client, struct osd_client_addr
 		.buffer_length = LIST_BYTES,
 	};
 
+	if (client->version == OSD_1)
+		return outcome_set(error, -EOPNOTSUPP, "LIST: OSD-1 lists no attributes");
 	address.object = 0;
 	osd_request_address(&request, address);
 	return list_by(client, &request, &listing, error);

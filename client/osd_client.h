@@ -329,7 +329,7 @@ int osd_client_list(struct osd_client *client, struct osd_client_address address
 
 /*
  * Lists user objects of a partition with attributes, in the order of `gets`: one command for about
- * a thousand objects. `each` as above.
+ * a thousand objects. `each` as above. -EOPNOTSUPP: the target lists IDs alone, as OSD-1 does.
  */
 typedef int osd_client_listed_attributes(void *context, uint64_t id,
 					 struct osd_list_reader *attributes);

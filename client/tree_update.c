@@ -2,14 +2,16 @@
 /*
  * Makes the objects of a stored tree equal to the files of a directory.
  *
- * First it looks at all of them, by lists of many. If an object's attributes say that it holds what
- * the manifest says, and the file has the same length and time, its content stays unread. It
- * compares the others byte by byte with their files, and writes the ranges that differ.
+ * First it looks at all of them, by lists of many if the target lists attributes. If an object's
+ * attributes say that it holds what the manifest says, and the file has the same length and time,
+ * its content stays unread. It compares the others byte by byte with their files, and writes the
+ * ranges that differ.
  *
  * A file of up to TREE_SMALL_BYTES changes with one command, so it is the old one or the new one. A
  * longer one loses TREE_OBJECT_COMPLETE while it is written.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -28,6 +30,7 @@ enum { USERNAME_BYTES = 256 };
 struct kept {
 	size_t match;                  /* in `old`; SIZE_MAX: none */
 	uint64_t length;               /* of the object */
+	bool has_length;               /* the target has told it */
 	bool is_whole;                 /* holds what `old` says */
 	bool has_complete;             /* with this value */
 	bool has_status, has_username; /* as they have to be */
@@ -77,10 +80,12 @@ static void note_attribute(struct tree_update *update, size_t index,
 	struct osd_client_value username = tree_username_value(entry), wanted;
 	uint8_t status[TREE_STATUS_BYTES];
 
-	if (is_number(attribute, OSD_INFORMATION_LOGICAL_LENGTH) && attribute->present == 8)
+	if (is_number(attribute, OSD_INFORMATION_LOGICAL_LENGTH) && attribute->present == 8) {
+		kept->has_length = true;
 		kept->length = get_be64(attribute->value);
-	else if (is_number(attribute, OSD_INFORMATION_USERNAME))
+	} else if (is_number(attribute, OSD_INFORMATION_USERNAME)) {
 		kept->has_username = has_value(attribute, &username);
+	}
 	if (attribute->page != TREE_OBJECT_PAGE)
 		return;
 	if (attribute->number == TREE_OBJECT_STATUS) {
@@ -94,20 +99,25 @@ static void note_attribute(struct tree_update *update, size_t index,
 	}
 }
 
-static void take_object_of(struct tree_update *update, size_t index,
-			   struct osd_list_reader *attributes)
+/* After its attributes have been noted. */
+static int take_object_of(struct tree_update *update, size_t index)
 {
+	struct importer *importer = update->importer;
 	struct kept *kept = &update->kept[index];
 	const struct manifest_entry *old = &update->old->entries[kept->match];
 	uint8_t complete[TREE_COMPLETE_BYTES];
-	struct osd_attribute attribute;
 
-	while (osd_list_next(attributes, &attribute) == 1)
-		note_attribute(update, index, &attribute);
+	if (!kept->has_length) {
+		importer->result = outcome_set(
+			importer->error, -EPROTO,
+			"the target does not tell the length of object 0x%" PRIx64, old->object);
+		return importer->result;
+	}
 	tree_encode_complete(old, complete);
 	kept->is_whole = kept->length == old->length && kept->has_complete &&
 			 memcmp(kept->complete, complete, sizeof(complete)) == 0;
 	entry_at(update, index)->object = old->object;
+	return 0;
 }
 
 /* Somebody removed the objects of those before `id`: there will be new ones for the files. */
@@ -121,11 +131,51 @@ static void pass_over(struct look *look, uint64_t id)
 static int take_listed(void *context, uint64_t id, struct osd_list_reader *attributes)
 {
 	struct look *look = context;
+	struct osd_attribute attribute;
+	size_t index;
 
 	pass_over(look, id);
-	if (look->next < look->count && look->wanted[look->next].object == id)
-		take_object_of(look->update, look->wanted[look->next++].index, attributes);
+	if (look->next < look->count && look->wanted[look->next].object == id) {
+		index = look->wanted[look->next++].index;
+		while (osd_list_next(attributes, &attribute) == 1)
+			note_attribute(look->update, index, &attribute);
+		if (take_object_of(look->update, index) < 0)
+			return look->update->importer->result;
+	}
 	return look->next == look->count;
+}
+
+static int take_attribute(void *context, const struct osd_attribute *attribute)
+{
+	const struct look *look = context;
+
+	note_attribute(look->update, look->wanted[look->next].index, attribute);
+	return 0;
+}
+
+/* With a command for each object. */
+static int look_one_by_one(struct look *look, const struct osd_client_value *gets, size_t count)
+{
+	struct tree_update *update = look->update;
+	struct importer *importer = update->importer;
+	struct osd_client_address address = { .partition = importer->partition };
+	struct osd_client_error error;
+	int result;
+
+	for (; look->next < look->count && importer->result == 0; look->next++) {
+		const struct wanted *wanted = &look->wanted[look->next];
+
+		address.object = wanted->object;
+		result = osd_client_get_attributes(importer->client, address, gets, count,
+						   take_attribute, look, &error);
+		if (result == -ENOENT)
+			update->kept[wanted->index].match = SIZE_MAX;
+		else if (result < 0)
+			importer_fail(importer, &error);
+		else
+			take_object_of(update, wanted->index);
+	}
+	return importer->result;
 }
 
 static int by_object(const void *left, const void *right)
@@ -143,6 +193,7 @@ static int look_at_objects(struct look *look)
 		{ OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_LOGICAL_LENGTH, NULL, 8 },
 		{ OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_USERNAME, NULL, USERNAME_BYTES },
 	};
+	const size_t count = sizeof(gets) / sizeof(gets[0]);
 	struct importer *importer = look->update->importer;
 	struct osd_client_error error;
 	int result;
@@ -152,8 +203,9 @@ static int look_at_objects(struct look *look)
 	qsort(look->wanted, look->count, sizeof(*look->wanted), by_object);
 	result = osd_client_list_attributes(
 		importer->client, (struct osd_client_address){ .partition = importer->partition },
-		look->wanted[0].object, gets, sizeof(gets) / sizeof(gets[0]), take_listed, look,
-		&error);
+		look->wanted[0].object, gets, count, take_listed, look, &error);
+	if (result == -EOPNOTSUPP)
+		return look_one_by_one(look, gets, count);
 	if (result < 0)
 		return importer_fail(importer, &error);
 	pass_over(look, UINT64_MAX);

@@ -346,11 +346,16 @@ int osd_list_head_decode(enum osd_version version, const uint8_t *data, size_t l
 	return 0;
 }
 
+bool osd_list_has_attributes(const struct osd_list_head *head)
+{
+	/* Formats with attributes are 0x02, 0x12 and 0x22. */
+	return (head->format & 0x0F) == 0x02;
+}
+
 int osd_listed_next(const struct osd_list_head *head, const uint8_t *data, size_t length,
 		    size_t *position, struct osd_listed_object *object)
 {
-	/* Formats with attributes are 0x02, 0x12 and 0x22. */
-	bool with_attributes = (head->format & 0x0F) == 0x02;
+	bool with_attributes = osd_list_has_attributes(head);
 	size_t head_bytes = with_attributes ? OSD_LIST_OBJECT_HEAD_BYTES : 8;
 	size_t entries;
 

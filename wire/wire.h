@@ -362,6 +362,9 @@ void osd_list_head_encode(enum osd_version version, const struct osd_list_head *
 int osd_list_head_decode(enum osd_version version, const uint8_t *data, size_t length,
 			 struct osd_list_head *head);
 
+/* Do the attributes of each object stand behind its ID? */
+bool osd_list_has_attributes(const struct osd_list_head *head);
+
 /*
  * ID and attributes of the object at *position (starting at OSD_LIST_HEAD_BYTES) of LIST data;
  * moves on.

@@ -235,7 +235,8 @@ static void list_with_attributes(struct memory_osd *osd, const struct osd_cdb *c
 	for (; at < end && (!osd->list_ids_max || count < osd->list_ids_max); at++, count++) {
 		before = writer;
 		if (osd_list_object_begin(&writer, osd->objects[at]->id, OSD_TYPE_USER_OBJECT)) {
-			add_attributes(&writer, osd->objects[at], cdb, command);
+			if (!osd->lists_no_values)
+				add_attributes(&writer, osd->objects[at], cdb, command);
 			osd_list_object_end(&writer);
 		}
 		if (writer.truncated) {
@@ -360,7 +361,7 @@ static void execute(struct memory_osd *osd, const struct osd_cdb *cdb,
 		read_data(object, cdb, command);
 		break;
 	case OSD_LIST:
-		if (cdb->list_attributes)
+		if (cdb->list_attributes && !osd->lists_ids_alone)
 			list_with_attributes(osd, cdb, command);
 		else
 			list(osd, cdb, command);

@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "common/bytes.h"
+#include "tests/client/local_target.h"
 #include "tests/client/tree_scene.h"
 
 static const struct tree_options plain, update = { .update = true },
@@ -229,21 +230,29 @@ static void test_the_same_length_and_time_is_taken_for_the_same_content_unless_t
 	expect_same_trees(scene, 10);
 }
 
+static void remove_object(struct scene *scene, uint64_t id)
+{
+	struct osd_client *client;
+	struct loopback *loopback = loopback_start(memory_osd_execute, &scene->osd, OSD_2, &client);
+
+	assert_int_equal(
+		osd_client_remove(client, (struct osd_client_address){ PARTITION, id, 0 }, NULL),
+		0);
+	loopback_stop(loopback, client);
+}
+
 static void test_what_others_removed_or_cut_comes_back(void **state)
 {
 	struct scene *scene = *state;
 	struct osd_client *client;
 	struct loopback *loopback;
-	uint64_t gone, cut;
+	uint64_t cut;
 
 	scene_make_tree(scene);
 	scene_must(scene, scene_import(scene, plain, false));
-	gone = object_of(scene, "one")->id;
+	remove_object(scene, object_of(scene, "one")->id);
 	cut = object_of(scene, "directory/file")->id;
 	loopback = loopback_start(memory_osd_execute, &scene->osd, OSD_2, &client);
-	assert_int_equal(
-		osd_client_remove(client, (struct osd_client_address){ PARTITION, gone, 0 }, NULL),
-		0);
 	assert_int_equal(osd_client_truncate(
 				 client, (struct osd_client_address){ PARTITION, cut, 0 }, 9, NULL),
 			 0);
@@ -274,6 +283,72 @@ static void test_a_tree_that_was_there_is_updated_when_told_so_only(void **state
 	scene_must(scene, scene_import(scene, plain, false));
 	assert_int_equal(scene_import(scene, plain, false), -EEXIST);
 	assert_non_null(strstr(scene->error.sentence.text, "--update"));
+}
+
+static void test_a_target_that_lists_ids_alone_is_asked_for_each_object(void **state)
+{
+	struct scene *scene = *state;
+	uint64_t file;
+
+	scene->osd.lists_ids_alone = true;
+	scene_make_tree(scene);
+	scene_must(scene, scene_import(scene, plain, false));
+	file = object_of(scene, "directory/file")->id;
+	patch(scene, "directory/file", 30000, 10);
+	assert_int_equal(truncate(path_of(scene, "large"), 3 << 20), 0);
+	remove_object(scene, object_of(scene, "one")->id);
+	scene_must(scene, scene_import(scene, update, false));
+	expect_report(scene, 1, 2, 0, 3);
+	assert_int_equal(scene->report.sent_bytes, 10 + 1);
+	assert_int_equal(object_of(scene, "directory/file")->id, file);
+	expect_same_trees(scene, 10);
+}
+
+static void test_an_object_without_a_length_is_an_error_and_not_an_empty_one(void **state)
+{
+	struct scene *scene = *state;
+
+	scene_make_tree(scene);
+	scene_must(scene, scene_import(scene, plain, false));
+	patch(scene, "directory/file", 30000, 10);
+	scene->osd.lists_no_values = true;
+	assert_int_equal(scene_import(scene, update, false), -EPROTO);
+	assert_non_null(strstr(scene->error.sentence.text, "length of object 0x"));
+	assert_int_equal(scene->report.sent_bytes, 0);
+	scene->osd.lists_no_values = false;
+	scene_must(scene, scene_import(scene, update, false));
+	expect_same_trees(scene, 10);
+}
+
+static void execute_locally(void *context, struct loopback_command *command)
+{
+	local_target_execute(context, 1, command);
+}
+
+static void test_an_update_by_commands_of_osd1_changes_what_differs(void **state)
+{
+	struct tree_options options = { .chunk_bytes = 1 << 18, .log_fd = -1 };
+	struct scene *scene = *state;
+	struct local_target target;
+
+	scene_make_tree(scene);
+	local_target_open(&target, 64 << 20, (const uint8_t[16]){ 1 }, NULL);
+	local_target_start(&target, OSD_1, execute_locally, &target);
+	scene_must(scene, tree_import(target.client, PARTITION, scene->source, &options,
+				      &scene->report, &scene->error));
+	patch(scene, "directory/file", 30000, 10);
+	patch(scene, "large", 5000, 100);
+	options.update = true;
+	scene_must(scene, tree_import(target.client, PARTITION, scene->source, &options,
+				      &scene->report, &scene->error));
+	expect_report(scene, 0, 2, 0, 4);
+	assert_int_equal(scene->report.sent_bytes, 10 + 4096);
+	options.update = false;
+	scene_must(scene,
+		   tree_export(target.client, (struct osd_client_address){ .partition = PARTITION },
+			       scene->copy, &options, &scene->report, &scene->error));
+	assert_int_equal(scene_compare_trees(scene->source, scene->copy), 10);
+	local_target_close(&target);
 }
 
 /* What an update has to do, all at once. */
@@ -354,6 +429,9 @@ int main(void)
 		TEST(test_what_others_removed_or_cut_comes_back),
 		TEST(test_a_link_that_becomes_a_file_of_its_own_gets_an_object_of_its_own),
 		TEST(test_a_tree_that_was_there_is_updated_when_told_so_only),
+		TEST(test_a_target_that_lists_ids_alone_is_asked_for_each_object),
+		TEST(test_an_object_without_a_length_is_an_error_and_not_an_empty_one),
+		TEST(test_an_update_by_commands_of_osd1_changes_what_differs),
 		TEST(test_an_update_cut_off_at_any_command_is_found_out_and_can_be_repeated),
 		TEST(test_a_device_that_is_full_leaves_the_old_tree),
 	};
