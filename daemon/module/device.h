@@ -59,8 +59,8 @@ struct osd_units *device_units(const struct device *device);
 /* How full it is, as of a look every two seconds. Any thread. */
 struct device_fullness {
 	uint64_t used_bytes, capacity_bytes; /* 0 before the first look */
-	uint32_t crossings; /* how often one of FULLNESS_..._PERCENT was reached since it was opened
-			     */
+	/* How often one of FULLNESS_..._PERCENT was reached or passed since it was opened. */
+	uint32_t crossings;
 };
 void device_read_fullness(const struct device *device, struct device_fullness *fullness);
 

@@ -33,6 +33,9 @@ uint32_t fullness_reached(struct fullness *fullness, uint64_t used, uint64_t cap
 	uint32_t percent = percent_of(used, capacity), level = level_at(percent);
 
 	if (level > fullness->said) {
+		/* A full device refuses writes with a sense of its own. */
+		if (fullness->said < FULLNESS_VERY_HIGH_PERCENT)
+			__atomic_fetch_add(&fullness->crossings, 1, __ATOMIC_RELAXED);
 		fullness->said = level;
 		return level;
 	}
@@ -57,7 +60,6 @@ void fullness_look(struct fullness *fullness, struct engine *engine, const char 
 	level = fullness_reached(fullness, statistics.used_bytes, statistics.capacity_bytes);
 	if (!level)
 		return;
-	__atomic_fetch_add(&fullness->crossings, 1, __ATOMIC_RELAXED);
 	log_line(level == FULLNESS_HIGH_PERCENT ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING,
 		 level == 100 ? "%s: full: %u %% of %llu MiB are in use, history included; writes "
 				"are refused unless some of it can go"

@@ -20,12 +20,13 @@ struct fullness {
 	uint64_t looked_us;
 	/* As of the last look. Atomic: other threads read them. */
 	uint64_t used_bytes, capacity_bytes;
-	uint32_t crossings; /* how often one of those levels was reached */
+	/* How often one of FULLNESS_..._PERCENT was reached or passed: once for both at once. */
+	uint32_t crossings;
 };
 
 /*
  * The level in percent that has been reached and was not said yet, or 0. A level is said again only
- * after the device was 5 % below it.
+ * after the device was 5 % below it. Counts in `crossings`.
  */
 uint32_t fullness_reached(struct fullness *fullness, uint64_t used, uint64_t capacity);
 

@@ -50,12 +50,34 @@ static void test_a_jump_says_the_highest_level_only(void **state)
 	assert_int_equal(fullness_reached(&fullness, 0, 0), 0);
 }
 
+/* Initiators are told of the two thresholds; a full device tells them by its sense. */
+static void test_a_full_device_is_no_threshold(void **state)
+{
+	struct fullness fullness = { 0 }, jumping = { 0 };
+
+	(void)state;
+	fullness_reached(&fullness, 800, 1000);
+	assert_int_equal(fullness.crossings, 1);
+	fullness_reached(&fullness, 950, 1000);
+	assert_int_equal(fullness.crossings, 2);
+	assert_int_equal(fullness_reached(&fullness, 1000, 1000), 100);
+	assert_int_equal(fullness.crossings, 2);
+	/* From there it falls below one of them, and reaches it anew. */
+	fullness_reached(&fullness, 890, 1000);
+	fullness_reached(&fullness, 950, 1000);
+	assert_int_equal(fullness.crossings, 3);
+	/* One look may find both thresholds passed, and the device full. */
+	assert_int_equal(fullness_reached(&jumping, 1000, 1000), 100);
+	assert_int_equal(jumping.crossings, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_level_is_said_once),
 		cmocka_unit_test(test_a_level_is_said_again_after_it_fell_below),
 		cmocka_unit_test(test_a_jump_says_the_highest_level_only),
+		cmocka_unit_test(test_a_full_device_is_no_threshold),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
