@@ -64,6 +64,9 @@ static void look_at_session(struct unit *unit, struct scsi_cmd *cmd)
 
 	if (is_first && !unit->kind->tells_power_on)
 		ua_sense_clear(cmd->itn_lu_info, ASC_POWERON_RESET);
+	/* Also while no image is open: the session may go on when one is. */
+	if (is_first)
+		registrations_return(&unit->registrations, cmd);
 	if (unit->threads && unit->kind->arrives)
 		unit->kind->arrives(unit, cmd, is_first);
 }

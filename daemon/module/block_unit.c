@@ -14,7 +14,6 @@
 #include "common/bytes.h"
 #include "daemon/module/fullness.h"
 #include "daemon/module/nexus.h"
-#include "daemon/module/registrations.h"
 #include "disk/disk.h"
 #include "osd/osd.h"
 #include "wire/standard.h"
@@ -35,7 +34,6 @@ struct block_state {
 	struct disk *disk;
 	/* Of the other units on the device; NULL: nobody changes what it shows. */
 	struct osd_neighbour *neighbour;
-	struct registrations *registrations;
 	uint32_t crossings; /* of the device's thresholds that initiators have been told of */
 	/* What tgtd's mode pages say. Atomic: set as commands arrive, on the main thread. */
 	bool write_through, write_protected;
@@ -100,8 +98,6 @@ static void arrives(struct unit *unit, const struct scsi_cmd *cmd, bool is_first
 
 	if (is_first && state->neighbour)
 		osd_neighbour_forget_sessions(state->neighbour, nexus_is_logged_in, cmd->dev->tgt);
-	if (is_first)
-		registrations_return(state->registrations, cmd);
 }
 
 /*
@@ -257,15 +253,14 @@ static bool is_for_the_holder(uint8_t operation)
 
 static int reserve_out(struct unit *unit, struct scsi_cmd *cmd)
 {
-	const struct block_state *state = unit->state;
 	int status;
 
-	if (registrations_refuse(state->registrations, cmd)) {
+	if (registrations_refuse(&unit->registrations, cmd)) {
 		sense_data_build(cmd, ILLEGAL_REQUEST, ASC_INSUFFICENT_REGISTRATION_RESOURCES);
 		return SAM_STAT_CHECK_CONDITION;
 	}
 	status = unit_perform_stock(unit, cmd);
-	registrations_note(state->registrations, cmd->dev);
+	registrations_note(&unit->registrations, cmd->dev);
 	return status;
 }
 
@@ -351,7 +346,6 @@ static void close_disk(struct unit *unit)
 	struct block_state *state = unit->state;
 
 	osd_neighbour_destroy(state->neighbour);
-	registrations_destroy(state->registrations);
 	disk_close(state->disk);
 	free(state);
 	unit->state = NULL;
@@ -377,8 +371,7 @@ static int open_disk(struct unit *unit, uint64_t *bytes, struct error_text *erro
 	if (!disk_is_version(state->disk))
 		state->neighbour = osd_neighbour_create(device_units(unit->device),
 							disk_partition(state->disk));
-	state->registrations = registrations_create();
-	if ((!state->neighbour && !disk_is_version(state->disk)) || !state->registrations) {
+	if (!state->neighbour && !disk_is_version(state->disk)) {
 		close_disk(unit);
 		return error_set(error, -ENOMEM, "out of memory");
 	}

@@ -9,8 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "daemon/module/nexus.h"
 
 #include "list.h"
 #include "scsi.h"
@@ -20,9 +21,6 @@
 #include "target.h"
 
 enum { SERVICE_ACTION_MASK = 0x1F };
-enum { ISID_BYTES = 6 };
-/* RFC 7143: the longest name of an initiator. */
-enum { NAME_MAX_BYTES = 223 };
 
 /*
  * The beginning of tgtd's own structure (usr/iscsi/iscsid.h), which is in none of the headers for
@@ -33,7 +31,7 @@ struct iscsi_session {
 	struct list_head slist, hlist;
 	char *initiator, *initiator_alias;
 	void *target;
-	uint8_t isid[ISID_BYTES];
+	uint8_t isid[REGISTRATION_ISID_BYTES];
 	uint16_t tsih;
 };
 
@@ -44,32 +42,8 @@ static_assert(__builtin_offsetof(struct iscsi_session, isid) == 64,
 /* tgtd's. */
 struct iscsi_session *session_lookup_by_tsih(uint16_t tsih);
 
-struct port {
-	char name[NAME_MAX_BYTES + 1];
-	uint8_t isid[ISID_BYTES];
-};
-
-struct note {
-	long session; /* it_nexus.ctime; 0: there is no note here */
-	struct port port;
-};
-
-struct registrations {
-	struct note notes[REGISTRATIONS_MAX];
-};
-
-struct registrations *registrations_create(void)
-{
-	return calloc(1, sizeof(struct registrations));
-}
-
-void registrations_destroy(struct registrations *registrations)
-{
-	free(registrations);
-}
-
 /* False: the session is gone. */
-static bool find_port(uint64_t number, struct port *port)
+static bool find_port(uint64_t number, struct registration_port *port)
 {
 	const struct iscsi_session *session = session_lookup_by_tsih((uint16_t)number);
 
@@ -80,7 +54,7 @@ static bool find_port(uint64_t number, struct port *port)
 	return true;
 }
 
-static bool is_same(const struct port *one, const struct port *other)
+static bool is_same(const struct registration_port *one, const struct registration_port *other)
 {
 	return strcmp(one->name, other->name) == 0 &&
 	       memcmp(one->isid, other->isid, sizeof(one->isid)) == 0;
@@ -95,7 +69,7 @@ static struct registration *registration_of(struct scsi_lu *lu, long session)
 	return NULL;
 }
 
-static struct note *note_of(struct registrations *registrations, long session)
+static struct registration_note *note_of(struct registrations *registrations, long session)
 {
 	for (size_t i = 0; i < REGISTRATIONS_MAX; i++)
 		if (registrations->notes[i].session == session)
@@ -113,9 +87,12 @@ void registrations_note(struct registrations *registrations, struct scsi_lu *lu)
 			registrations->notes[i].session = 0;
 	list_for_each_entry(each, &lu->registration_list, registration_siblings)
 	{
-		struct note *note;
+		struct registration_note *note;
 
 		if (note_of(registrations, each->ctime))
+			continue;
+		/* tgtd may have given the number of a session that has ended to another one. */
+		if (!nexus_is_logged_in(lu->tgt, -(uint64_t)each->ctime))
 			continue;
 		note = note_of(registrations, 0);
 		if (note && find_port(each->nexus_id, &note->port))
@@ -125,12 +102,12 @@ void registrations_note(struct registrations *registrations, struct scsi_lu *lu)
 
 void registrations_return(struct registrations *registrations, const struct scsi_cmd *cmd)
 {
-	struct port port;
+	struct registration_port port;
 
 	if (list_empty(&cmd->dev->registration_list) || !find_port(cmd->cmd_itn_id, &port))
 		return;
 	for (size_t i = 0; i < REGISTRATIONS_MAX; i++) {
-		struct note *note = &registrations->notes[i];
+		struct registration_note *note = &registrations->notes[i];
 		struct registration *registration;
 
 		if (!note->session || !is_same(&note->port, &port))

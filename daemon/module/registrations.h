@@ -5,23 +5,38 @@
  * reservation. SPC wants that a registration outlives the session: it belongs to the port, which is
  * the initiator's name and the session's ISID.
  *
+ * tgtd keeps registrations as long as the unit, also while it has no image, and so does this.
+ *
  * All on tgtd's main thread.
  */
 #ifndef MUNINN_DAEMON_MODULE_REGISTRATIONS_H
 #define MUNINN_DAEMON_MODULE_REGISTRATIONS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Of one unit, registered at once. */
 #define REGISTRATIONS_MAX 128
 
-struct registrations;
+/* RFC 7143: the longest name of an initiator. */
+#define REGISTRATION_NAME_MAX   223
+#define REGISTRATION_ISID_BYTES 6
+
 struct scsi_cmd;
 struct scsi_lu;
 
-/* Of one unit. NULL: out of memory. */
-struct registrations *registrations_create(void);
-void registrations_destroy(struct registrations *registrations);
+struct registration_port {
+	char name[REGISTRATION_NAME_MAX + 1];
+	uint8_t isid[REGISTRATION_ISID_BYTES];
+};
+
+/* Of one unit; zeroed at the beginning. */
+struct registrations {
+	struct registration_note {
+		long session; /* it_nexus.ctime; 0: there is no note here */
+		struct registration_port port;
+	} notes[REGISTRATIONS_MAX];
+};
 
 /* Behind a command that may have changed what is registered. */
 void registrations_note(struct registrations *registrations, struct scsi_lu *lu);

@@ -20,6 +20,7 @@
 #include "daemon/module/io_threads.h"
 #include "daemon/module/latency.h"
 #include "daemon/module/options.h"
+#include "daemon/module/registrations.h"
 #include "daemon/module/unit_type.h"
 
 #include "list.h"
@@ -116,6 +117,7 @@ struct unit {
 	enum order_attribute arriving; /* of the command that tgtd is just handing over */
 	/* By tgtd's number of a session: which one with it has sent a command (nexus_of). */
 	uint32_t sessions_seen[SESSION_NUMBERS];
+	struct registrations registrations;
 };
 
 static inline struct unit *unit_of(struct scsi_lu *lu)

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "daemon/module/nexus.h"
 #include "daemon/module/registrations.h"
 
 #include "list.h"
@@ -40,21 +41,33 @@ struct iscsi_session *session_lookup_by_tsih(uint16_t tsih)
 	return tsih < SESSIONS && sessions[tsih].initiator ? &sessions[tsih] : NULL;
 }
 
-static void log_in(uint16_t number, char *initiator, uint8_t isid)
-{
-	sessions[number] = (struct iscsi_session){ .initiator = initiator, .isid = { 0x80, isid } };
-}
-
 /* ---- a unit and its commands ---- */
 
 struct scene {
 	struct scsi_lu lu;
-	struct registrations *registrations;
+	struct target target;
+	struct it_nexus logged_in[SESSIONS]; /* by number */
+	struct registrations registrations;
 	struct registration made[SESSIONS];
 	struct it_nexus nexus;
 	uint8_t cdb[16];
 	struct scsi_cmd command;
 };
+
+static void log_in(struct scene *scene, uint16_t number, char *initiator, uint8_t isid)
+{
+	struct it_nexus *nexus = &scene->logged_in[number];
+
+	sessions[number] = (struct iscsi_session){ .initiator = initiator, .isid = { 0x80, isid } };
+	*nexus = (struct it_nexus){ .itn_id = number, .ctime = -(long)number };
+	list_add_tail(&nexus->nexus_siblings, &scene->target.it_nexus_list);
+}
+
+static void log_all_out(struct scene *scene)
+{
+	memset(sessions, 0, sizeof(sessions));
+	INIT_LIST_HEAD(&scene->target.it_nexus_list);
+}
 
 /* A command of a session. Its time is its number's opposite. */
 static const struct scsi_cmd *command_of(struct scene *scene, uint16_t number, uint8_t action)
@@ -69,14 +82,22 @@ static const struct scsi_cmd *command_of(struct scene *scene, uint16_t number, u
 	return &scene->command;
 }
 
-static struct registration *do_register(struct scene *scene, uint16_t number)
+/* tgtd has a registration of the session, and nobody has noted it. */
+static struct registration *register_unnoted(struct scene *scene, uint16_t number)
 {
 	struct registration *made = &scene->made[number];
 
 	made->nexus_id = number;
 	made->ctime = -(long)number;
 	list_add_tail(&made->registration_siblings, &scene->lu.registration_list);
-	registrations_note(scene->registrations, &scene->lu);
+	return made;
+}
+
+static struct registration *do_register(struct scene *scene, uint16_t number)
+{
+	struct registration *made = register_unnoted(scene, number);
+
+	registrations_note(&scene->registrations, &scene->lu);
 	return made;
 }
 
@@ -85,10 +106,9 @@ static int setup(void **state)
 	struct scene *scene = calloc(1, sizeof(*scene));
 
 	assert_non_null(scene);
-	memset(sessions, 0, sizeof(sessions));
+	log_all_out(scene);
 	INIT_LIST_HEAD(&scene->lu.registration_list);
-	scene->registrations = registrations_create();
-	assert_non_null(scene->registrations);
+	scene->lu.tgt = &scene->target;
 	*state = scene;
 	return 0;
 }
@@ -97,7 +117,6 @@ static int teardown(void **state)
 {
 	struct scene *scene = *state;
 
-	registrations_destroy(scene->registrations);
 	free(scene);
 	return 0;
 }
@@ -109,12 +128,12 @@ static void test_the_next_session_of_a_port_has_its_registration(void **state)
 	struct scene *scene = *state;
 	struct registration *made;
 
-	log_in(1, "iqn.a", 1);
+	log_in(scene, 1, "iqn.a", 1);
 	made = do_register(scene, 1);
 	for (uint16_t next = 2; next < 5; next++) {
-		memset(sessions, 0, sizeof(sessions));
-		log_in(next, "iqn.a", 1);
-		registrations_return(scene->registrations, command_of(scene, next, 0));
+		log_all_out(scene);
+		log_in(scene, next, "iqn.a", 1);
+		registrations_return(&scene->registrations, command_of(scene, next, 0));
 		assert_int_equal(made->nexus_id, next);
 		assert_int_equal(made->ctime, -(long)next);
 	}
@@ -125,12 +144,12 @@ static void test_another_port_has_not(void **state)
 	struct scene *scene = *state;
 	struct registration *made;
 
-	log_in(1, "iqn.a", 1);
+	log_in(scene, 1, "iqn.a", 1);
 	made = do_register(scene, 1);
-	log_in(2, "iqn.a", 2);
-	log_in(3, "iqn.ab", 1);
+	log_in(scene, 2, "iqn.a", 2);
+	log_in(scene, 3, "iqn.ab", 1);
 	for (uint16_t other = 2; other < 5; other++) /* number 4 is gone already */
-		registrations_return(scene->registrations, command_of(scene, other, 0));
+		registrations_return(&scene->registrations, command_of(scene, other, 0));
 	assert_int_equal(made->nexus_id, 1);
 }
 
@@ -139,16 +158,39 @@ static void test_what_is_not_registered_any_more_does_not_come_back(void **state
 	struct scene *scene = *state;
 	struct registration *made;
 
-	log_in(1, "iqn.a", 1);
+	log_in(scene, 1, "iqn.a", 1);
 	made = do_register(scene, 1);
 	list_del(&made->registration_siblings);
-	registrations_note(scene->registrations, &scene->lu);
-	log_in(2, "iqn.b", 1);
+	registrations_note(&scene->registrations, &scene->lu);
+	log_in(scene, 2, "iqn.b", 1);
 	made = do_register(scene, 2);
-	log_in(3, "iqn.a", 1);
-	registrations_return(scene->registrations, command_of(scene, 3, 0));
+	log_in(scene, 3, "iqn.a", 1);
+	registrations_return(&scene->registrations, command_of(scene, 3, 0));
 	assert_int_equal(made->nexus_id, 2);
 	assert_int_equal(scene->made[1].nexus_id, 1);
+}
+
+/* tgtd gives numbers of sessions anew. The registration is of the one before. */
+static void test_who_has_the_number_of_an_ended_session_does_not_inherit(void **state)
+{
+	struct scene *scene = *state;
+	struct registration *made;
+
+	log_in(scene, 1, "iqn.a", 1);
+	made = register_unnoted(scene, 1);
+	log_all_out(scene);
+	log_in(scene, 1, "iqn.b", 1);
+	scene->logged_in[1].ctime = -SESSIONS;
+	log_in(scene, 2, "iqn.c", 1);
+	do_register(scene, 2);
+	log_all_out(scene);
+	log_in(scene, 3, "iqn.b", 1);
+	registrations_return(&scene->registrations, command_of(scene, 3, 0));
+	assert_int_equal(made->nexus_id, 1);
+	assert_int_equal(made->ctime, -1);
+	log_in(scene, 4, "iqn.c", 1);
+	registrations_return(&scene->registrations, command_of(scene, 4, 0));
+	assert_int_equal(scene->made[2].nexus_id, 4);
 }
 
 static void test_one_more_than_there_may_be_is_refused(void **state)
@@ -157,26 +199,26 @@ static void test_one_more_than_there_may_be_is_refused(void **state)
 	const uint16_t last = REGISTRATIONS_MAX;
 
 	for (uint16_t number = 1; number <= last; number++) {
-		assert_false(registrations_refuse(scene->registrations,
+		assert_false(registrations_refuse(&scene->registrations,
 						  command_of(scene, number, PR_OUT_REGISTER)));
-		log_in(number, "iqn.a", (uint8_t)number);
+		log_in(scene, number, "iqn.a", (uint8_t)number);
 		do_register(scene, number);
 	}
-	assert_true(registrations_refuse(scene->registrations,
+	assert_true(registrations_refuse(&scene->registrations,
 					 command_of(scene, last + 1, PR_OUT_REGISTER)));
 	assert_true(registrations_refuse(
-		scene->registrations,
+		&scene->registrations,
 		command_of(scene, last + 1, PR_OUT_REGISTER_AND_IGNORE_EXISTING_KEY)));
-	assert_true(registrations_refuse(scene->registrations,
+	assert_true(registrations_refuse(&scene->registrations,
 					 command_of(scene, 1, PR_OUT_REGISTER_AND_MOVE)));
 	/* Who has one changes it or gives it up, and reserves. */
-	assert_false(registrations_refuse(scene->registrations,
+	assert_false(registrations_refuse(&scene->registrations,
 					  command_of(scene, last, PR_OUT_REGISTER)));
-	assert_false(registrations_refuse(scene->registrations,
+	assert_false(registrations_refuse(&scene->registrations,
 					  command_of(scene, last + 1, PR_OUT_RESERVE)));
 	list_del(&scene->made[7].registration_siblings);
-	registrations_note(scene->registrations, &scene->lu);
-	assert_false(registrations_refuse(scene->registrations,
+	registrations_note(&scene->registrations, &scene->lu);
+	assert_false(registrations_refuse(&scene->registrations,
 					  command_of(scene, last + 1, PR_OUT_REGISTER)));
 }
 
@@ -188,6 +230,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_another_port_has_not, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			test_what_is_not_registered_any_more_does_not_come_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_who_has_the_number_of_an_ended_session_does_not_inherit, setup,
+			teardown),
 		cmocka_unit_test_setup_teardown(test_one_more_than_there_may_be_is_refused, setup,
 						teardown),
 	};

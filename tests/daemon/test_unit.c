@@ -60,6 +60,14 @@ void target_cmd_io_done(struct scsi_cmd *cmd, int result)
 
 static unsigned int forgotten; /* unit attentions of a login */
 
+/* No command has a registration that is looked for. */
+struct iscsi_session *session_lookup_by_tsih(uint16_t tsih);
+struct iscsi_session *session_lookup_by_tsih(uint16_t tsih)
+{
+	(void)tsih;
+	return NULL;
+}
+
 void ua_sense_clear(struct it_nexus_lu_info *info, uint16_t asc)
 {
 	(void)info;

@@ -452,6 +452,31 @@ class DiskTest(DiskCase):
         self.good(self.attach(daemon, 1, **ports[1]).write(0, b"free" * 128))
         self.assertEqual(disk.read(0, 1).data_in, b"free" * 128)
 
+    def test_a_reservation_outlives_the_image_that_is_taken_away_for_a_while(self):
+        daemon = self.daemon(config="[lun 1]\ntype = disk\nsize = 64M\n").start()
+        unit = ("--op", "update", "--mode", "logicalunit", "--tid", "1", "--lun", "1", "--params")
+        port, key = {"name": HOST, "isid": 1}, b"12345678"
+        disk = self.attach(daemon, 1, **port)
+        self.good(disk.session.run(bytes([0x5F, 0]) + bytes(6) + bytes([24, 0]), bytes(8) + key + bytes(8)))
+        self.good(disk.session.run(bytes([0x5F, 1, 0x01]) + bytes(5) + bytes([24, 0]), key + bytes(16)))
+        # The holder comes again behind that, or while there is no image.
+        for comes_early in (False, True):
+            disk.session.close()
+            daemon.tgtadm(*unit, "online=0")
+            with self.assertRaises(subprocess.CalledProcessError):
+                daemon.tgtadm(*unit, "path=/nowhere")
+            if comes_early:
+                session = daemon.session(1, **port)
+                self.addCleanup(session.close)
+                self.assertEqual(session.run(bytes(6)).status, 0x02)
+            daemon.tgtadm(*unit, "path=" + daemon.image())
+            disk = Disk(session) if comes_early else self.attach(daemon, 1, **port)
+            self.good(disk.write(0, b"mine" * 128))
+            stranger = self.attach(daemon, 1, name=HOST, isid=2)
+            self.assertEqual(stranger.write(0, bytes(512)).status, 0x18)
+            stranger.session.close()
+        self.assertEqual(daemon.stop(), 0, daemon.errors)
+
     def test_a_disk_that_is_set_offline_is_neither_read_nor_written(self):
         daemon = self.daemon(config="[lun 1]\ntype = disk\nsize = 64M\n").start()
         disk = self.attach(daemon, 1)
