@@ -78,9 +78,9 @@ static unsigned report(const struct bench_output *output,
 	fprintf(output->text, "%llu files, %.1f MiB in them, in %s; medians of %u turns\n",
 		(unsigned long long)options->tree.files,
 		(double)figures->tree_bytes / (double)(1 << 20), options->folder, options->turns);
-	bench_json_line(output, json_pack("{s:I, s:I, s:I, s:I, s:f}", "files",
-					  (json_int_t)options->tree.files, "bytes",
-					  (json_int_t)figures->tree_bytes, "seed",
+	bench_json_line(output, json_pack("{s:s?, s:I, s:I, s:I, s:I, s:f}", "index",
+					  options->index, "files", (json_int_t)options->tree.files,
+					  "bytes", (json_int_t)figures->tree_bytes, "seed",
 					  (json_int_t)options->tree.seed, "used_bytes",
 					  (json_int_t)figures->used_bytes, "room", room));
 	for (int task = 0; task < IMPORT_TASKS; task++)

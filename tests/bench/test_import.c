@@ -165,6 +165,8 @@ static void test_a_tiny_run_has_all_figures(void **state)
 	if (!strstr(text, "200 files"))
 		fail_msg("%s", text);
 	object = line_of(json, 0);
+	/* muninnd's default. */
+	assert_true(json_is_null(json_object_get(object, "index")));
 	assert_true(number(object, "files") == 200);
 	assert_in_range((uint64_t)number(object, "bytes"), (2 << 20) - 200, 2 << 20);
 	assert_true(number(object, "used_bytes") >= number(object, "bytes"));
@@ -184,6 +186,22 @@ static void test_a_tiny_run_has_all_figures(void **state)
 	}
 	assert_non_null(strstr(text, "borg create: not installed"));
 	assert_non_null(strstr(text, "bytes used, of those in files"));
+	free(json);
+	free(text);
+}
+
+static void test_a_run_says_of_which_index_it_is(void **state)
+{
+	char *json, *text;
+	json_t *object;
+
+	(void)state;
+	assert_true(run_tiny("--index bloom --turns 1 --borg /nowhere/borg", &json, &text) <= 1);
+	if (!strstr(text, "200 files"))
+		fail_msg("%s", text);
+	object = line_of(json, 0);
+	assert_string_equal(json_string_value(json_object_get(object, "index")), "bloom");
+	json_decref(object);
 	free(json);
 	free(text);
 }
@@ -234,6 +252,7 @@ int main(void)
 		cmocka_unit_test(test_a_tree_has_its_files_and_bytes),
 		cmocka_unit_test(test_a_tree_that_differs_is_found),
 		cmocka_unit_test(test_a_tiny_run_has_all_figures),
+		cmocka_unit_test(test_a_run_says_of_which_index_it_is),
 		cmocka_unit_test(test_what_fails_is_told_and_leaves_nothing),
 		cmocka_unit_test(test_wrong_options_are_refused),
 	};
