@@ -11,6 +11,7 @@
 #include "daemon/facts.h"
 #include "daemon/server.h"
 #include "daemon/tgt_control.h"
+#include "daemon/units.h"
 
 #define MAP_LASTS_MS 60000 /* a look costs some reads of flash */
 #define ASK_MS       2000  /* a device that is busy for longer holds up nobody */
@@ -129,8 +130,16 @@ static void forget_others(struct flash_maps *maps, const json_t *units)
 	maps->known = kept;
 }
 
+/* Where nobody but the administrator merges, writes do not get the space of what is old. */
+static bool gives_way(const struct server *server, const json_t *unit)
+{
+	const struct lun_config *lun = units_find(server, (unsigned int)facts_number(unit, "lun"));
+
+	return !lun || !lun->options.engine.merge_manual;
+}
+
 /* For the metrics, beside what the unit has told itself. */
-static void add_numbers(json_t *unit, const json_t *map)
+static void add_numbers(const struct server *server, json_t *unit, const json_t *map)
 {
 	static const char *const names[] = { "live_bytes", "kept_bytes", "history_bytes",
 					     "reclaimable_bytes" };
@@ -141,7 +150,9 @@ static void add_numbers(json_t *unit, const json_t *map)
 		return;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		json_object_set(unit, names[i], json_object_get(map, names[i]));
-	goes = facts_number(map, "history_bytes") + facts_number(map, "reclaimable_bytes");
+	json_object_set_new(unit, "gives_way", json_boolean(gives_way(server, unit)));
+	if (gives_way(server, unit))
+		goes = facts_number(map, "history_bytes") + facts_number(map, "reclaimable_bytes");
 	used -= goes < used ? goes : used;
 	json_object_set_new(unit, "available_bytes",
 			    json_integer((json_int_t)(capacity > used ? capacity - used : 0)));
@@ -165,7 +176,7 @@ void flash_maps_add(struct flash_maps *maps, struct server *server, json_t *stat
 		map = json_object_get(json_object_get(maps->known, image), "map");
 		if (map)
 			json_object_set(unit, "map", map);
-		add_numbers(unit, map);
+		add_numbers(server, unit, map);
 	}
 }
 

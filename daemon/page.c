@@ -147,7 +147,10 @@ static void put_space(FILE *to, const json_t *unit)
 		return;
 	put_size(to, "the present, about", facts_number(map, "live_bytes"));
 	put_size(to, "kept by versions and policies", facts_number(map, "kept_bytes"));
-	put_size(to, "history that goes when needed",
+	put_size(to,
+		 json_is_false(json_object_get(unit, "gives_way"))
+			 ? "history that stays until somebody merges"
+			 : "history that goes when needed",
 		 facts_number(map, "history_bytes") + facts_number(map, "reclaimable_bytes"));
 }
 

@@ -11,8 +11,11 @@
 
 #include <cmocka.h>
 
+#include "common/clock.h"
+#include "daemon/facts.h"
 #include "daemon/flash_map.h"
 #include "daemon/page.h"
+#include "daemon/server.h"
 #include "daemon/trend.h"
 
 /* ---- maps ---- */
@@ -74,6 +77,45 @@ static void test_a_device_is_drawn_by_use_and_life(void **state)
 	assert_non_null(strstr(page, "<i style=\"width:25.0%\"></i><u style=\"width:25.0%\">"));
 	free(page);
 	json_decref(status);
+}
+
+/* What is told of a device, whose maps are these. */
+static json_t *told_of(struct server *server, struct flash_maps *maps)
+{
+	json_t *status = json_pack("{s:[{s:i,s:s,s:s,s:i,s:i}]}", "units", "lun", 1, "type", "osd",
+				   "image", "/i", "used_bytes", 8192, "capacity_bytes", 16384);
+
+	flash_maps_add(maps, server, status);
+	return status;
+}
+
+static void test_history_gives_way_unless_only_the_administrator_merges(void **state)
+{
+	static struct config config = { .lun_count = 1 };
+	struct server server = { .config = &config };
+	struct flash_maps maps = { json_object() };
+
+	(void)state;
+	config.luns[0].number = 1;
+	json_object_set_new(maps.known, "/i",
+			    json_pack("{s:I,s:o}", "asked_ms", (json_int_t)clock_ms(), "map",
+				      flash_map_read(answer)));
+	for (int manual = 0; manual < 2; manual++) {
+		json_t *status, *unit;
+		char *page;
+
+		config.luns[0].options.engine.merge_manual = manual;
+		status = told_of(&server, &maps);
+		unit = json_array_get(json_object_get(status, "units"), 0);
+		assert_int_equal(facts_number(unit, "available_bytes"), manual ? 8192 : 9216);
+		page = page_text(status, NULL);
+		assert_int_equal(count_of(page, "history that goes when needed"), !manual);
+		assert_int_equal(count_of(page, "history that stays until somebody merges"),
+				 manual);
+		free(page);
+		json_decref(status);
+	}
+	flash_maps_end(&maps);
 }
 
 static void test_of_many_sessions_the_first_are_shown(void **state)
@@ -170,6 +212,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_an_answer_is_read_line_by_line_and_a_torn_line_is_none),
 		cmocka_unit_test(test_a_device_is_drawn_by_use_and_life),
+		cmocka_unit_test(test_history_gives_way_unless_only_the_administrator_merges),
 		cmocka_unit_test(test_of_many_sessions_the_first_are_shown),
 		cmocka_unit_test(test_points_are_what_was_done_a_second),
 		cmocka_unit_test(test_old_points_go_and_there_are_never_too_many),
