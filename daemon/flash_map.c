@@ -13,7 +13,7 @@
 #include "daemon/tgt_control.h"
 #include "daemon/units.h"
 
-#define MAP_LASTS_MS 60000 /* a look costs some reads of flash */
+#define ASK_AGAIN_MS 60000 /* a look costs some reads of flash */
 #define ASK_MS       2000  /* a device that is busy for longer holds up nobody */
 #define ASK_ALL_MS   500   /* behind that the other devices have to wait for the next time */
 #define NAME_BYTES   128
@@ -85,12 +85,13 @@ json_t *flash_map_read(const char *answer)
 
 /* ---- asking ---- */
 
-/* What is known stays where there is no answer. */
+/* What is known stays for a while where there is no answer. */
 static void ask(struct flash_maps *maps, struct server *server, const json_t *unit)
 {
 	const char *image = facts_text(unit, "image");
 	json_t *known = json_object_get(maps->known, image), *map = NULL;
 	int answer_ms = server->tgtd.answer_ms, refusal, result;
+	int64_t answered_ms = (int64_t)facts_number(known, "answered_ms");
 	struct error_text error;
 	char *answer = NULL;
 
@@ -99,19 +100,29 @@ static void ask(struct flash_maps *maps, struct server *server, const json_t *un
 	result = tgt_lun_ask(&server->tgtd, (unsigned int)facts_number(unit, "lun"), "map", &answer,
 			     &refusal, &error);
 	server->tgtd.answer_ms = answer_ms;
-	if (!result)
+	if (!result) {
 		map = flash_map_read(answer);
-	else
+		answered_ms = clock_ms();
+	} else {
 		map = json_incref(json_object_get(known, "map"));
+	}
 	free(answer);
-	json_object_set_new(
-		maps->known, image,
-		json_pack("{s:I,s:o*}", "asked_ms", (json_int_t)clock_ms(), "map", map));
+	json_object_set_new(maps->known, image,
+			    json_pack("{s:I,s:I,s:o*}", "asked_ms", (json_int_t)clock_ms(),
+				      "answered_ms", (json_int_t)answered_ms, "map", map));
 }
 
 static bool is_old(const json_t *known)
 {
-	return !known || clock_ms() - (int64_t)facts_number(known, "asked_ms") >= MAP_LASTS_MS;
+	return !known || clock_ms() - (int64_t)facts_number(known, "asked_ms") >= ASK_AGAIN_MS;
+}
+
+/* NULL: none that still counts. */
+static json_t *map_of(const json_t *known)
+{
+	if (clock_ms() - (int64_t)facts_number(known, "answered_ms") >= FLASH_MAP_LASTS_MS)
+		return NULL;
+	return json_object_get(known, "map");
 }
 
 /* Of devices that are not served any more nothing is known. */
@@ -158,7 +169,7 @@ static void add_numbers(const struct server *server, json_t *unit, const json_t 
 			    json_integer((json_int_t)(capacity > used ? capacity - used : 0)));
 }
 
-void flash_maps_add(struct flash_maps *maps, struct server *server, json_t *status)
+void flash_maps_add(struct flash_maps *maps, struct server *server, json_t *status, bool may_ask)
 {
 	json_t *units = json_object_get(status, "units"), *unit;
 	int64_t began_ms = clock_ms();
@@ -170,10 +181,10 @@ void flash_maps_add(struct flash_maps *maps, struct server *server, json_t *stat
 
 		if (!facts_is_of_device(status, unit))
 			continue;
-		if (is_old(json_object_get(maps->known, image)) && server_tgtd_runs(server) &&
-		    clock_ms() - began_ms < ASK_ALL_MS)
+		if (may_ask && is_old(json_object_get(maps->known, image)) &&
+		    server_tgtd_runs(server) && clock_ms() - began_ms < ASK_ALL_MS)
 			ask(maps, server, unit);
-		map = json_object_get(json_object_get(maps->known, image), "map");
+		map = map_of(json_object_get(maps->known, image));
 		if (map)
 			json_object_set(unit, "map", map);
 		add_numbers(server, unit, map);

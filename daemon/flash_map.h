@@ -7,19 +7,22 @@
 #define MUNINN_DAEMON_FLASH_MAP_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct server;
 
+#define FLASH_MAP_LASTS_MS 600000 /* where there is no newer one */
+
 struct flash_maps {
-	json_t *known; /* by image: { "asked_ms", "map" } */
+	json_t *known; /* by image: { "asked_ms", "answered_ms", "map" } */
 };
 
 /*
  * Adds to an answer of `status` what is known of each device, as "map" of the unit that stands for
- * it (facts.h), and asks first for some of what is missing or old.
+ * it (facts.h). Asks first for some of what is missing or old, if it may.
  */
-void flash_maps_add(struct flash_maps *maps, struct server *server, json_t *status);
+void flash_maps_add(struct flash_maps *maps, struct server *server, json_t *status, bool may_ask);
 void flash_maps_end(struct flash_maps *maps);
 
 /*

@@ -86,10 +86,9 @@ static const json_t *look(struct http *http)
 	http->status = json_incref(json_object_get(answer, "ok"));
 	json_decref(answer);
 	trend_note(&http->trend, http->status, clock_ms());
-	if (answers_soon(http->status)) {
-		flash_maps_add(&http->maps, http->server, http->status);
+	flash_maps_add(&http->maps, http->server, http->status, answers_soon(http->status));
+	if (answers_soon(http->status))
 		add_logins(http);
-	}
 	http->asked_ms = clock_ms();
 	return http->status;
 }

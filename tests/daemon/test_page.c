@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* What the status page draws, and what it is made of: maps of devices, and the last minutes. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -16,6 +17,7 @@
 #include "daemon/flash_map.h"
 #include "daemon/page.h"
 #include "daemon/server.h"
+#include "daemon/tgt_control.h"
 #include "daemon/trend.h"
 
 /* ---- maps ---- */
@@ -79,13 +81,32 @@ static void test_a_device_is_drawn_by_use_and_life(void **state)
 	json_decref(status);
 }
 
+static unsigned int asked; /* so often */
+static int refuses;        /* what is asked; 0: nothing */
+
+int __wrap_tgt_lun_ask(struct tgtd *tgtd, unsigned int number, const char *question, char **text,
+		       int *refusal, struct error_text *error);
+
+int __wrap_tgt_lun_ask(struct tgtd *tgtd, unsigned int number, const char *question, char **text,
+		       int *refusal, struct error_text *error)
+{
+	(void)tgtd;
+	(void)error;
+	assert_int_equal(number, 1);
+	assert_string_equal(question, "map");
+	asked++;
+	*refusal = 0;
+	*text = refuses ? NULL : strdup(answer);
+	return refuses;
+}
+
 /* What is told of a device, whose maps are these. */
-static json_t *told_of(struct server *server, struct flash_maps *maps)
+static json_t *told_of(struct server *server, struct flash_maps *maps, bool may_ask)
 {
 	json_t *status = json_pack("{s:[{s:i,s:s,s:s,s:i,s:i}]}", "units", "lun", 1, "type", "osd",
 				   "image", "/i", "used_bytes", 8192, "capacity_bytes", 16384);
 
-	flash_maps_add(maps, server, status);
+	flash_maps_add(maps, server, status, may_ask);
 	return status;
 }
 
@@ -93,19 +114,18 @@ static void test_history_gives_way_unless_only_the_administrator_merges(void **s
 {
 	static struct config config = { .lun_count = 1 };
 	struct server server = { .config = &config };
-	struct flash_maps maps = { json_object() };
+	struct flash_maps maps = { NULL };
 
 	(void)state;
+	server.tgtd.pid = 1;
+	server.targets_exist = true;
 	config.luns[0].number = 1;
-	json_object_set_new(maps.known, "/i",
-			    json_pack("{s:I,s:o}", "asked_ms", (json_int_t)clock_ms(), "map",
-				      flash_map_read(answer)));
 	for (int manual = 0; manual < 2; manual++) {
 		json_t *status, *unit;
 		char *page;
 
 		config.luns[0].options.engine.merge_manual = manual;
-		status = told_of(&server, &maps);
+		status = told_of(&server, &maps, true);
 		unit = json_array_get(json_object_get(status, "units"), 0);
 		assert_int_equal(facts_number(unit, "available_bytes"), manual ? 8192 : 9216);
 		page = page_text(status, NULL);
@@ -115,6 +135,57 @@ static void test_history_gives_way_unless_only_the_administrator_merges(void **s
 		free(page);
 		json_decref(status);
 	}
+	flash_maps_end(&maps);
+}
+
+/* As if so much time had passed since then. */
+static void age(struct flash_maps *maps, const char *since, int64_t ms)
+{
+	json_object_set_new(json_object_get(maps->known, "/i"), since,
+			    json_integer((json_int_t)(clock_ms() - ms)));
+}
+
+static void assert_map(struct server *server, struct flash_maps *maps, bool may_ask, bool is_told)
+{
+	json_t *status = told_of(server, maps, may_ask);
+	json_t *unit = json_array_get(json_object_get(status, "units"), 0);
+
+	assert_int_equal(json_object_get(unit, "map") != NULL, is_told);
+	assert_int_equal(json_object_get(unit, "available_bytes") != NULL, is_told);
+	json_decref(status);
+}
+
+static void test_a_map_is_told_without_asking_and_goes_when_none_follows(void **state)
+{
+	static struct config config;
+	struct server server = { .config = &config, .targets_exist = true };
+	struct flash_maps maps = { NULL };
+
+	(void)state;
+	server.tgtd.pid = 1;
+	asked = 0;
+	assert_map(&server, &maps, false, false);
+	assert_int_equal(asked, 0);
+	assert_map(&server, &maps, true, true);
+	assert_map(&server, &maps, true, true);
+	assert_int_equal(asked, 1);
+	/* Another unit does not answer: nothing is asked, what is known is told. */
+	age(&maps, "asked_ms", FLASH_MAP_LASTS_MS);
+	assert_map(&server, &maps, false, true);
+	assert_int_equal(asked, 1);
+	/* It can't be renewed. */
+	refuses = -EBUSY;
+	assert_map(&server, &maps, true, true);
+	assert_int_equal(asked, 2);
+	age(&maps, "asked_ms", FLASH_MAP_LASTS_MS);
+	age(&maps, "answered_ms", FLASH_MAP_LASTS_MS);
+	assert_map(&server, &maps, true, false);
+	assert_int_equal(asked, 3);
+	refuses = 0;
+	assert_map(&server, &maps, true, false);
+	age(&maps, "asked_ms", FLASH_MAP_LASTS_MS);
+	assert_map(&server, &maps, true, true);
+	assert_int_equal(asked, 4);
 	flash_maps_end(&maps);
 }
 
@@ -213,6 +284,7 @@ int main(void)
 		cmocka_unit_test(test_an_answer_is_read_line_by_line_and_a_torn_line_is_none),
 		cmocka_unit_test(test_a_device_is_drawn_by_use_and_life),
 		cmocka_unit_test(test_history_gives_way_unless_only_the_administrator_merges),
+		cmocka_unit_test(test_a_map_is_told_without_asking_and_goes_when_none_follows),
 		cmocka_unit_test(test_of_many_sessions_the_first_are_shown),
 		cmocka_unit_test(test_points_are_what_was_done_a_second),
 		cmocka_unit_test(test_old_points_go_and_there_are_never_too_many),
