@@ -34,6 +34,7 @@ struct http {
 	struct MHD_Daemon *library;
 	json_t *status; /* as it was asked last; NULL: never */
 	int64_t asked_ms;
+	bool logins_asked; /* for this status */
 	struct flash_maps maps;
 	struct trend trend;
 };
@@ -60,11 +61,15 @@ static bool answers_soon(const json_t *status)
 	return status != NULL;
 }
 
+/* For the page alone, for it takes a question to each unit. */
 static void add_logins(struct http *http)
 {
 	int answer_ms = http->server->tgtd.answer_ms;
 	json_t *answer, *list;
 
+	if (http->logins_asked || !answers_soon(http->status))
+		return;
+	http->logins_asked = true;
 	if (answer_ms > LOGINS_MS)
 		http->server->tgtd.answer_ms = LOGINS_MS;
 	answer = ask(http, "session ls");
@@ -87,10 +92,16 @@ static const json_t *look(struct http *http)
 	json_decref(answer);
 	trend_note(&http->trend, http->status, clock_ms());
 	flash_maps_add(&http->maps, http->server, http->status, answers_soon(http->status));
-	if (answers_soon(http->status))
-		add_logins(http);
+	http->logins_asked = false;
 	http->asked_ms = clock_ms();
 	return http->status;
+}
+
+static char *page_of(struct http *http)
+{
+	look(http);
+	add_logins(http);
+	return page_text(http->status, &http->trend);
 }
 
 /* `text` is freed. */
@@ -133,8 +144,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 		return answer(connection, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8",
 			      metrics_text(look(http)));
 	if (strcmp(url, "/") == 0)
-		return answer(connection, MHD_HTTP_OK, "text/html; charset=utf-8",
-			      page_text(look(http), &http->trend));
+		return answer(connection, MHD_HTTP_OK, "text/html; charset=utf-8", page_of(http));
 	return answer(connection, MHD_HTTP_NOT_FOUND, "text/plain",
 		      strdup("/ is the status page, /metrics is for Prometheus\n"));
 }
