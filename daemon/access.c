@@ -190,6 +190,15 @@ bool access_is_same_accounts(const struct config *a, const struct config *b)
 	       has_its_accounts(b, a);
 }
 
+bool access_lacks_account(const struct config *served, const struct config *wanted,
+			  const char *label)
+{
+	const struct target_config *now = config_find_target(served, label);
+	const struct target_config *new = config_find_target(wanted, label);
+
+	return now && new &&new->chap.user[0] && !now->chap.user[0];
+}
+
 static int make_account(struct tgtd *tgtd, unsigned int target, const struct chap_account *account,
 			bool outgoing, struct error_text *error)
 {

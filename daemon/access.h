@@ -23,6 +23,13 @@ int access_change_lists(struct tgtd *tgtd, struct target_config *now,
 /* Whether two configurations have the same accounts, of targets and of discovery. */
 bool access_is_same_accounts(const struct config *a, const struct config *b);
 
+/*
+ * Whether the target of that label is served without an account while `wanted` requires one: a
+ * change of accounts has failed.
+ */
+bool access_lacks_account(const struct config *served, const struct config *wanted,
+			  const char *label);
+
 /* Gives a tgtd that has no accounts those of a configuration, whose targets are there. */
 int access_make_accounts(struct tgtd *tgtd, const struct config *config, struct error_text *error);
 

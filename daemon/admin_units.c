@@ -62,7 +62,7 @@ static int add_section(struct admin_request *request, unsigned int number, const
 	if (!result)
 		result = read_section(request, number, section, &lun);
 	if (!result)
-		result = units_add(server, lun, &request->error);
+		result = units_add(server, &whole, lun, &request->error);
 	if (result)
 		return result;
 	origin_add(server->origin, number, section);

@@ -202,16 +202,6 @@ static void remove_units(const struct reloading *r)
 	}
 }
 
-/* The file requires an account of a target that tgtd still lets initiators into without one. */
-static bool is_without_its_account(const struct reloading *r, const char *label)
-{
-	const struct target_config *now = config_find_target(r->now, label);
-	const struct target_config *wanted = config_find_target(r->new, label);
-
-	return r->server->accounts_unsure && now && wanted && wanted->chap.user[0] &&
-	       !now->chap.user[0];
-}
-
 static void add_units(const struct reloading *r)
 {
 	for (unsigned int i = 0; i < r->new->lun_count; i++) {
@@ -220,11 +210,7 @@ static void add_units(const struct reloading *r)
 
 		if (units_find(r->server, lun->number))
 			continue;
-		if (is_without_its_account(r, lun->target))
-			say(r->report->left,
-			    "LUN %u is not added before the CHAP account of its target is there",
-			    lun->number);
-		else if (units_add(r->server, lun, &error))
+		if (units_add(r->server, r->new, lun, &error))
 			say(r->report->left, "LUN %u is not added: %s", lun->number, error.text);
 		else
 			say(r->report->done, "LUN %u is added", lun->number);
@@ -323,7 +309,8 @@ static void change_list(const struct reloading *r, struct target_config *now,
 			const struct target_config *new)
 {
 	bool is_new = !now->allow_addresses && !now->allow_names;
-	bool waits = is_new ? r->server->accounts_unsure : is_without_its_account(r, now->label);
+	bool waits = is_new ? r->server->accounts_unsure
+			    : access_lacks_account(r->now, r->new, now->label);
 	struct error_text error = { "" };
 	char section[CONFIG_DEVICE_BYTES + 16];
 

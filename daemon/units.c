@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "daemon/access.h"
 #include "daemon/admin_verbs.h"
 #include "daemon/tgt_control.h"
 
@@ -70,9 +71,14 @@ static int check_neighbours(const struct server *server, const struct lun_config
 }
 
 /* Before anything is made for the unit. */
-static int check_target(const struct server *server, const struct lun_config *lun,
-			struct error_text *error)
+static int check_target(const struct server *server, const struct config *wanted,
+			const struct lun_config *lun, struct error_text *error)
 {
+	if (server_target_of(server, lun) &&
+	    access_lacks_account(server->config, wanted, lun->target))
+		return error_set(error, -EBUSY,
+				 "LUN %u waits for the CHAP account of its target: reload again",
+				 lun->number);
 	if (server_target_of(server, lun))
 		return 0;
 	if (!lun->target[0])
@@ -96,7 +102,8 @@ static int create(struct server *server, const struct lun_config *lun, struct er
 	return result > 0 ? -EINVAL : result;
 }
 
-int units_add(struct server *server, const struct lun_config *lun, struct error_text *error)
+int units_add(struct server *server, const struct config *wanted, const struct lun_config *lun,
+	      struct error_text *error)
 {
 	struct config *config = server->config;
 	int result;
@@ -106,7 +113,7 @@ int units_add(struct server *server, const struct lun_config *lun, struct error_
 	if (config->lun_count == CONFIG_LUNS_MAX)
 		return error_set(error, -ENOSPC, "there are %d units already, which is the most",
 				 CONFIG_LUNS_MAX);
-	result = check_target(server, lun, error);
+	result = check_target(server, wanted, lun, error);
 	if (!result)
 		result = check_neighbours(server, lun, error);
 	if (!result && !find_neighbour(server, lun))

@@ -12,10 +12,12 @@ struct lun_config *units_find(const struct server *server, unsigned int number);
 bool units_share_device(const struct lun_config *lun, const struct lun_config *other);
 
 /*
- * Serves one more unit: makes its device if that is missing. -errno with a sentence; then nothing
- * has changed.
+ * Serves one more unit of `wanted`, which is what the file says: makes its device if that is
+ * missing. Not at a target that lets in whom the file does not (access_lacks_account). -errno with
+ * a sentence; then nothing has changed.
  */
-int units_add(struct server *server, const struct lun_config *lun, struct error_text *error);
+int units_add(struct server *server, const struct config *wanted, const struct lun_config *lun,
+	      struct error_text *error);
 
 /*
  * Serves a unit no more. Waits a while for its commands; -EBUSY with a sentence if they go on.

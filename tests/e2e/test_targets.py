@@ -209,10 +209,14 @@ class Targets(ServiceTest):
         third = "[lun 3]\ntype = disk\ndevice = pool\npartition = 0x10003\nvolume_size = 16M\n"
         done = self.reload(daemon, "[target]\n" + CHAP + first + third, code=8)
         self.assertIn("not done: [target] lets nobody else in before its accounts are there", done)
-        self.assertIn("not done: LUN 3 is not added before the CHAP account of its target is there", done)
+        self.assertIn("not done: LUN 3 is not added: LUN 3 waits for the CHAP account of its target: reload again", done)
+        # Nor does an administrator add it.
+        keys = third.split("\n", 1)[1].replace("3", "4").replace(" = ", "=").split()
+        self.assertIn("LUN 4 waits for the CHAP account of its target", self.refused(daemon, 8, "lun", "add", 4, *keys))
         self.assertFalse(self.login(self.url(daemon)))
         self.assertTrue(self.login(self.url(daemon), name=OTHER))
-        self.assertFalse(self.login(self.url(daemon, lun=3), name=OTHER))
+        for lun in (3, 4):
+            self.assertFalse(self.login(self.url(daemon, lun=lun), name=OTHER))
 
     def test_a_change_that_stopped_midway_is_made_by_the_next_reload(self):
         lists = "[target]\nallow_address = 127.0.0.0/8, 10.0.0.1\n"
