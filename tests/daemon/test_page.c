@@ -262,20 +262,47 @@ static void test_old_points_go_and_there_are_never_too_many(void **state)
 	assert_int_equal(trend.count, 1);
 }
 
-static void test_the_trend_is_drawn_within_its_frame(void **state)
+/* Each of the three lines has so many points, all of them in its frame. */
+static void assert_drawn(const struct trend *trend, size_t points)
 {
-	struct trend trend = { 0 };
-	char *page;
+	static const char start[] = "viewBox=\"0 0 600 60\"><polyline points=\"";
+	char *page = page_text(NULL, trend);
+	const char *at = page;
 
-	(void)state;
-	for (int i = 0; i < 50; i++)
-		note(&trend, i * i, 1000 + (int64_t)i * TREND_SPACING_MS);
-	page = page_text(NULL, &trend);
 	assert_non_null(page);
 	assert_int_equal(count_of(page, "<polyline"), 3);
-	assert_null(strstr(page, "nan"));
-	assert_null(strstr(page, "-inf"));
+	for (int line = 0; line < 3; line++) {
+		at = strstr(at, start);
+		assert_non_null(at);
+		at += strlen(start);
+		for (size_t n = 0; n < points; n++) {
+			double x, y;
+			int length = 0;
+
+			assert_int_equal(sscanf(at, "%lf,%lf %n", &x, &y, &length), 2);
+			/* No number is in no frame. */
+			assert_true(x >= 0 && x <= 600 && y >= 0 && y <= 60);
+			at += length;
+		}
+		assert_int_equal(*at, '"');
+	}
 	free(page);
+}
+
+static void test_the_trend_is_drawn_within_its_frame(void **state)
+{
+	struct trend busy = { 0 }, idle = { 0 }, alone = { 0 };
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		note(&busy, i * i, 1000 + (int64_t)i * TREND_SPACING_MS);
+		note(&idle, 7, 1000 + (int64_t)i * TREND_SPACING_MS);
+	}
+	note(&alone, 1, 1000);
+	note(&alone, 2, 1000 + TREND_SPACING_MS);
+	assert_drawn(&busy, TREND_POINTS_MAX);
+	assert_drawn(&idle, TREND_POINTS_MAX);
+	assert_drawn(&alone, 1);
 }
 
 int main(void)
