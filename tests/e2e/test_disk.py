@@ -7,9 +7,9 @@ import re
 import shutil
 import struct
 import subprocess
-import threading
 import unittest
 
+from counting import Counting
 from disks import POOL, Disk, DiskCase
 from harness import IQN, noise
 
@@ -251,30 +251,25 @@ class DiskTest(DiskCase):
         def numbers(disk):
             return struct.unpack(">Q", disk.read(0, 1).data_in[:8])[0]
 
-        def count(stop, disks):
-            """Writes 1, 2, … to the one disk, and behind each to the other."""
-            number = 0
-            while not stop.is_set():
-                number += 1
-                for disk in disks:
-                    self.good(disk.write(0, struct.pack(">Q", number) * (disk.block_bytes // 8)))
+        def write(number):
+            """To the one disk, and behind that to the other."""
+            for disk in disks[:2]:
+                self.good(disk.write(0, struct.pack(">Q", number) * (disk.block_bytes // 8)))
 
-        stop = threading.Event()
-        writer = threading.Thread(target=count, args=(stop, disks[:2]))
-        writer.start()
-        try:
+        with Counting(write) as counting:
             for number in range(5):
+                counting.wait_for_more()
                 printed = self.ctl("snapshot", url, "0x10002", "0x10003", "--name", f"both{number}").split()
                 self.assertEqual([line.split("@")[0] for line in printed], ["0x10002", "0x10003"])
-        finally:
-            stop.set()
-            writer.join()
         # The second disk is no more than one write behind, at each instant.
+        counts = []
         for number in range(5):
             data = [self.ctl("get", url, f"{partition}/0x10000@both{number}", binary=True)[:8]
                     for partition in ("0x10002", "0x10003")]  # fmt: skip
             first, second = (struct.unpack(">Q", each)[0] for each in data)
             self.assertIn(first - second, (0, 1))
+            counts.append(first)
+        self.assertEqual(counts, sorted(set(counts)))
         self.assertEqual(json.loads(self.ctl("--json", "versions", url, "0x10004")), [])
         # All of them or none.
         listed = self.ctl("versions", url, "0x10002")
