@@ -307,8 +307,6 @@ static void sync_dirty(struct nand *nand)
 	if (nand->sync_failed || !atomic_exchange(&nand->dirty, false))
 		return;
 	atomic_fetch_add(&nand->syncs_begun, 1);
-	/* Who still counts one less has stored what this sync finds. */
-	atomic_thread_fence(memory_order_seq_cst);
 	atomic_fetch_add_explicit(&nand->image_syncs, 1, memory_order_relaxed);
 	nand->sync_failed = nand->backend->sync(nand) < 0;
 }
@@ -328,9 +326,8 @@ static int sync_image(struct nand *nand)
 	result = nand_power_sync(nand, "sync of the image");
 	if (result < 0)
 		return result;
-	/* The load must not overtake the stores that are to be synced. */
-	atomic_thread_fence(memory_order_seq_cst);
-	begun = atomic_load(&nand->syncs_begun);
+	/* Not a load: who counts the next one on sees what has been stored before this. */
+	begun = atomic_fetch_add(&nand->syncs_begun, 0);
 	atomic_fetch_add(&nand->sync_callers, 1);
 	pthread_mutex_lock(&nand->sync_lock);
 	if (atomic_load(&nand->syncs_begun) == begun)
