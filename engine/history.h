@@ -92,6 +92,10 @@ struct engine_version {
 int engine_version_next(struct engine_txn *txn, uint64_t partition, uint64_t from,
 			struct engine_version *version);
 
+/* The same of a partition's own versions alone, however many the device has between them. */
+int engine_version_next_own(struct engine_txn *txn, uint64_t partition, uint64_t from,
+			    struct engine_version *version);
+
 /* The version of that name: of the partition, else of the device. -ENOENT. */
 int engine_version_find(struct engine_txn *txn, uint64_t partition, const char *name,
 			uint32_t *version);

@@ -96,8 +96,8 @@ static int tell_space(struct engine *engine, FILE *to)
 /* ---- versions ---- */
 
 /*
- * The newest version before position `before`. Versions are found from the oldest on, so it is
- * looked for by halves. -ENOENT: there is none.
+ * The newest version of a partition's own, or of the device, before position `before`. Versions are
+ * found from the oldest on, so it is looked for by halves. -ENOENT: there is none.
  */
 static int version_before(struct engine_txn *txn, uint64_t partition, uint64_t before,
 			  struct engine_version *version)
@@ -109,7 +109,7 @@ static int version_before(struct engine_txn *txn, uint64_t partition, uint64_t b
 		uint64_t middle = low + (high - low) / 2;
 		struct engine_version each;
 
-		result = engine_version_next(txn, partition, middle, &each);
+		result = engine_version_next_own(txn, partition, middle, &each);
 		if (result == -ENOENT || (!result && each.position >= before)) {
 			high = middle;
 			result = 0;
@@ -120,12 +120,6 @@ static int version_before(struct engine_txn *txn, uint64_t partition, uint64_t b
 		}
 	}
 	return result ? result : found;
-}
-
-/* Versions of the device count once, not for each partition. */
-static bool is_its_own(uint64_t partition, const struct engine_version *version)
-{
-	return partition == 0 || version->version < ENGINE_DEVICE_VERSION_FIRST;
 }
 
 /* Names come last in a line: they may have any character that is no control. */
@@ -149,7 +143,7 @@ static int tell_versions(struct engine *engine, uint64_t partition, FILE *to)
 		return result;
 	for (int n = 0; !result && n < VERSIONS_MAX; n++) {
 		result = version_before(txn, partition, version.position, &version);
-		if (!result && is_its_own(partition, &version))
+		if (!result)
 			tell_version(partition, &version, to);
 	}
 	engine_abort(txn);

@@ -428,6 +428,24 @@ int engine_version_next(struct engine_txn *txn, uint64_t id, uint64_t from,
 	return result;
 }
 
+int engine_version_next_own(struct engine_txn *txn, uint64_t id, uint64_t from,
+			    struct engine_version *version)
+{
+	struct partition_pair pair;
+	uint64_t own = UINT64_MAX;
+	int result = partition_get_pair(txn->engine, id, &pair);
+
+	if (result)
+		return result;
+	result = next_element(txn->engine, pair.partition, from, &own);
+	if (!result && own == UINT64_MAX)
+		result = -ENOENT;
+	if (!result)
+		result = describe(txn->engine, pair.partition, own, version);
+	partition_release_pair(txn->engine, &pair);
+	return result;
+}
+
 int engine_version_find(struct engine_txn *txn, uint64_t id, const char *name, uint32_t *version)
 {
 	struct engine *engine = txn->engine;
