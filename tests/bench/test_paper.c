@@ -135,7 +135,7 @@ static bool is_with_ribbon(const json_t *each)
 	const char *section = json_string_value(json_object_get(each, "section"));
 	const char *name = json_string_value(json_object_get(each, "case"));
 
-	return (strcmp(section, "6.3") == 0 && strcmp(metric, "ops_per_s") != 0) ||
+	return (strcmp(section, "6.3") == 0 && strncmp(metric, "ops_per_s", 9) != 0) ||
 	       strcmp(section, "Figure 9") == 0 || strcmp(section, "as of") == 0 ||
 	       (strcmp(section, "6.4") == 0 && !strstr(name, "spread"));
 }
@@ -198,6 +198,7 @@ static void test_all_sections_are_there(void **state)
 	entry(results, "Figure 9", "20000 pairs", "page_reads_per_lookup");
 	entry(results, "6.3", "insert", "page_writes_per_insert");
 	entry(results, "6.3", "lookup best (newest table)", "ops_per_s");
+	entry(results, "6.3", "lookup of 64 at once, 8 dies", "ops_per_s_at_once");
 	for (size_t i = 0; i < sizeof(updates) / sizeof(updates[0]); i++)
 		entry(results, "6.4", updates[i], "segment_utilization");
 	entry(results, "6.4", "basho puts, all kept", "index_bytes_per_version");
