@@ -233,6 +233,8 @@ $(TESTBIN)/daemon/test_server: TEST_LDFLAGS += \
 	$(addprefix -Wl$(comma)--wrap=,tgt_target_create tgt_target_offer tgt_target_delete)
 # It plays a device that is asked for its map.
 $(TESTBIN)/daemon/test_page: TEST_LDFLAGS += -Wl,--wrap=tgt_lun_ask
+# It plays what the service answers.
+$(TESTBIN)/daemon/test_http: TEST_LDFLAGS += -Wl,--wrap=admin_carry_out
 # It says which files are there.
 $(TESTBIN)/daemon/test_allocator: TEST_LDFLAGS += -Wl,--wrap=access
 ifeq ($(VARIANT),release)
