@@ -54,13 +54,13 @@ class Stopping(E2ETest):
         self.assertEqual(Osd(self.login(daemon)).read(P, O, 0, 12), b"acknowledged")
 
     def test_a_command_that_takes_too_long_is_ended_and_what_was_acknowledged_is_stable(self):
-        daemon, session = self.prepared(1, "read=1s")
+        daemon, session = self.prepared(5, "read=1s")
         Command(osd.READ, P, LARGE, length=len(LARGE_DATA)).submit(session)
         session.until_answered()
         self.assertEqual(daemon.stop(), 1)
         errors = "\n".join(daemon.errors)
-        self.assertRegex(errors, r"LUN 1: waiting for commands under way, at most 1 s \(stop_timeout\)")
-        self.assertIn("commands did not end within 1 s (stop_timeout)", errors)
+        self.assertRegex(errors, r"LUN 1: waiting for commands under way, at most 5 s \(stop_timeout\)")
+        self.assertIn("commands did not end within 5 s (stop_timeout)", errors)
         self.assertIn("what was acknowledged is stable now", errors)
         self.assert_acknowledged(daemon)
 

@@ -134,6 +134,10 @@ IN_FRONT(ENGINE_HAS_VERSIONS, int, engine_version_next,
 	 (struct engine_txn *txn, uint64_t partition, uint64_t from,
 	  struct engine_version *version),
 	 (txn, partition, from, version))
+IN_FRONT(ENGINE_HAS_VERSIONS, int, engine_version_next_own,
+	 (struct engine_txn *txn, uint64_t partition, uint64_t from,
+	  struct engine_version *version),
+	 (txn, partition, from, version))
 IN_FRONT(ENGINE_HAS_VERSIONS, int, engine_version_find,
 	 (struct engine_txn *txn, uint64_t partition, const char *name, uint32_t *version),
 	 (txn, partition, name, version))
