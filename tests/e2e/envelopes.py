@@ -29,45 +29,45 @@ class ScsiTask(ctypes.Structure):
 def load():
     """libiscsi, or None."""
     try:
-        library = ctypes.CDLL("libiscsi.so.7")
+        libiscsi = ctypes.CDLL("libiscsi.so.7")
     except OSError:
         return None
-    library.iscsi_create_context.restype = ctypes.c_void_p
-    library.iscsi_get_error.restype = ctypes.c_char_p
-    library.scsi_create_task.restype = ctypes.POINTER(ScsiTask)
-    library.iscsi_scsi_command_sync.restype = ctypes.POINTER(ScsiTask)
-    return library
+    libiscsi.iscsi_create_context.restype = ctypes.c_void_p
+    libiscsi.iscsi_get_error.restype = ctypes.c_char_p
+    libiscsi.scsi_create_task.restype = ctypes.POINTER(ScsiTask)
+    libiscsi.iscsi_scsi_command_sync.restype = ctypes.POINTER(ScsiTask)
+    return libiscsi
 
 
 class EnvelopeSession:
     """A session of libiscsi's. Tasks are done when they have been submitted."""
 
-    def __init__(self, library, port, target, lun, name="iqn.2026-11.host:libiscsi"):
-        self.library, self.lun = library, lun
+    def __init__(self, libiscsi, port, target, lun, name="iqn.2026-11.host:libiscsi"):
+        self.libiscsi, self.lun = libiscsi, lun
         self.tags = itertools.count(0x1122334455667788)
-        self.context = ctypes.c_void_p(library.iscsi_create_context(name.encode()))
-        library.iscsi_set_targetname(self.context, target.encode())
-        library.iscsi_set_session_type(self.context, NORMAL_SESSION)
-        library.iscsi_set_noautoreconnect(self.context, 1)
-        if library.iscsi_full_connect_sync(self.context, f"127.0.0.1:{port}".encode(), lun) != 0:
-            raise ConnectionError(library.iscsi_get_error(self.context).decode())
+        self.context = ctypes.c_void_p(libiscsi.iscsi_create_context(name.encode()))
+        libiscsi.iscsi_set_targetname(self.context, target.encode())
+        libiscsi.iscsi_set_session_type(self.context, NORMAL_SESSION)
+        libiscsi.iscsi_set_noautoreconnect(self.context, 1)
+        if libiscsi.iscsi_full_connect_sync(self.context, f"127.0.0.1:{port}".encode(), lun) != 0:
+            raise ConnectionError(libiscsi.iscsi_get_error(self.context).decode())
 
     def close(self):
         """Without a logout: the target may be gone."""
-        self.library.iscsi_destroy_context(self.context)
+        self.libiscsi.iscsi_destroy_context(self.context)
 
     def plain(self, cdb, data_out=b"", room=0):
         """(status, Data-In) of a command of up to 16 bytes."""
         direction = XFER_WRITE if data_out else XFER_READ if room else XFER_NONE
-        task = self.library.scsi_create_task(len(cdb), bytes(cdb), direction, len(data_out) or room)
+        task = self.libiscsi.scsi_create_task(len(cdb), bytes(cdb), direction, len(data_out) or room)
         buffer = ctypes.create_string_buffer(max(room, 1))
         if room:
-            self.library.scsi_task_add_data_in_buffer(task, room, buffer)
+            self.libiscsi.scsi_task_add_data_in_buffer(task, room, buffer)
         data = Data(len(data_out), bytes(data_out))
-        if not self.library.iscsi_scsi_command_sync(self.context, self.lun, task, ctypes.byref(data) if data_out else None):
-            raise ConnectionError(self.library.iscsi_get_error(self.context).decode())
+        if not self.libiscsi.iscsi_scsi_command_sync(self.context, self.lun, task, ctypes.byref(data) if data_out else None):
+            raise ConnectionError(self.libiscsi.iscsi_get_error(self.context).decode())
         status = task.contents.status
-        self.library.scsi_free_scsi_task(task)
+        self.libiscsi.scsi_free_scsi_task(task)
         return status, buffer.raw[:room]
 
     def submit(self, cdb, data_out=b"", read_length=0):
