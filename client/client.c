@@ -172,7 +172,7 @@ static void task_done(struct session_task *task)
 
 int osd_client_submit(struct osd_client *client, struct osd_request *request)
 {
-	int result = client->stop && client->stop() ? -ECANCELED : request_prepare(request, client);
+	int result = client_is_stopped(client) ? -ECANCELED : request_prepare(request, client);
 
 	if (result < 0)
 		return result;
@@ -232,6 +232,11 @@ int osd_client_drain(struct osd_client *client)
 void osd_client_stop_when(struct osd_client *client, bool (*stop)(void))
 {
 	client->stop = stop;
+}
+
+bool client_is_stopped(const struct osd_client *client)
+{
+	return client->stop && client->stop();
 }
 
 int client_not_submitted(const struct osd_client *client, int result, const char *what,

@@ -17,6 +17,9 @@ struct osd_client {
 	bool (*stop)(void); /* NULL: nobody stops it */
 };
 
+/* Does somebody want that no more commands begin? For work between them. */
+bool client_is_stopped(const struct osd_client *client);
+
 /* Why osd_client_submit has refused a command; returns `result`. */
 int client_not_submitted(const struct osd_client *client, int result, const char *what,
 			 struct osd_client_error *error);

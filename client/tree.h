@@ -59,9 +59,13 @@ struct tree_report {
 	uint64_t left_out, torn;
 	/* Owners and extended attributes that could not be read or given; `warn` has said which. */
 	uint64_t incomplete;
-	/* Of an import: what tree_discard has to know. */
-	uint8_t import_id[TREE_IMPORT_BYTES];
-	uint64_t first_object; /* its objects have this ID or higher ones; 0: it has none */
+	/* Of an import, files that an interrupted one had stored; of an export, that it had
+	 * brought. */
+	uint64_t resumed;
+	/* Of an import: how far it has come. */
+	bool has_begun; /* objects may have been stored, or changed */
+	bool has_ended; /* the command was sent that makes the tree of the manifest the present one
+			 */
 	bool made_partition;
 	uint64_t partition;
 };
@@ -72,7 +76,7 @@ struct tree_options {
 	bool update;  /* import: makes the stored tree equal to the directory, by its differences */
 	bool checksum; /* update: compare the content of all files, also of those with the same
 			  length and time */
-	bool clean;    /* import: first remove what unfinished imports have left */
+	bool clean;    /* import: first tree_clean, so that it goes on with nothing */
 	/*
 	 * import: leaves out what these patterns match, with everything below: the path from the
 	 * directory on if there is a slash in the pattern, otherwise the name.
@@ -100,10 +104,13 @@ struct tree_options {
 
 /*
  * Stores a directory, and creates the partition if it does not exist; 0: creates one with an ID
- * that the target chooses. -EEXIST: it holds a tree
- * already. Small files are one command each; larger ones are complete when TREE_OBJECT_COMPLETE is
- * set. On error everything acknowledged stays (tree_discard removes it). What can't be read is left
- * out, or in an update stays as it was stored.
+ * that the target chooses. -EEXIST: it holds a tree already. Small files are one command each;
+ * larger ones are complete when TREE_OBJECT_COMPLETE is set. What can't be read is left out, or in
+ * an update stays as it was stored.
+ *
+ * On error everything acknowledged stays, and the next import into the partition goes on with it:
+ * objects that hold a file's content already become the file's. At its end it removes those that
+ * it did not need.
  *
  * With `update` an object stays that of its file. TREE_OBJECT_COMPLETE shows what an interrupted
  * update left, and the next update makes it right.
@@ -113,18 +120,24 @@ int tree_import(struct osd_client *client, uint64_t partition, const char *direc
 		struct osd_client_error *error);
 
 /*
- * After tree_import has failed, without `update`: removes what it has stored, and the partition if
- * it has made that. `report` is what tree_import has left there; `removed` counts. The client may
- * be another one. -EEXIST: nothing is removed, because the tree is there as a whole.
+ * Removes all objects of a partition that imports have made but its tree does not use. `removed` of
+ * the report counts them.
  */
-int tree_discard(struct osd_client *client, struct tree_report *report,
-		 struct osd_client_error *error);
+int tree_clean(struct osd_client *client, uint64_t partition, struct tree_report *report,
+	       struct osd_client_error *error);
 
 /*
- * Unpacks the tree of a partition into a directory that does not exist or is empty. Checks content
- * against the manifest. -ENOENT: the tree has nothing `below`; -ENOTDIR: that is a file. -ENODATA:
- * no tree there. -EINPROGRESS: an update of it is not complete. -EBADMSG: something is not as the
- * manifest says. On error the files that are there are whole.
+ * After tree_import has failed: is the tree there as a whole all the same, because nothing but the
+ * answer to its last command is missing? The client may be another one.
+ */
+bool tree_is_stored(struct osd_client *client, const struct tree_report *report);
+
+/*
+ * Unpacks the tree of a partition into a directory that does not exist or is empty, or goes on
+ * where the same export was interrupted. Checks content against the manifest. -ENOENT: the tree has
+ * nothing `below`; -ENOTDIR: that is a file. -ENODATA: no tree there. -EINPROGRESS: an update of it
+ * is not complete. -EBADMSG: something is not as the manifest says. -EBUSY: an export into it runs.
+ * On error the files that are there are whole.
  */
 int tree_export(struct osd_client *client, struct osd_client_address partition,
 		const char *directory, const struct tree_options *options,

@@ -2,7 +2,6 @@
 /* Removes the objects that former and unfinished imports have left in a partition. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "client/tree_private.h"
 
@@ -12,8 +11,7 @@
 struct cleaner {
 	struct osd_client *client;
 	uint64_t partition;
-	const uint8_t *only; /* the import whose objects they are; NULL: any */
-	uint64_t *used;      /* IDs of the tree, ascending */
+	uint64_t *used; /* IDs of the tree, ascending */
 	size_t used_count;
 	struct probe {
 		struct osd_request request;
@@ -49,10 +47,7 @@ static void probed(struct osd_request *request)
 	}
 	if (osd_request_attributes(request, &reader) == 0 &&
 	    osd_list_next(&reader, &attribute) == 1)
-		probe->ours =
-			attribute.present == TREE_IMPORT_BYTES &&
-			(!probe->cleaner->only ||
-			 memcmp(attribute.value, probe->cleaner->only, TREE_IMPORT_BYTES) == 0);
+		probe->ours = attribute.present == TREE_IMPORT_BYTES;
 }
 
 static void removed(struct osd_request *request)
@@ -134,8 +129,22 @@ static int consider(void *context, uint64_t id)
 	return cleaner->probe_count == BATCH ? finish_batch(cleaner) : 0;
 }
 
-/* The objects of the partition's present tree, if it has one. */
-static int note_used(struct cleaner *cleaner)
+/* The objects of a tree, whose manifest is `object` (0: not stored yet). */
+static int note_used(struct cleaner *cleaner, const struct manifest *manifest, uint64_t object)
+{
+	cleaner->used = malloc((manifest->count + 1) * sizeof(*cleaner->used));
+	if (!cleaner->used)
+		return outcome_set_local(cleaner->error, -ENOMEM, "import: out of memory");
+	for (size_t i = 0; i < manifest->count; i++)
+		if (manifest->entries[i].type == MANIFEST_FILE && !manifest->entries[i].left_out)
+			cleaner->used[cleaner->used_count++] = manifest->entries[i].object;
+	cleaner->used[cleaner->used_count++] = object;
+	qsort(cleaner->used, cleaner->used_count, sizeof(*cleaner->used), compare_ids);
+	return 0;
+}
+
+/* Those of the partition's present tree, if it has one. */
+static int note_present(struct cleaner *cleaner)
 {
 	struct osd_client_address partition = { .partition = cleaner->partition };
 	struct tree_pointer pointer;
@@ -149,39 +158,29 @@ static int note_used(struct cleaner *cleaner)
 					    cleaner->error);
 	if (result < 0)
 		return result;
-	cleaner->used = malloc((manifest.count + 1) * sizeof(*cleaner->used));
-	if (cleaner->used) {
-		for (size_t i = 0; i < manifest.count; i++)
-			if (manifest.entries[i].type == MANIFEST_FILE)
-				cleaner->used[cleaner->used_count++] = manifest.entries[i].object;
-		cleaner->used[cleaner->used_count++] = pointer.object;
-		qsort(cleaner->used, cleaner->used_count, sizeof(*cleaner->used), compare_ids);
-	}
+	result = note_used(cleaner, &manifest, pointer.object);
 	manifest_free(&manifest);
-	return cleaner->used ? 0
-			     : outcome_set_local(cleaner->error, -ENOMEM, "import: out of memory");
+	return result;
 }
 
-/* Objects from `first` on; those of an import, `only`, or of all. */
-static int remove_from(struct osd_client *client, uint64_t partition, uint64_t first,
-		       const uint8_t *only, struct tree_report *report,
-		       struct osd_client_error *error)
+static struct cleaner *begin(struct osd_client *client, uint64_t partition,
+			     struct tree_report *report, struct osd_client_error *error)
 {
 	struct cleaner *cleaner = calloc(1, sizeof(*cleaner));
-	int result;
 
-	if (!cleaner)
-		return outcome_set_local(error, -ENOMEM, "import: out of memory");
+	if (!cleaner) {
+		outcome_set_local(error, -ENOMEM, "import: out of memory");
+		return NULL;
+	}
 	cleaner->client = client;
 	cleaner->partition = partition;
-	cleaner->only = only;
 	cleaner->report = report;
 	cleaner->error = error;
-	result = note_used(cleaner);
-	if (result == 0)
-		result = osd_client_list(client,
-					 (struct osd_client_address){ .partition = partition },
-					 first, consider, cleaner, error);
+	return cleaner;
+}
+
+static int end(struct cleaner *cleaner, int result)
+{
 	if (result == 0)
 		result = finish_batch(cleaner);
 	free(cleaner->used);
@@ -189,34 +188,26 @@ static int remove_from(struct osd_client *client, uint64_t partition, uint64_t f
 	return result;
 }
 
-int tree_remove_unused(struct osd_client *client, uint64_t partition, struct tree_report *report,
-		       struct osd_client_error *error)
+int tree_clean(struct osd_client *client, uint64_t partition, struct tree_report *report,
+	       struct osd_client_error *error)
 {
-	return remove_from(client, partition, OSD_FIRST_ID, NULL, report, error);
+	const struct osd_client_address address = { .partition = partition };
+	struct cleaner *cleaner = begin(client, partition, report, error);
+	int result = cleaner ? note_present(cleaner) : -ENOMEM;
+
+	if (result == 0)
+		result = osd_client_list(client, address, OSD_FIRST_ID, consider, cleaner, error);
+	return cleaner ? end(cleaner, result) : result;
 }
 
-int tree_discard(struct osd_client *client, struct tree_report *report,
-		 struct osd_client_error *error)
+int tree_clean_leftovers(struct osd_client *client, uint64_t partition,
+			 const struct manifest *manifest, const struct manifest *leftovers,
+			 struct tree_report *report, struct osd_client_error *error)
 {
-	const uint64_t partition = report->partition;
-	struct osd_client_address address = { .partition = partition };
-	struct tree_pointer pointer;
-	int result;
+	struct cleaner *cleaner = begin(client, partition, report, error);
+	int result = cleaner ? note_used(cleaner, manifest, 0) : -ENOMEM;
 
-	report->removed = 0;
-	if (report->first_object != 0) {
-		/* The answer to its last command may be what was lost. */
-		if (tree_read_pointer(client, address, &pointer, error) == 0 &&
-		    pointer.object >= report->first_object)
-			return outcome_set(error, -EEXIST, "the tree is there as a whole");
-		result = remove_from(client, partition, report->first_object, report->import_id,
-				     report, error);
-		if (result < 0)
-			return result;
-	}
-	if (!report->made_partition)
-		return 0;
-	/* Somebody else may have put something there. */
-	result = osd_client_remove_partition(client, partition, false, error);
-	return result == -ENOTEMPTY || result == -ENOENT ? 0 : result;
+	for (size_t i = 0; i < leftovers->count && result == 0; i++)
+		result = consider(cleaner, leftovers->entries[i].object);
+	return cleaner ? end(cleaner, result) : result;
 }

@@ -5,8 +5,10 @@
 #include <string.h>
 #include <time.h>
 
+#include <openssl/evp.h>
 #include <openssl/sha.h>
 
+#include "client/read_fully.h"
 #include "client/tree_private.h"
 #include "common/bytes.h"
 
@@ -74,6 +76,16 @@ int tree_write_pointer(struct osd_client *client, uint64_t partition,
 	return osd_client_set_attributes(client,
 					 (struct osd_client_address){ .partition = partition },
 					 sets, sizeof(sets) / sizeof(sets[0]), error);
+}
+
+bool tree_is_stored(struct osd_client *client, const struct tree_report *report)
+{
+	const struct osd_client_address address = { .partition = report->partition };
+	struct osd_client_error error;
+	struct tree_pointer pointer;
+
+	return report->has_ended && tree_read_pointer(client, address, &pointer, &error) == 0 &&
+	       pointer.object == report->manifest_object;
 }
 
 /* ---- the mark of an update ---- */
@@ -240,6 +252,29 @@ int tree_first_free(struct osd_client *client, uint64_t partition, const struct 
 	}
 	*id = ids->first + high * ids->step;
 	return 0;
+}
+
+/* ---- files ---- */
+
+int tree_hash_file(const struct osd_client *client, int fd, uint8_t sha256[MANIFEST_SHA256_BYTES])
+{
+	enum { BYTES = 1 << 18 };
+	EVP_MD_CTX *hash = EVP_MD_CTX_new();
+	uint8_t *buffer = malloc(BYTES);
+	ssize_t got = 1;
+
+	if (!hash || !buffer || EVP_DigestInit_ex(hash, EVP_sha256(), NULL) != 1)
+		got = -ENOMEM;
+	while (got > 0) {
+		got = client_is_stopped(client) ? -ECANCELED : read_fully(fd, buffer, BYTES);
+		if (got > 0 && EVP_DigestUpdate(hash, buffer, (size_t)got) != 1)
+			got = -ENOMEM;
+	}
+	if (got == 0 && EVP_DigestFinal_ex(hash, sha256, NULL) != 1)
+		got = -ENOMEM;
+	EVP_MD_CTX_free(hash);
+	free(buffer);
+	return (int)got;
 }
 
 /* ---- commands under way ---- */

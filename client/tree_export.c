@@ -2,9 +2,9 @@
 /*
  * Unpacks a tree. It makes directories first and gives them modes and times last; files arrive many
  * at once. manifest_parse has made sure that no path leaves the directory. Everything is made anew,
- * so nothing that exists is ever followed or overwritten.
+ * or is there already as an interrupted export has made it. So nothing else that exists is ever
+ * followed or overwritten.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -19,20 +19,17 @@
 #include <openssl/sha.h>
 
 #include "client/sparse_file.h"
-#include "client/tree_private.h"
+#include "client/tree_destination.h"
 #include "client/tree_xattr.h"
 #include "common/bytes.h"
 
 /* Without set-user-ID and set-group-ID. */
 #define FILE_MODE_MASK 01777U
 
-#define PARTIAL ".partial"
-
 struct exporter {
 	struct osd_client *client;
 	struct osd_client_address partition;
-	int root; /* directory descriptor */
-	const char *directory;
+	struct tree_destination destination;
 	const struct tree_options *options;
 	struct manifest manifest;
 	struct tree_report *report;
@@ -63,7 +60,8 @@ static int fail_local(struct exporter *exporter, int result, const char *path)
 {
 	if (exporter->result == 0)
 		exporter->result = outcome_set_local(exporter->error, result, "%s/%s: %s",
-						     exporter->directory, path, strerror(-result));
+						     exporter->destination.directory, path,
+						     strerror(-result));
 	return exporter->result;
 }
 
@@ -85,19 +83,6 @@ struct partial {
 	char path[PATH_MAX];
 };
 
-/* PATH.partial, or PATH.NUMBER.partial. A long name loses its end. */
-static void partial_name(const struct manifest_entry *entry, size_t number, char path[PATH_MAX])
-{
-	const char *slash = strrchr(entry->path, '/');
-	const char *name = slash ? slash + 1 : entry->path;
-	char ending[32] = PARTIAL;
-
-	if (number > 0)
-		snprintf(ending, sizeof(ending), ".%zu" PARTIAL, number);
-	snprintf(path, PATH_MAX, "%.*s%.*s%s", (int)(name - entry->path), entry->path,
-		 (int)(NAME_MAX - strlen(ending)), name, ending);
-}
-
 /* Passes over names that the tree has itself. */
 static int create_file(const struct exporter *exporter, const struct manifest_entry *entry,
 		       struct partial *partial)
@@ -107,10 +92,10 @@ static int create_file(const struct exporter *exporter, const struct manifest_en
 	partial->fd = -1;
 	/* As many names as entries, and the entry's own. */
 	for (size_t n = 0; result == -EEXIST && n <= exporter->manifest.count + 1; n++) {
-		partial_name(entry, n, partial->path);
+		tree_partial_name(entry->path, n, partial->path);
 		if (strcmp(partial->path, entry->path) == 0)
 			continue;
-		partial->fd = openat(exporter->root, partial->path,
+		partial->fd = openat(exporter->destination.root, partial->path,
 				     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 		result = partial->fd < 0 ? -errno : 0;
 	}
@@ -132,9 +117,9 @@ static int name_file(const struct exporter *exporter, const struct manifest_entr
 		     const struct partial *partial, int result)
 {
 	if (result == 0)
-		result = give_name(exporter->root, partial->path, entry->path);
+		result = give_name(exporter->destination.root, partial->path, entry->path);
 	if (result < 0)
-		unlinkat(exporter->root, partial->path, 0);
+		unlinkat(exporter->destination.root, partial->path, 0);
 	return result;
 }
 
@@ -156,8 +141,8 @@ static void warn_incomplete(struct exporter *exporter, const struct manifest_ent
 	exporter->report->incomplete++;
 	if (!exporter->options->warn)
 		return;
-	error_set(&sentence, 0, "%s/%s: %s can't be given: %s", exporter->directory, entry->path,
-		  what, strerror(-result));
+	error_set(&sentence, 0, "%s/%s: %s can't be given: %s", exporter->destination.directory,
+		  entry->path, what, strerror(-result));
 	exporter->options->warn(exporter->options->context, sentence.text);
 }
 
@@ -413,7 +398,37 @@ static int fetch_large(struct exporter *exporter, const struct manifest_entry *e
 	return result;
 }
 
+/* Is the content of the entry there, under this path? 1, 0, or the error, which is kept. */
+static int has_file(struct exporter *exporter, const char *path, const struct manifest_entry *entry)
+{
+	int result = tree_destination_has(&exporter->destination, path, entry);
+
+	if (result == -EEXIST && exporter->result == 0)
+		exporter->result = outcome_set_local(
+			exporter->error, result,
+			"%s/%s is not as the interrupted export has left it: move it away, and the "
+			"same command goes on",
+			exporter->destination.directory, path);
+	if (result == -ECANCELED && exporter->result == 0)
+		exporter->result =
+			client_not_submitted(exporter->client, result, "export", exporter->error);
+	return result < 0 ? fail_local(exporter, result, path) : result;
+}
+
 /* ---- the rest ---- */
+
+/* Has an interrupted export made it? */
+static bool has_symlink(const struct exporter *exporter, const struct manifest_entry *entry)
+{
+	char target[PATH_MAX];
+	ssize_t length =
+		readlinkat(exporter->destination.root, entry->path, target, sizeof(target));
+	bool same = length == (ssize_t)strlen(entry->target) &&
+		    memcmp(target, entry->target, (size_t)length) == 0;
+
+	errno = EEXIST;
+	return exporter->destination.resumes && same;
+}
 
 static int make_symlink(struct exporter *exporter, const struct manifest_entry *entry)
 {
@@ -422,12 +437,13 @@ static int make_symlink(struct exporter *exporter, const struct manifest_entry *
 		{ .tv_sec = entry->seconds, .tv_nsec = entry->nanoseconds },
 	};
 
-	if (symlinkat(entry->target, exporter->root, entry->path) < 0 ||
-	    utimensat(exporter->root, entry->path, times, AT_SYMLINK_NOFOLLOW) < 0)
+	if ((symlinkat(entry->target, exporter->destination.root, entry->path) < 0 &&
+	     (errno != EEXIST || !has_symlink(exporter, entry))) ||
+	    utimensat(exporter->destination.root, entry->path, times, AT_SYMLINK_NOFOLLOW) < 0)
 		return fail_local(exporter, -errno, entry->path);
 	if (entry->user != MANIFEST_NO_OWNER &&
-	    fchownat(exporter->root, entry->path, entry->user, entry->group, AT_SYMLINK_NOFOLLOW) <
-		    0 &&
+	    fchownat(exporter->destination.root, entry->path, entry->user, entry->group,
+		     AT_SYMLINK_NOFOLLOW) < 0 &&
 	    (errno != EPERM || geteuid() == 0))
 		warn_incomplete(exporter, entry, "the owner", -errno);
 	exporter->report->symlinks++;
@@ -438,11 +454,29 @@ static int make_directory(struct exporter *exporter, size_t index)
 {
 	const struct manifest_entry *entry = &exporter->manifest.entries[index];
 
-	/* The first is the destination itself. */
-	if (index > 0 && mkdirat(exporter->root, entry->path, 0700) < 0)
+	/* The first is the destination itself. One that was there is no link elsewhere. */
+	if (index > 0 && mkdirat(exporter->destination.root, entry->path, 0700) < 0 &&
+	    (errno != EEXIST || !exporter->destination.resumes))
 		return fail_local(exporter, -errno, entry->path);
 	exporter->report->directories++;
 	return 0;
+}
+
+static int make_file(struct exporter *exporter, size_t index)
+{
+	const struct manifest_entry *entry = &exporter->manifest.entries[index];
+	struct tree_count count = { .options = exporter->options };
+	int result = has_file(exporter, entry->path, entry);
+
+	if (result < 0)
+		return result;
+	if (result > 0) {
+		exporter->report->resumed++;
+		arrived(exporter, entry, &count);
+		return 0;
+	}
+	return entry->length <= TREE_SMALL_BYTES ? fetch_small(exporter, index)
+						 : fetch_large(exporter, entry);
 }
 
 static int make_entry(struct exporter *exporter, size_t index)
@@ -455,8 +489,7 @@ static int make_entry(struct exporter *exporter, size_t index)
 	case MANIFEST_SYMLINK:
 		return make_symlink(exporter, entry);
 	case MANIFEST_FILE:
-		return entry->length <= TREE_SMALL_BYTES ? fetch_small(exporter, index)
-							 : fetch_large(exporter, entry);
+		return make_file(exporter, index);
 	case MANIFEST_HARD_LINK:
 		return 0; /* when the files are there */
 	}
@@ -473,6 +506,20 @@ static int make_entries(struct exporter *exporter)
 	return exporter->result;
 }
 
+static int make_hard_link(struct exporter *exporter, const struct manifest_entry *file,
+			  const char *path)
+{
+	const int root = exporter->destination.root;
+	int there = has_file(exporter, path, file);
+
+	if (there < 0)
+		return there;
+	/* What is there may have lost its file, which was torn and is another one now. */
+	if (there > 0 && unlinkat(root, path, 0) < 0)
+		return fail_local(exporter, -errno, path);
+	return linkat(root, file->path, root, path, 0) < 0 ? fail_local(exporter, -errno, path) : 0;
+}
+
 static int make_hard_links(struct exporter *exporter)
 {
 	const struct manifest *manifest = &exporter->manifest;
@@ -482,15 +529,17 @@ static int make_hard_links(struct exporter *exporter)
 
 		if (entry->type != MANIFEST_HARD_LINK)
 			continue;
-		if (linkat(exporter->root, manifest->entries[entry->linked].path, exporter->root,
-			   entry->path, 0) < 0)
-			return fail_local(exporter, -errno, entry->path);
+		if (make_hard_link(exporter, &manifest->entries[entry->linked], entry->path) < 0)
+			return exporter->result;
 		exporter->report->hard_links++;
 	}
 	return 0;
 }
 
-/* Children before parents: every child changes its parent's time, and a mode may shut us out. */
+/*
+ * Children before parents: every child changes its parent's time, and a mode may shut us out. The
+ * marker goes before the last one, the destination, has its time.
+ */
 static int finish_directories(struct exporter *exporter)
 {
 	const struct manifest *manifest = &exporter->manifest;
@@ -501,7 +550,12 @@ static int finish_directories(struct exporter *exporter)
 
 		if (entry->type != MANIFEST_DIRECTORY)
 			continue;
-		fd = openat(exporter->root, entry->path,
+		if (i == 0) {
+			result = tree_destination_finish(&exporter->destination);
+			if (result < 0)
+				return fail_local(exporter, result, entry->path);
+		}
+		fd = openat(exporter->destination.root, entry->path,
 			    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		result = fd < 0 ? -errno : give_status(exporter, fd, entry);
 		if (fd >= 0)
@@ -509,41 +563,6 @@ static int finish_directories(struct exporter *exporter)
 		if (result < 0)
 			return fail_local(exporter, result, entry->path);
 	}
-	return 0;
-}
-
-/* Opens the destination: made here, or empty. */
-static int open_destination(struct exporter *exporter)
-{
-	unsigned names = 0;
-	DIR *stream;
-	int fd;
-
-	if (mkdir(exporter->directory, 0700) < 0 && errno != EEXIST)
-		return outcome_set_local(exporter->error, -errno, "%s: %s", exporter->directory,
-					 strerror(errno));
-	exporter->root = open(exporter->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (exporter->root < 0)
-		return outcome_set_local(exporter->error, -errno, "%s: %s", exporter->directory,
-					 strerror(errno));
-	fd = dup(exporter->root);
-	stream = fd < 0 ? NULL : fdopendir(fd);
-	if (!stream) {
-		int result = -errno;
-
-		if (fd >= 0)
-			close(fd);
-		return outcome_set_local(exporter->error, result, "%s: %s", exporter->directory,
-					 strerror(-result));
-	}
-	while (names <= 2 && readdir(stream) != NULL)
-		names++;
-	closedir(stream);
-	if (names > 2)
-		return outcome_set_local(
-			exporter->error, -ENOTEMPTY,
-			"%s is not empty; a tree is only unpacked into an empty directory",
-			exporter->directory);
 	return 0;
 }
 
@@ -582,21 +601,20 @@ static int refuse_half_updated(const struct exporter *exporter)
 }
 
 /* What is to be unpacked. */
-static int read_tree(struct exporter *exporter)
+static int read_tree(struct exporter *exporter, struct tree_pointer *pointer)
 {
 	const char *below = exporter->options->below;
 	struct osd_client_error *error = exporter->error;
-	struct tree_pointer pointer;
-	int result = tree_read_pointer(exporter->client, exporter->partition, &pointer, error);
+	int result = tree_read_pointer(exporter->client, exporter->partition, pointer, error);
 
 	if (result == 0)
 		result = refuse_half_updated(exporter);
 	if (result == 0)
-		result = tree_read_manifest(exporter->client, exporter->partition, &pointer,
+		result = tree_read_manifest(exporter->client, exporter->partition, pointer,
 					    &exporter->manifest, error);
 	if (result < 0)
 		return result;
-	exporter->report->manifest_object = pointer.object;
+	exporter->report->manifest_object = pointer->object;
 	result = below ? manifest_take_below(&exporter->manifest, below) : 0;
 	if (result == -ENOENT)
 		return outcome_set(error, result, "the tree has no directory '%s'", below);
@@ -615,18 +633,23 @@ int tree_export(struct osd_client *client, struct osd_client_address partition,
 		.client = client,
 		.flight = { .client = client },
 		.partition = partition,
-		.root = -1,
-		.directory = directory,
+		.destination = { .client = client,
+				 .directory = directory,
+				 .root = -1,
+				 .marker = -1 },
 		.options = options,
 		.report = report,
 		.error = error,
 	};
+	struct tree_pointer pointer;
 	int result;
 
 	*report = (struct tree_report){ 0 };
-	result = read_tree(&exporter);
+	exporter.destination.manifest = &exporter.manifest;
+	result = read_tree(&exporter, &pointer);
 	if (result == 0)
-		result = open_destination(&exporter);
+		result = tree_destination_open(&exporter.destination, &pointer, options->below,
+					       error);
 	if (result == 0) {
 		announce(&exporter);
 		result = make_entries(&exporter);
@@ -635,8 +658,7 @@ int tree_export(struct osd_client *client, struct osd_client_address partition,
 		result = make_hard_links(&exporter);
 	if (result == 0)
 		result = finish_directories(&exporter);
-	if (exporter.root >= 0)
-		close(exporter.root);
+	tree_destination_close(&exporter.destination);
 	manifest_free(&exporter.manifest);
 	return result;
 }

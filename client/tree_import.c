@@ -43,6 +43,31 @@ static int is_stored(const struct manifest *old, const char *text, size_t length
 	return same;
 }
 
+static int refuse_tree(const struct importer *importer)
+{
+	return outcome_set(importer->error, -EEXIST,
+			   "partition 0x%" PRIx64
+			   " holds a directory tree already; --update makes it as the directory "
+			   "is, --replace puts a new one in its place",
+			   importer->partition);
+}
+
+/* Somebody may have stored a tree meanwhile, and with it have removed objects of this import. */
+static int refuse_new_tree(struct importer *importer)
+{
+	const struct osd_client_address address = { .partition = importer->partition };
+	struct osd_client_error error;
+	struct tree_pointer pointer;
+	int result;
+
+	if (importer->old_manifest)
+		return 0;
+	result = tree_read_pointer(importer->client, address, &pointer, &error);
+	if (result == 0)
+		return importer->result = refuse_tree(importer);
+	return result == -ENODATA ? 0 : importer_fail(importer, &error);
+}
+
 /* Stores the manifest, unless the stored one (`old`, NULL: none) says the same. */
 static int store_manifest(struct importer *importer, const struct manifest *old)
 {
@@ -65,23 +90,15 @@ static int store_manifest(struct importer *importer, const struct manifest *old)
 	else if (!stored)
 		tree_store_text(importer, text, length, &entry);
 	free(text);
-	if (importer->result < 0 || stored)
+	if (importer->result < 0 || stored || refuse_new_tree(importer) < 0)
 		return importer->result;
 	pointer = (struct tree_pointer){ .object = entry.object, .length = entry.length };
 	memcpy(pointer.sha256, entry.sha256, sizeof(pointer.sha256));
+	importer->report->manifest_object = entry.object;
+	importer->report->has_ended = true;
 	if (tree_write_pointer(importer->client, importer->partition, &pointer, &error) < 0)
 		return importer_fail(importer, &error);
-	importer->report->manifest_object = entry.object;
 	return 0;
-}
-
-static int refuse_tree(const struct importer *importer)
-{
-	return outcome_set(importer->error, -EEXIST,
-			   "partition 0x%" PRIx64
-			   " holds a directory tree already; --update makes it as the directory "
-			   "is, --replace puts a new one in its place",
-			   importer->partition);
 }
 
 /* The partition may have been chosen by the target. */
@@ -109,6 +126,7 @@ static int prepare_partition(struct importer *importer, struct manifest *old, bo
 	int result;
 
 	*has_old = false;
+	importer->old_manifest = 0;
 	if (importer->partition == 0)
 		return make_partition(importer);
 	result = tree_read_pointer(importer->client, address, &pointer, importer->error);
@@ -118,6 +136,8 @@ static int prepare_partition(struct importer *importer, struct manifest *old, bo
 		return result;
 	if (result == 0 && !options->replace && !options->update)
 		return refuse_tree(importer);
+	if (result == 0)
+		importer->old_manifest = pointer.object;
 	if (result == 0 && options->update) {
 		*has_old = true;
 		importer->report->manifest_object = pointer.object;
@@ -130,8 +150,8 @@ static int prepare_partition(struct importer *importer, struct manifest *old, bo
 			return result;
 	}
 	if (options->clean)
-		return tree_remove_unused(importer->client, importer->partition, importer->report,
-					  importer->error);
+		return tree_clean(importer->client, importer->partition, importer->report,
+				  importer->error);
 	return 0;
 }
 
@@ -156,16 +176,29 @@ static int prepare_ids(struct importer *importer)
 	if (result == 0)
 		result = tree_first_free(importer->client, importer->partition, ids,
 					 &importer->next_object, importer->error);
-	if (result == 0)
-		importer->report->first_object = importer->next_object;
+	importer->report->has_begun = result == 0;
 	return result;
 }
 
-/* Gives the files of the stored tree their objects again, and changes what differs. */
-static int update_files(struct importer *importer, const struct manifest *old)
+/*
+ * What interrupted imports have left. IDs ascend, and the manifest is the last object of its tree,
+ * so it is behind that.
+ */
+static int find_leftovers(struct importer *importer, struct manifest *leftovers)
+{
+	const uint64_t manifest = importer->old_manifest;
+
+	if (importer->report->made_partition || importer->options->clean || manifest == UINT64_MAX)
+		return 0;
+	return tree_find_leftovers(importer, manifest ? manifest + 1 : OSD_FIRST_ID, leftovers);
+}
+
+/* Gives files the objects that are there for them, and changes what differs. */
+static int update_files(struct importer *importer, const struct manifest *old,
+			const struct manifest *leftovers)
 {
 	struct tree_update *update;
-	int result = tree_update_begin(importer, old, &update);
+	int result = tree_update_begin(importer, old, leftovers, &update);
 
 	if (result == 0)
 		result = store_files(importer);
@@ -271,22 +304,29 @@ static int import(struct importer *importer)
 {
 	const struct tree_options *options = importer->options;
 	struct tree_report *report = importer->report;
-	struct manifest old = { 0 };
+	struct manifest old = { 0 }, leftovers = { 0 };
 	bool has_old;
 	int result = prepare_partition(importer, &old, &has_old);
 
 	if (result == 0)
 		result = prepare_ids(importer);
+	if (result == 0)
+		result = find_leftovers(importer, &leftovers);
 	if (result == 0 && options->total)
 		options->total(options->context, report->files, report->bytes);
 	if (result == 0)
-		result = has_old ? update_files(importer, &old) : store_files(importer);
+		result = has_old || leftovers.count ? update_files(importer, &old, &leftovers)
+						    : store_files(importer);
+	if (result == 0 && leftovers.count)
+		result = tree_clean_leftovers(importer->client, importer->partition,
+					      importer->manifest, &leftovers, report,
+					      importer->error);
 	if (result == 0)
 		result = store_manifest(importer, has_old ? &old : NULL);
 	if (result == 0 && (options->replace || options->update))
-		result = tree_remove_unused(importer->client, importer->partition, report,
-					    importer->error);
+		result = tree_clean(importer->client, importer->partition, report, importer->error);
 	manifest_free(&old);
+	manifest_free(&leftovers);
 	return result;
 }
 
@@ -311,7 +351,6 @@ int tree_import(struct osd_client *client, uint64_t partition, const char *direc
 	if (getrandom(importer.import_id, sizeof(importer.import_id), 0) !=
 	    (ssize_t)sizeof(importer.import_id))
 		return outcome_set_local(error, -EIO, "import: the system gives no random bytes");
-	memcpy(report->import_id, importer.import_id, sizeof(report->import_id));
 	result = tree_walk(directory, options, &manifest, report, error);
 	if (result == 0)
 		result = options->dry_run ? rehearse(&importer) : import(&importer);

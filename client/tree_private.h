@@ -43,13 +43,17 @@ int tree_read_manifest(struct osd_client *client, struct osd_client_address part
 int tree_walk(const char *directory, const struct tree_options *options, struct manifest *manifest,
 	      struct tree_report *report, struct osd_client_error *error);
 
-/* Removes all objects that imports have made but the partition's tree does not use. */
-int tree_remove_unused(struct osd_client *client, uint64_t partition, struct tree_report *report,
-		       struct osd_client_error *error);
+/* Removes `leftovers` that are no objects of `manifest`, of a tree that is not there yet. */
+int tree_clean_leftovers(struct osd_client *client, uint64_t partition,
+			 const struct manifest *manifest, const struct manifest *leftovers,
+			 struct tree_report *report, struct osd_client_error *error);
 
 /* The lowest ID of the partition's layout from which on all IDs are free. */
 int tree_first_free(struct osd_client *client, uint64_t partition, const struct osd_client_ids *ids,
 		    uint64_t *id, struct osd_client_error *error);
+
+/* The SHA-256 of a file from where it stands to its end. -ECANCELED: the client is stopped. */
+int tree_hash_file(const struct osd_client *client, int fd, uint8_t sha256[MANIFEST_SHA256_BYTES]);
 
 /*
  * Commands that are under way at the same time. They leave in batches, so that both ends have fewer

@@ -239,8 +239,7 @@ static void small_done(struct osd_request *request)
 	free(small);
 }
 
-/* A file that can't be read: the tree will be without it. */
-static int leave_out(struct importer *importer, struct manifest_entry *entry, int result)
+int tree_leave_out(struct importer *importer, struct manifest_entry *entry, int result)
 {
 	if (importer_leave_out(importer, entry, result, "it is left out"))
 		return importer->result;
@@ -469,7 +468,7 @@ int tree_store_file(struct importer *importer, size_t index)
 		result = store_once(importer, index, &reading);
 	}
 	if (result < 0 && importer->result == 0)
-		leave_out(importer, &importer->manifest->entries[index], result);
+		tree_leave_out(importer, &importer->manifest->entries[index], result);
 	return importer->result;
 }
 

@@ -21,7 +21,8 @@ struct importer {
 	uint64_t next_object; /* 0: there are none left */
 	unsigned taken;
 	uint8_t import_id[TREE_IMPORT_BYTES];
-	bool marked; /* the partition says that an update is under way */
+	bool marked;           /* the partition says that an update is under way */
+	uint64_t old_manifest; /* the object of the present tree's; 0: there is no tree */
 	struct tree_flight flight;
 	int result; /* the first error */
 	struct osd_client_error *error;
@@ -58,6 +59,9 @@ int importer_end_reading(struct importer *importer, struct manifest_entry *entry
 int importer_leave_out(struct importer *importer, struct manifest_entry *entry, int result,
 		       const char *consequence);
 
+/* tree_store.c: the same of one that the tree will be without. */
+int tree_leave_out(struct importer *importer, struct manifest_entry *entry, int result);
+
 /* Notes in the log that an object's content is stored. */
 int importer_log(struct importer *importer, const struct manifest_entry *entry);
 
@@ -83,14 +87,21 @@ int tree_store_text(struct importer *importer, const char *text, size_t length,
 		    struct manifest_entry *entry);
 
 /*
+ * tree_leftovers.c: adds to `found` a file for each object from the ID `first` on that an import
+ * has made, with what its attributes say of the file. One that is not complete has the length that
+ * it has by now, and no SHA-256.
+ */
+int tree_find_leftovers(struct importer *importer, uint64_t first, struct manifest *found);
+
+/*
  * tree_update.c: finds for entries of the new manifest the objects of the partition's present tree,
- * `old`, and gives these the content and attributes of the files. Entries without an object are
- * new. It has two steps, and new files are stored in between: so a full device shows before
- * anything of the present tree is changed.
+ * `old`, or else of an interrupted import, `leftovers`, and gives these the content and attributes
+ * of the files. Entries without an object are new. It has two steps, and new files are stored in
+ * between: so a full device shows before anything of the present tree is changed.
  */
 struct tree_update;
 int tree_update_begin(struct importer *importer, const struct manifest *old,
-		      struct tree_update **update);
+		      const struct manifest *leftovers, struct tree_update **update);
 int tree_update_change(struct tree_update *update);
 void tree_update_free(struct tree_update *update);
 

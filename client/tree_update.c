@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Makes the objects of a stored tree equal to the files of a directory.
+ * Makes the objects of a stored tree, or of an interrupted import, equal to the files of a
+ * directory.
  *
  * First it looks at all of them, by lists of many if the target lists attributes. If an object's
  * attributes say that it holds what the manifest says, and the file has the same length and time,
  * its content stays unread. It compares the others byte by byte with their files, and writes the
- * ranges that differ.
+ * ranges that differ. What an interrupted import has completed is compared with the file by its
+ * SHA-256: nobody has said that the directory is still the same one.
  *
  * A file of up to TREE_SMALL_BYTES changes with one command, so it is the old one or the new one. A
  * longer one loses TREE_OBJECT_COMPLETE while it is written.
@@ -28,18 +30,18 @@ enum { USERNAME_BYTES = 256 };
 
 /* An object that a file goes on with, as the first look found it. */
 struct kept {
-	size_t match;                  /* in `old`; SIZE_MAX: none */
-	uint64_t length;               /* of the object */
-	bool has_length;               /* the target has told it */
-	bool is_whole;                 /* holds what `old` says */
-	bool has_complete;             /* with this value */
-	bool has_status, has_username; /* as they have to be */
+	const struct manifest_entry *old; /* NULL: there is none */
+	bool is_leftover;                 /* of an interrupted import, not of the present tree */
+	uint64_t length;                  /* of the object */
+	bool has_length;                  /* the target has told it */
+	bool is_whole;                    /* holds what `old` says */
+	bool has_complete;                /* with this value */
+	bool has_status, has_username;    /* as they have to be */
 	uint8_t complete[TREE_COMPLETE_BYTES];
 };
 
 struct tree_update {
 	struct importer *importer;
-	const struct manifest *old;
 	struct kept *kept; /* by index in the new manifest */
 };
 
@@ -104,7 +106,7 @@ static int take_object_of(struct tree_update *update, size_t index)
 {
 	struct importer *importer = update->importer;
 	struct kept *kept = &update->kept[index];
-	const struct manifest_entry *old = &update->old->entries[kept->match];
+	const struct manifest_entry *old = kept->old;
 	uint8_t complete[TREE_COMPLETE_BYTES];
 
 	if (!kept->has_length) {
@@ -124,7 +126,7 @@ static int take_object_of(struct tree_update *update, size_t index)
 static void pass_over(struct look *look, uint64_t id)
 {
 	while (look->next < look->count && look->wanted[look->next].object < id)
-		look->update->kept[look->wanted[look->next++].index].match = SIZE_MAX;
+		look->update->kept[look->wanted[look->next++].index].old = NULL;
 }
 
 /* 1: no other one is wanted. */
@@ -169,7 +171,7 @@ static int look_one_by_one(struct look *look, const struct osd_client_value *get
 		result = osd_client_get_attributes(importer->client, address, gets, count,
 						   take_attribute, look, &error);
 		if (result == -ENOENT)
-			update->kept[wanted->index].match = SIZE_MAX;
+			update->kept[wanted->index].old = NULL;
 		else if (result < 0)
 			importer_fail(importer, &error);
 		else
@@ -213,7 +215,7 @@ static int look_at_objects(struct look *look)
 }
 
 /* All of them in one walk over the partition's objects, from the lowest that is wanted on. */
-static int look_for(struct tree_update *update, const size_t *matches)
+static int look_for_all(struct tree_update *update)
 {
 	struct importer *importer = update->importer;
 	size_t count = importer->manifest->count;
@@ -222,36 +224,52 @@ static int look_for(struct tree_update *update, const size_t *matches)
 
 	if (!look.wanted)
 		return importer_fail_local(importer, -ENOMEM, "import");
-	for (size_t i = 0; i < count; i++) {
-		update->kept[i].match = matches[i];
-		if (matches[i] != SIZE_MAX)
+	for (size_t i = 0; i < count; i++)
+		if (update->kept[i].old)
 			look.wanted[look.count++] =
-				(struct wanted){ update->old->entries[matches[i]].object, i };
-	}
+				(struct wanted){ update->kept[i].old->object, i };
 	result = look_at_objects(&look);
 	free(look.wanted);
 	return result;
 }
 
-int tree_update_begin(struct importer *importer, const struct manifest *old,
-		      struct tree_update **created)
+/* Gives files that have no object yet those of `from`. */
+static int match_with(struct tree_update *update, const struct manifest *from, bool is_leftover)
 {
+	struct importer *importer = update->importer;
 	size_t count = importer->manifest->count;
-	struct tree_update *update = calloc(1, sizeof(*update));
 	size_t *matches = calloc(count, sizeof(*matches));
 
-	*created = update;
-	if (update) {
-		*update = (struct tree_update){ .importer = importer, .old = old };
-		update->kept = calloc(count, sizeof(*update->kept));
-	}
-	if (!update || !update->kept || !matches || tree_match(importer->manifest, old, matches)) {
+	if (!matches || tree_match(importer->manifest, from, matches) < 0) {
 		free(matches);
 		return importer_fail_local(importer, -ENOMEM, "import");
 	}
-	look_for(update, matches);
+	for (size_t i = 0; i < count; i++)
+		if (!update->kept[i].old && matches[i] != SIZE_MAX) {
+			update->kept[i].old = &from->entries[matches[i]];
+			update->kept[i].is_leftover = is_leftover;
+		}
 	free(matches);
-	return importer->result;
+	return 0;
+}
+
+int tree_update_begin(struct importer *importer, const struct manifest *old,
+		      const struct manifest *leftovers, struct tree_update **created)
+{
+	struct tree_update *update = calloc(1, sizeof(*update));
+	int result;
+
+	*created = update;
+	if (update) {
+		update->importer = importer;
+		update->kept = calloc(importer->manifest->count, sizeof(*update->kept));
+	}
+	if (!update || !update->kept)
+		return importer_fail_local(importer, -ENOMEM, "import");
+	result = match_with(update, old, false);
+	if (result == 0)
+		result = match_with(update, leftovers, true);
+	return result == 0 ? look_for_all(update) : result;
 }
 
 void tree_update_free(struct tree_update *update)
@@ -311,10 +329,11 @@ static int mark(struct importer *importer)
 }
 
 /* One command: a range of data (length 0: none) and attributes. */
-static int change_object(struct importer *importer, const struct manifest_entry *entry,
-			 uint64_t offset, const void *data, size_t length,
-			 const struct changes *changes)
+static int change_object(struct tree_update *update, size_t index, uint64_t offset,
+			 const void *data, size_t length, const struct changes *changes)
 {
+	struct importer *importer = update->importer;
+	const struct manifest_entry *entry = entry_at(update, index);
 	struct osd_request request = {
 		.cdb = { .action = length ? OSD_WRITE : OSD_SET_ATTRIBUTES,
 			 .partition = importer->partition,
@@ -326,7 +345,7 @@ static int change_object(struct importer *importer, const struct manifest_entry 
 		.set_count = changes->count,
 	};
 
-	if (mark(importer) != 0)
+	if (!update->kept[index].is_leftover && mark(importer) != 0)
 		return importer->result;
 	if (osd_client_run(importer->client, &request) < 0)
 		return importer_fail(importer, &request.error);
@@ -339,16 +358,21 @@ static void count_change(struct tree_update *update, size_t index, bool content,
 {
 	struct importer *importer = update->importer;
 	const struct manifest_entry *entry = entry_at(update, index),
-				    *old = &update->old->entries[update->kept[index].match];
+				    *old = update->kept[index].old;
 	bool same_in_manifest = manifest_same_owner(entry, old) && manifest_same_xattrs(entry, old);
 
-	if (content)
+	/* What is left over is new to the present tree. */
+	if (update->kept[index].is_leftover && content)
+		importer->report->added++;
+	else if (update->kept[index].is_leftover)
+		importer->report->resumed++;
+	else if (content)
 		importer->report->changed++;
 	else if (changes->count > 0 || !same_in_manifest)
 		importer->report->touched++;
 	else
 		importer->report->unchanged++;
-	if (content)
+	if (content || update->kept[index].is_leftover)
 		importer_log(importer, entry);
 	tree_count_file(count, entry->length);
 }
@@ -359,8 +383,10 @@ static int stay(struct tree_update *update, size_t index, int result)
 	struct importer *importer = update->importer;
 	struct manifest_entry *entry = entry_at(update, index);
 	const struct kept *kept = &update->kept[index];
-	const struct manifest_entry *old = &update->old->entries[kept->match];
+	const struct manifest_entry *old = kept->old;
 
+	if (kept->is_leftover)
+		return tree_leave_out(importer, entry, result);
 	if (importer_leave_out(importer, entry, result,
 			       kept->is_whole ? "it stays as it was stored" : "it is left out"))
 		return importer->result;
@@ -376,7 +402,48 @@ static int stay(struct tree_update *update, size_t index, int result)
 	return 0;
 }
 
+/* Does the object of an interrupted import hold the file whose SHA-256 is known? */
+static bool is_there_already(const struct tree_update *update, size_t index)
+{
+	const struct manifest_entry *entry = entry_at(update, index);
+	const struct kept *kept = &update->kept[index];
+
+	return kept->is_leftover && kept->is_whole && !update->importer->options->checksum &&
+	       entry->length == kept->length &&
+	       memcmp(entry->sha256, kept->old->sha256, sizeof(entry->sha256)) == 0;
+}
+
 /* ---- a small file: one command ---- */
+
+/* The bytes from the first to the last that differ. The object is read into `object`. */
+static int compare_small(struct tree_update *update, size_t index, const uint8_t *file,
+			 uint8_t *object, size_t *first, size_t *end)
+{
+	struct importer *importer = update->importer;
+	const struct manifest_entry *entry = entry_at(update, index);
+	const struct kept *kept = &update->kept[index];
+	struct osd_client_address address = { .partition = importer->partition,
+					      .object = entry->object };
+	struct osd_client_error error;
+	size_t got = 0;
+
+	*first = 0;
+	*end = entry->length;
+	if (is_there_already(update, index)) {
+		*end = 0;
+		return 0;
+	}
+	if (min_u64(kept->length, entry->length) > 0 &&
+	    osd_client_read(importer->client, address, 0, object,
+			    min_u64(kept->length, entry->length), &got, &error) < 0)
+		return importer_fail(importer, &error);
+	memset(object + got, 0, entry->length - got);
+	while (*first < *end && file[*first] == object[*first])
+		++*first;
+	while (*end > *first && file[*end - 1] == object[*end - 1])
+		--*end;
+	return 0;
+}
 
 static int change_small(struct tree_update *update, size_t index, const struct reading *reading,
 			uint8_t *file, uint8_t *object)
@@ -384,11 +451,8 @@ static int change_small(struct tree_update *update, size_t index, const struct r
 	struct importer *importer = update->importer;
 	struct manifest_entry *entry = entry_at(update, index);
 	const struct kept *kept = &update->kept[index];
-	struct osd_client_address address = { .partition = importer->partition,
-					      .object = entry->object };
-	size_t got = 0, first = 0, end;
+	size_t first, end;
 	struct tree_count count = { .options = importer->options };
-	struct osd_client_error error;
 	struct changes changes;
 	ssize_t length = read_fully(reading->fd, file, entry->length);
 	int result = length < 0 ? (int)length
@@ -396,20 +460,12 @@ static int change_small(struct tree_update *update, size_t index, const struct r
 
 	if (result < 0)
 		return result;
-	end = (size_t)length;
 	SHA256(file, entry->length, entry->sha256);
-	if (min_u64(kept->length, entry->length) > 0 &&
-	    osd_client_read(importer->client, address, 0, object,
-			    min_u64(kept->length, entry->length), &got, &error) < 0)
-		return importer_fail(importer, &error);
-	memset(object + got, 0, entry->length - got);
-	while (first < end && file[first] == object[first])
-		first++;
-	while (end > first && file[end - 1] == object[end - 1])
-		end--;
+	if (compare_small(update, index, file, object, &first, &end) != 0)
+		return importer->result;
 	find_changes(entry, kept, &changes);
 	if ((end > first || changes.count > 0) &&
-	    change_object(importer, entry, first, file + first, end - first, &changes) != 0)
+	    change_object(update, index, first, file + first, end - first, &changes) != 0)
 		return importer->result;
 	count_change(update, index, end > first || kept->length != entry->length, &changes, &count);
 	return 0;
@@ -462,21 +518,22 @@ static int compare_large(struct tree_update *update, size_t index,
 	return error.result < 0 ? fail_transfer(importer, &error) : 0;
 }
 
-static int write_ranges(struct importer *importer, const struct manifest_entry *entry, int fd,
+static int write_ranges(struct tree_update *update, size_t index, int fd,
 			const struct tree_ranges *ranges)
 {
+	struct importer *importer = update->importer;
 	const struct transfer_options options = { .chunk_bytes = importer->options->chunk_bytes,
 						  .progress = add_sent,
 						  .progress_context = importer };
 	struct osd_client_address address = { .partition = importer->partition,
-					      .object = entry->object };
+					      .object = entry_at(update, index)->object };
 	struct changes incomplete = { .count = 1 };
 	struct tree_ranges_reader reader = { .fd = fd, .ranges = ranges };
 	struct osd_client_error error;
 
 	incomplete.sets[0] = (struct osd_client_value){ .page = TREE_OBJECT_PAGE,
 							.number = TREE_OBJECT_COMPLETE };
-	if (change_object(importer, entry, 0, NULL, 0, &incomplete) != 0)
+	if (change_object(update, index, 0, NULL, 0, &incomplete) != 0)
 		return importer->result;
 	if (transfer_upload(importer->client, address, tree_ranges_read, &reader, &options, NULL,
 			    &error) < 0)
@@ -504,7 +561,7 @@ static int change_large(struct tree_update *update, size_t index, const struct r
 	if (content) {
 		kept->has_complete = kept->is_whole = false;
 		kept->length = max_u64(kept->length, ranges->list[ranges->count - 1].end);
-		result = write_ranges(importer, entry, reading->fd, ranges);
+		result = write_ranges(update, index, reading->fd, ranges);
 	}
 	if (result == 0)
 		result = importer_end_reading(importer, entry, reading, entry->length);
@@ -512,10 +569,40 @@ static int change_large(struct tree_update *update, size_t index, const struct r
 		return result;
 	content = content || kept->length != entry->length;
 	find_changes(entry, kept, &changes);
-	if (changes.count > 0 && change_object(importer, entry, 0, NULL, 0, &changes) != 0)
+	if (changes.count > 0 && change_object(update, index, 0, NULL, 0, &changes) != 0)
 		return importer->result;
 	count_change(update, index, content, &changes, &count);
 	return 0;
+}
+
+/*
+ * What an interrupted import has completed need not come back to be compared. 1: only attributes
+ * differ at most, and they are right now; 0: the file is another one. It is read from its beginning
+ * next.
+ */
+static int take_leftover(struct tree_update *update, size_t index, const struct reading *reading)
+{
+	struct importer *importer = update->importer;
+	struct manifest_entry *entry = entry_at(update, index);
+	const struct kept *kept = &update->kept[index];
+	struct tree_count count = { .options = importer->options };
+	struct changes changes;
+	int result;
+
+	if (!kept->is_leftover || !kept->is_whole || kept->length != entry->length)
+		return 0;
+	result = tree_hash_file(importer->client, reading->fd, entry->sha256);
+	if (result == 0 && !is_there_already(update, index))
+		return lseek(reading->fd, 0, SEEK_SET) < 0 ? -errno : 0;
+	if (result == 0)
+		result = importer_end_reading(importer, entry, reading, entry->length);
+	if (result < 0)
+		return result;
+	find_changes(entry, kept, &changes);
+	if (changes.count > 0 && change_object(update, index, 0, NULL, 0, &changes) != 0)
+		return importer->result;
+	count_change(update, index, false, &changes, &count);
+	return 1;
 }
 
 /* ---- each file ---- */
@@ -534,6 +621,10 @@ static int change_from(struct tree_update *update, size_t index, const struct re
 			result = change_small(update, index, reading, file, file + entry->length);
 		free(file);
 	} else {
+		result = take_leftover(update, index, reading);
+		if (result != 0)
+			return result < 0 ? result : 0;
+		result = -ENOMEM;
 		comparison = tree_comparison_begin(reading->fd);
 		if (comparison)
 			result = change_large(update, index, reading, comparison);
@@ -575,7 +666,7 @@ static int change_content(struct tree_update *update, size_t index)
 		result = change_once(update, index, &reading);
 	}
 	if (result == -EAGAIN && importer->result == 0) {
-		if (mark(importer) == 0)
+		if (update->kept[index].is_leftover || mark(importer) == 0)
 			tree_store_file(importer, index);
 		return importer->result;
 	}
@@ -591,9 +682,9 @@ static int change_attributes(struct tree_update *update, size_t index)
 	struct tree_count count = { .options = importer->options };
 	struct changes changes;
 
-	memcpy(entry->sha256, update->old->entries[kept->match].sha256, sizeof(entry->sha256));
+	memcpy(entry->sha256, kept->old->sha256, sizeof(entry->sha256));
 	find_changes(entry, kept, &changes);
-	if (changes.count > 0 && change_object(importer, entry, 0, NULL, 0, &changes) != 0)
+	if (changes.count > 0 && change_object(update, index, 0, NULL, 0, &changes) != 0)
 		return importer->result;
 	count_change(update, index, false, &changes, &count);
 	return 0;
@@ -603,9 +694,9 @@ static bool may_skip_content(const struct tree_update *update, size_t index)
 {
 	const struct manifest_entry *entry = entry_at(update, index);
 	const struct kept *kept = &update->kept[index];
-	const struct manifest_entry *old = &update->old->entries[kept->match];
+	const struct manifest_entry *old = kept->old;
 
-	return !update->importer->options->checksum && kept->is_whole &&
+	return !update->importer->options->checksum && kept->is_whole && !kept->is_leftover &&
 	       entry->length == old->length && entry->seconds == old->seconds &&
 	       entry->nanoseconds == old->nanoseconds;
 }
@@ -615,8 +706,11 @@ int tree_update_change(struct tree_update *update)
 	struct importer *importer = update->importer;
 
 	for (size_t i = 0; i < importer->manifest->count && importer->result == 0; i++) {
-		if (update->kept[i].match == SIZE_MAX)
+		if (!update->kept[i].old)
 			continue;
+		if (client_is_stopped(importer->client))
+			return importer->result = client_not_submitted(importer->client, -ECANCELED,
+								       "import", importer->error);
 		if (may_skip_content(update, i))
 			change_attributes(update, i);
 		else

@@ -243,21 +243,20 @@ static const struct ctl_verb verbs[] = {
 	  "  muninnctl coll purge $URL 0x10000/0x10004\n",
 	  1, 1, verb_coll_purge },
 	{ "import",
-	  "URL PID|NAME DIR [--update [--checksum] | --replace] [--clean] [--log FILE] "
+	  "URL PID|NAME [DIR] [--update [--checksum] | --replace] [--clean] [--log FILE] "
 	  "[--exclude PATTERN]... [--one-file-system] [--dry-run]",
 	  "store a directory tree in a partition",
 	  "Stores files, directories, symbolic and hard links with names, modes, times,\n"
 	  "owners, ACLs, capabilities and other extended attributes.\n"
-	  "When the command ends, the "
-	  "whole tree is there, or nothing of it: what\n"
-	  "fails or is interrupted removes its objects again.\n"
+	  "The tree is there as a whole, or not at all. An import that fails or is interrupted\n"
+	  "leaves the files that it has stored: the same command again goes on with them.\n"
 	  "Makes the partition if it does not exist; with NAME, it gets that name.\n"
 	  "--update    makes the stored tree equal to DIR: leaves files with the same\n"
 	  "            length and time alone, and writes the ranges of others that\n"
 	  "            differ; also completes an interrupted update\n"
 	  "--checksum  with --update: compares the content of all files\n"
 	  "--replace   replaces the stored tree, and removes its objects afterwards\n"
-	  "--clean     first removes objects that interrupted imports have left\n"
+	  "--clean     first removes what interrupted imports have left; without DIR, that only\n"
 	  "--exclude PATTERN  leaves out what PATTERN (* ? [a-z]) matches, and all below:\n"
 	  "            the path from DIR on if PATTERN has a /, otherwise the name\n"
 	  "--one-file-system  does not go into what is mounted below DIR\n"
@@ -269,11 +268,11 @@ static const struct ctl_verb verbs[] = {
 	  "Examples:\n"
 	  "  muninnctl import $URL docs /usr/share/doc\n"
 	  "  muninnctl import $URL docs /usr/share/doc --update\n",
-	  2, 2, verb_import },
+	  1, 2, verb_import },
 	{ "export", "URL PID[:PATH][@MOMENT] DIR [--at MOMENT]", "bring a directory tree back",
 	  "Makes DIR, or fills an empty one. Checks length and SHA-256 of every file, which\n"
 	  "is FILE.partial until it is whole. With a PATH it brings that directory alone;\n"
-	  "`get` brings files.\n"
+	  "`get` brings files. After an interruption the same command again goes on.\n"
 	  "Root gives everything its owner; others keep what they bring back, and then files\n"
 	  "lose their set-user-ID and set-group-ID bits.\n"
 	  "\n"

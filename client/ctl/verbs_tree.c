@@ -120,6 +120,7 @@ static json_t *report_json(const struct tree_report *report, bool imported)
 		{ "skipped", report->skipped },
 		{ "removed", report->removed },
 		{ "incomplete", report->incomplete },
+		{ "resumed", report->resumed },
 		/* Of imports only. */
 		{ "added", report->added },
 		{ "changed", report->changed },
@@ -157,6 +158,8 @@ static int report(const struct ctl *ctl, const struct tree_report *report)
 		printf(", %" PRIu64 " excluded", report->excluded);
 	if (ctl->options->update)
 		print_update(report);
+	if (report->resumed)
+		printf("; resumed: %" PRIu64 " files were there already", report->resumed);
 	if (report->left_out)
 		printf(", %" PRIu64 " left out or as before", report->left_out);
 	if (report->torn)
@@ -188,44 +191,59 @@ static int fail_tree(const struct ctl *ctl, const struct osd_client_error *error
 	return ctl_fail(ctl, ctl_exit_of(error), "%s", error->sentence.text);
 }
 
-static void say_what_is_left(const char *why)
+/* After a failure: what is there, and how to go on. A partition without anything goes again. */
+static void say_what_is_there(struct ctl *ctl, const struct tree_report *stored)
 {
-	if (why)
-		ctl_warn(why);
-	ctl_warn("import: objects of it are left; `import --clean` into the same partition removes "
-		 "them first");
-}
-
-/*
- * After a failure. An update can only go on. Of other imports nothing is left, or somebody is told
- * what is.
- */
-static void tidy_up(struct ctl *ctl, struct tree_report *stored)
-{
+	const uint64_t files = stored->added + stored->resumed;
 	struct osd_client_error error;
-	int result;
+	int result = -ENOTEMPTY;
 
 	/* It has not come so far as to change anything. */
-	if (stored->first_object == 0 && !stored->made_partition)
+	if (!stored->has_begun && !stored->made_partition)
 		return;
-	if (ctl->options->update) {
-		ctl_warn("import: what was changed so far stays; the same import with --update "
-			 "goes on");
-		return;
-	}
-	if (!ctl_recover(ctl)) {
-		say_what_is_left(NULL);
-		return;
-	}
-	result = tree_discard(ctl->client, stored, &error);
-	if (result == -EEXIST)
+	if (stored->has_ended && ctl_recover(ctl) && tree_is_stored(ctl->client, stored)) {
 		ctl_warn("import: the tree is stored as a whole all the same");
-	else if (result < 0)
-		say_what_is_left(error.sentence.text);
-	else
+		return;
+	}
+	if (stored->made_partition && files == 0 && ctl_recover(ctl))
+		result = osd_client_remove_partition(ctl->client, stored->partition, false, &error);
+	if (result == 0 || result == -ENOENT) {
+		ctl_warn("import: nothing of it is there");
+		return;
+	}
+	fprintf(stderr,
+		"muninnctl: import: at least %" PRIu64 " files of it are there and stay. The same "
+		"command goes on with them.\n",
+		files);
+	if (!ctl->options->update)
 		fprintf(stderr,
-			"muninnctl: import: nothing of it is left; objects removed: %" PRIu64 "\n",
-			stored->removed);
+			"muninnctl: import: `muninnctl import 0x%" PRIx64 " --clean`, without a "
+			"directory, removes them.\n",
+			stored->partition);
+}
+
+/* `import --clean` without a directory. */
+static int clean(struct ctl *ctl)
+{
+	struct tree_report cleaned = { 0 };
+	struct osd_client_error error;
+	struct ctl_place place;
+	int code = ctl_place(ctl, 0, &place);
+
+	if (code == CTL_OK && (!place.address.partition || place.address.object || place.path))
+		return ctl_fail(ctl, CTL_USAGE, "import --clean needs a partition, PID or a name");
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	if (code != CTL_OK)
+		return code;
+	ctl_catch_signals(ctl);
+	if (tree_clean(ctl->client, place.address.partition, &cleaned, &error) < 0)
+		return fail_tree(ctl, &error);
+	if (ctl->options->json)
+		return ctl_print_json(stdout,
+				      json_pack("{s:I}", "removed", (json_int_t)cleaned.removed));
+	printf("%" PRIu64 " old objects removed\n", cleaned.removed);
+	return ctl_end_output(ctl);
 }
 
 static int check_import(const struct ctl *ctl)
@@ -234,6 +252,9 @@ static int check_import(const struct ctl *ctl)
 		return ctl_fail(ctl, CTL_USAGE, "import: either --update or --replace");
 	if (ctl->options->checksum && !ctl->options->update)
 		return ctl_fail(ctl, CTL_USAGE, "import: --checksum is for --update");
+	if (ctl->argument_count == 1 && !ctl->options->clean)
+		return ctl_fail(ctl, CTL_USAGE,
+				"import needs a directory; only --clean goes without one");
 	return CTL_OK;
 }
 
@@ -258,6 +279,8 @@ int verb_import(struct ctl *ctl)
 	struct tree_report stored;
 	int log_fd, result, code = check_import(ctl);
 
+	if (code == CTL_OK && ctl->argument_count == 1)
+		return clean(ctl);
 	if (code == CTL_OK)
 		code = import_into(ctl, &place);
 	if (code == CTL_OK)
@@ -276,7 +299,7 @@ int verb_import(struct ctl *ctl)
 		close(log_fd);
 	if (result < 0) {
 		code = fail_tree(ctl, &error);
-		tidy_up(ctl, &stored);
+		say_what_is_there(ctl, &stored);
 		return code;
 	}
 	code = report(ctl, &stored);
@@ -324,8 +347,8 @@ int verb_export(struct ctl *ctl)
 	code = fail_tree(ctl, &error);
 	if (unpacked.directories)
 		fprintf(stderr,
-			"muninnctl: export: %s has %" PRIu64 " files of it, each whole; the others "
-			"are missing\n",
+			"muninnctl: export: %s has %" PRIu64 " files of it, each whole. The same "
+			"command goes on with the others.\n",
 			ctl->arguments[1], unpacked.files);
 	return code;
 }

@@ -130,21 +130,35 @@ class Full(E2ETest):
             self.assertTrue(self.ctl("get", url, address, binary=True) == noise(3_000_000, 1), address)
         self.ctl("rm", url, *stored)
 
-    def test_an_import_that_does_not_fit_leaves_nothing_and_a_usable_device(self):
+    def test_an_import_that_does_not_fit_goes_on_when_there_is_space(self):
+        url, source = self.device.url(), self.folder("source")
+        for number in range(10):
+            trees.write_file(os.path.join(source, f"{number}"), noise(LARGE - 90_000 * number, number))
+        self.ctl("mkpart", url, P)
+        self.ctl("put", url, f"{P:#x}/0x10000", stdin=noise(10_000_000, 1))
+        done = self.try_ctl("import", url, P, source)
+        self.assertEqual(done.returncode, EXIT_NO_SPACE, done.stderr)
+        self.assertRegex(done.stderr.decode(), r"at least [1-9] files of it are there and stay\. The same command goes on")
+        self.assertEqual(self.try_ctl("export", url, P, os.path.join(self.folder("target"), "tree")).returncode, 3)
+        self.ctl("rm", url, f"{P:#x}/0x10000")
+        told = json.loads(self.ctl("--json", "import", url, P, source))
+        self.assertEqual(told["resumed"] + told["added"], 10)
+        self.assertGreater(told["resumed"], 0)
+        self.assertEqual(len(self.ctl("ls", url, P).split()), 11)
+        target = os.path.join(self.folder("target"), "tree")
+        self.ctl("export", url, P, target)
+        self.assertEqual(trees.differences(trees.describe(source), trees.describe(target)), [])
+
+    def test_what_an_import_that_does_not_fit_has_left_can_be_removed(self):
         url, source = self.device.url(), self.folder("source")
         for number in range(30):
             trees.write_file(os.path.join(source, f"{number}"), noise(LARGE - 90_000 * (number % 20), number))
-        for made in (False, True):
-            done = self.try_ctl("import", url, P, source)
-            self.assertEqual(done.returncode, EXIT_NO_SPACE, done.stderr)
-            self.assertRegex(done.stderr.decode(), r"the files have .* and there is room for ")
-            self.assertRegex(done.stderr.decode(), r"nothing of it is left; objects removed: [1-9]\d*\n$")
-            self.assertEqual(self.try_ctl("export", url, P, os.path.join(self.folder("target"), "tree")).returncode, 3)
-            # A partition that was there before stays.
-            self.assertEqual(self.ctl("ls", url).split(), [f"{P:#x}"] if made else [])
-            if not made:
-                self.ctl("mkpart", url, P)
-                self.ctl("put", url, f"{P:#x}/0x10000", stdin=b"somebody's")
+        self.ctl("mkpart", url, P)
+        self.ctl("put", url, f"{P:#x}/0x10000", stdin=b"somebody's")
+        done = self.try_ctl("import", url, P, source)
+        self.assertEqual(done.returncode, EXIT_NO_SPACE, done.stderr)
+        self.assertRegex(done.stderr.decode(), r"the files have .* and there is room for ")
+        self.assertRegex(self.ctl("import", url, P, "--clean"), r"^[1-9]\d* old objects removed\n$")
         self.assertEqual(self.ctl("ls", url, P).split(), [f"{P:#x}/0x10000"])
         few = self.folder("few")
         trees.write_file(os.path.join(few, "file"), noise(LARGE, 1))

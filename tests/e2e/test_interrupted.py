@@ -293,18 +293,69 @@ class Interrupted(E2ETest):
         between.close()
         return code, said, source
 
-    def test_an_import_that_is_interrupted_leaves_nothing(self):
-        for made in (False, True):
-            if made:
-                self.ctl("mkpart", self.url, P)
-            code, said, _ = self.interrupted_import(lambda process: process.send_signal(signal.SIGINT))
-            self.assertEqual(code, 130, said)
-            left = r"muninnctl: import: nothing of it is left; objects removed: \d+\n$"
-            self.assertRegex(said, r"^muninnctl: import: interrupted\n" + left)
-            self.assertEqual(self.ctl("ls", self.url).split(), [f"{P:#x}"] if made else [])
-        self.assertEqual(self.ctl("ls", self.url, P), "")
+    def assert_goes_on(self, source, most):
+        """The same command stores the rest alone, at most so many files, and nothing else is left."""
+        told = json.loads(self.ctl("--json", "import", self.url, P, source))
+        files = len(os.listdir(source))
+        self.assertEqual(told["added"] + told["resumed"], files)
+        self.assertLessEqual(told["added"], most)
+        self.assertLessEqual(told["sent_bytes"], 4 * told["added"])
+        self.assertEqual(len(self.ctl("ls", self.url, P).split()), files + 1)
+        target = os.path.join(self.folder("target"), "tree")
+        self.ctl("export", self.url, P, target)
+        self.assertEqual(trees.differences(trees.describe(source), trees.describe(target)), [])
 
-    def test_an_import_that_is_interrupted_while_nobody_reads_its_log_leaves_nothing(self):
+    def test_an_import_that_is_interrupted_goes_on(self):
+        stays = r"muninnctl: import: at least (\d+) files of it are there and stay\. The same command goes on with them\.\n"
+        for number in (signal.SIGINT, signal.SIGTERM):
+            code, said, source = self.interrupted_import(lambda process: process.send_signal(number))
+            self.assertEqual(code, 130, said)
+            self.assertRegex(said, r"^muninnctl: import: interrupted\n" + stays)
+            self.assertIn(f"`muninnctl import {P:#x} --clean`, without a directory, removes them.", said)
+            stored = int(re.search(stays, said).group(1))
+            self.assertGreater(stored, 300)
+            self.assert_goes_on(source, FILES - stored)
+            self.ctl("rmpart", self.url, P, "--contents")
+
+    def test_an_import_that_is_killed_at_any_time_goes_on(self):
+        source = self.folder("source")
+        for number in range(500):
+            trees.write_file(os.path.join(source, f"{number:05}"), b"%04d" % number)
+        for nth in (1, 2, 3, 4, 5, 9, 20, 100, 300, 400, 500):
+            between = Between(self.device, nth, lambda: process.kill())
+            process = self.begin("import", between.url(), P, source)
+            code, said = self.end(process)
+            between.close()
+            self.assertEqual(code, -signal.SIGKILL, said)
+            # Behind each answer that came there is a file; the target goes on with what it has got.
+            self.assert_goes_on(source, 500 - max(nth - 200, 0))
+            self.ctl("rmpart", self.url, P, "--contents")
+
+    def test_what_an_interrupted_import_has_left_can_be_removed(self):
+        self.ctl("mkpart", self.url, P)
+        self.ctl("put", self.url, ADDRESS, stdin=b"somebody's")
+        self.interrupted_import(lambda process: process.send_signal(signal.SIGINT))
+        left = len(self.ctl("ls", self.url, P).split()) - 1
+        self.assertGreater(left, 300)
+        self.assertEqual(self.ctl("import", self.url, P, "--clean"), f"{left} old objects removed\n")
+        self.assertEqual(self.ctl("ls", self.url, P).split(), [ADDRESS])
+        self.assertEqual(self.try_ctl("import", self.url, P).returncode, 2)
+
+    def test_an_import_that_has_stored_nothing_leaves_no_partition(self):
+        source, told = self.folder("source"), 0
+        trees.write_file(os.path.join(source, "file"), b"content")
+        for nth in range(1, 9):
+            between = Between(self.device, nth, lambda: process.send_signal(signal.SIGINT))
+            process = self.begin("import", between.url(), P, source)
+            code, said = self.end(process)
+            between.close()
+            if "import: nothing of it is there\n" in said:
+                told += 1
+                self.assertEqual((code, self.ctl("ls", self.url)), (130, ""))
+            self.try_ctl("rmpart", self.url, P, "--contents")
+        self.assertGreater(told, 0)
+
+    def test_an_import_that_is_interrupted_while_nobody_reads_its_log_goes_on(self):
         source = self.folder("source")
         for number in range(200):
             trees.write_file(os.path.join(source, f"{number:05}"), b"%d" % number)
@@ -317,23 +368,18 @@ class Interrupted(E2ETest):
         process.send_signal(signal.SIGINT)
         code, said = self.end(process)
         self.assertEqual(code, 130, said)
-        self.assertRegex(said, r"^muninnctl: import: interrupted\nmuninnctl: import: nothing of it is left")
+        self.assertRegex(said, r"^muninnctl: import: interrupted\nmuninnctl: import: at least \d+ files of it are there")
+        self.assertIn("; resumed: ", self.ctl("import", self.url, P, source))
 
-    def test_an_import_that_loses_its_connection_leaves_nothing(self):
-        code, said, source = self.interrupted_import(lambda _: self.drop_connections())
-        self.assertEqual(code, 6, said)
-        self.assertIn("import: nothing of it is left; objects removed: ", said)
-        self.assertEqual(self.ctl("ls", self.url), "")
-        self.ctl("import", self.url, P, source)
-
-    def test_an_import_without_a_target_to_tidy_up_says_what_is_left_and_the_next_one_removes_it(self):
-        code, said, source = self.interrupted_import(lambda _: self.device.kill())
-        self.assertEqual(code, 6, said)
-        self.assertIn("import: objects of it are left; `import --clean` into the same partition removes them", said)
-        self.device.start()
-        self.assertGreaterEqual(len(self.ctl("ls", self.url, P).split()), 50)
-        self.ctl("import", self.url, P, source, "--clean")
-        self.assertEqual(len(self.ctl("ls", self.url, P).split()), FILES + 1)
+    def test_an_import_that_loses_its_connection_or_its_target_goes_on(self):
+        for happens in (self.drop_connections, self.device.kill):
+            code, said, source = self.interrupted_import(lambda _, happens=happens: happens())
+            self.assertEqual(code, 6, said)
+            self.assertIn(" files of it are there and stay. The same command goes on with them.", said)
+            if happens == self.device.kill:
+                self.device.start()
+            self.assert_goes_on(source, FILES - 300)
+            self.ctl("rmpart", self.url, P, "--contents")
 
     # ---- info ----
 
@@ -354,7 +400,7 @@ class Interrupted(E2ETest):
 
     # ---- export ----
 
-    def test_an_export_that_is_interrupted_leaves_whole_files_under_their_names(self):
+    def test_an_export_that_is_interrupted_leaves_whole_files_and_goes_on(self):
         source = self.folder("source")
         sizes = [1000] * 50 + [128 << 20]
         for number, size in enumerate(sizes):
@@ -368,14 +414,39 @@ class Interrupted(E2ETest):
             code, said = self.end(process)
             left = os.listdir(target)
             partial = [name for name in left if name.endswith(".partial")]
+            self.assertIn(".muninn-export.partial", partial)
             if number == signal.SIGINT:
                 self.assertEqual(code, 130, said)
-                self.assertRegex(said, r"export: .* has \d+ files of it, each whole; the others are missing\n$")
-                self.assertEqual(partial, [])
+                self.assertRegex(said, r"export: .* has \d+ files of it, each whole\. The same command goes on with the others\.\n$")
+                self.assertEqual(len(partial), 1)
             for name in set(left) - set(partial):
                 with open(os.path.join(target, name), "rb") as file:
                     self.assertTrue(file.read() == noise(sizes[int(name)], int(name)), name)
             self.assertNotIn("050", left)
+            told = json.loads(self.ctl("--json", "export", self.url, P, target))
+            self.assertEqual((told["files"], told["resumed"]), (51, 50))
+            self.assertEqual(trees.differences(trees.describe(source), trees.describe(target)), [])
+
+    def test_an_export_that_is_killed_at_any_time_goes_on(self):
+        source = os.path.join(self.folder("source"), "tree")
+        trees.make_odd(source)
+        self.ctl("import", self.url, P, source)
+        wanted = trees.without_set_id_bits(trees.describe(source))
+        codes = []
+        for nth in range(1, 200, 7):
+            target = os.path.join(self.folder("target"), "tree")
+            between = Between(self.device, nth, lambda: process.kill())
+            process = self.begin("export", between.url(), P, target)
+            codes.append(self.end(process)[0])
+            between.close()
+            if codes[-1] == 0:
+                break
+            self.assertEqual(codes[-1], -signal.SIGKILL)
+            told = json.loads(self.ctl("--json", "export", self.url, P, target))
+            self.assertGreaterEqual(told["resumed"], max(nth - 100, 0))
+            self.assertEqual(trees.differences(wanted, trees.describe(target)), [])
+        self.assertEqual(codes[-1], 0)
+        self.assertGreater(len(codes), 5)
 
 
 if __name__ == "__main__":

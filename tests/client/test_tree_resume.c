@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Imports and exports that are interrupted, at every command, and begun again: what is whole is not
+ * sent again, and nothing else is left.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "common/bytes.h"
+#include "tests/client/tree_scene.h"
+
+enum { OBJECTS = 7, NAMES = 10 }; /* of scene_make_tree */
+
+static const struct tree_options plain, update = { .update = true }, replace = { .replace = true };
+
+static void expect_same_trees(struct scene *scene, size_t names)
+{
+	scene_remove_tree(scene->copy);
+	scene_must(scene, scene_export(scene));
+	assert_int_equal(scene_compare_trees(scene->source, scene->copy), names);
+	assert_int_equal(scene_compare_trees(scene->copy, scene->source), names);
+}
+
+/* The same content at another time is the same file for nobody. */
+static void set_time(const char *folder, const char *name, time_t seconds)
+{
+	const struct timespec times[2] = { { .tv_sec = seconds }, { .tv_sec = seconds } };
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+/* ---- imports ---- */
+
+static bool is_whole_file(const struct memory_object *object)
+{
+	static const char manifest[] = "muninn-tree";
+	const struct memory_attribute *path =
+		memory_osd_attribute(object, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_USERNAME);
+
+	if (path && path->length == strlen(manifest) &&
+	    memcmp(path->value, manifest, path->length) == 0)
+		return false;
+	return memory_osd_attribute(object, TREE_OBJECT_PAGE, TREE_OBJECT_COMPLETE) &&
+	       memory_osd_attribute(object, TREE_OBJECT_PAGE, TREE_OBJECT_STATUS);
+}
+
+struct whole {
+	uint64_t files, bytes;
+};
+
+/* What the interrupted import has stored. */
+static struct whole count_whole(const struct scene *scene)
+{
+	struct whole whole = { 0, 0 };
+
+	for (size_t i = 0; i < scene->osd.count; i++)
+		if (is_whole_file(scene->osd.objects[i])) {
+			whole.files++;
+			whole.bytes += scene->osd.objects[i]->length;
+		}
+	return whole;
+}
+
+static bool has_tree(struct scene *scene)
+{
+	const struct memory_object *partition = memory_osd_find(&scene->osd, PARTITION, 0);
+
+	return partition &&
+	       memory_osd_attribute(partition, TREE_PARTITION_PAGE, TREE_PARTITION_MANIFEST);
+}
+
+/* Cuts an import off at a command. False: it has come to its end, or the tree is there. */
+static bool cut_off(struct scene *scene, struct tree_options options, uint64_t command)
+{
+	int result;
+
+	scene->osd.dies_at = scene->osd.commands + command;
+	scene->osd.executes_the_last = command % 2;
+	result = scene_import(scene, options, false);
+	scene->osd.dies_at = 0;
+	return result < 0;
+}
+
+static void cut_off_at_any_command(struct scene *scene)
+{
+	uint64_t command = 0, resumed = 0;
+
+	scene_make_tree(scene);
+	for (;;) {
+		struct whole whole;
+		uint64_t all;
+		bool lists_ids_alone = scene->osd.lists_ids_alone;
+
+		memory_osd_free(&scene->osd);
+		scene->osd.lists_ids_alone = lists_ids_alone;
+		if (!cut_off(scene, plain, ++command))
+			break;
+		if (has_tree(scene))
+			continue;
+		whole = count_whole(scene);
+		scene_must(scene, scene_import(scene, plain, false));
+		all = scene->report.bytes;
+		assert_int_equal(scene->report.resumed, whole.files);
+		assert_int_equal(scene->report.resumed + scene->report.added, 6);
+		assert_true(scene->report.sent_bytes <= all - whole.bytes);
+		assert_int_equal(memory_osd_count(&scene->osd, PARTITION), OBJECTS);
+		expect_same_trees(scene, NAMES);
+		resumed += whole.files;
+	}
+	assert_true(command > 20);
+	assert_true(resumed > 20);
+}
+
+static void test_an_import_cut_off_at_any_command_goes_on(void **state)
+{
+	cut_off_at_any_command(*state);
+}
+
+static void test_an_import_goes_on_at_a_target_that_lists_ids_alone(void **state)
+{
+	struct scene *scene = *state;
+
+	scene->osd.lists_ids_alone = true;
+	cut_off_at_any_command(scene);
+}
+
+/* Each time a little further, until it is done. */
+static void test_an_import_cut_off_again_and_again_comes_to_its_end(void **state)
+{
+	struct scene *scene = *state;
+	struct whole before = { 0, 0 }, now;
+	int times = 0;
+
+	for (int i = 0; i < 100; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "%02d", i);
+		scene_write_file(scene->source, name, 500 + (size_t)i, (unsigned)i);
+	}
+	while (cut_off(scene, plain, 60)) {
+		now = count_whole(scene);
+		assert_true(now.files >= before.files);
+		assert_true(memory_osd_count(&scene->osd, PARTITION) <= 102);
+		before = now;
+		assert_in_range(++times, 1, 20);
+	}
+	assert_true(times > 1);
+	assert_true(scene->report.resumed > 0);
+	assert_int_equal(memory_osd_count(&scene->osd, PARTITION), 101);
+	expect_same_trees(scene, 100);
+}
+
+/* An import of which a lot is there: all files, and no manifest. */
+static void store_without_manifest(struct scene *scene)
+{
+	struct memory_object *partition;
+
+	scene_must(scene, scene_import(scene, plain, false));
+	partition = memory_osd_find(&scene->osd, PARTITION, 0);
+	for (size_t i = 0; i < partition->attribute_count; i++)
+		if (partition->attributes[i].page == TREE_PARTITION_PAGE)
+			partition->attributes[i].page = 0x30055555;
+	assert_false(has_tree(scene));
+}
+
+static void test_files_that_have_changed_meanwhile_are_not_taken_for_those_stored(void **state)
+{
+	struct scene *scene = *state;
+	char path[256];
+
+	scene_write_file(scene->source, "changed", 5000, 1);
+	scene_write_file(scene->source, "changed-long", 3 << 20, 2);
+	scene_write_file(scene->source, "same", 5000, 3);
+	scene_write_file(scene->source, "vanished", 5000, 4);
+	set_time(scene->source, "changed", 1000);
+	set_time(scene->source, "changed-long", 1000);
+	store_without_manifest(scene);
+	/* Length and time are the same. */
+	scene_write_file(scene->source, "changed", 5000, 5);
+	scene_write_file(scene->source, "changed-long", 3 << 20, 6);
+	scene_write_file(scene->source, "vanished-not", 6000, 7);
+	set_time(scene->source, "changed", 1000);
+	set_time(scene->source, "changed-long", 1000);
+	snprintf(path, sizeof(path), "%s/vanished", scene->source);
+	assert_int_equal(unlink(path), 0);
+	scene_must(scene, scene_import(scene, plain, false));
+	assert_int_equal(scene->report.resumed, 1);
+	assert_int_equal(scene->report.added, 3);
+	assert_int_equal(memory_osd_count(&scene->osd, PARTITION), 5);
+	expect_same_trees(scene, 4);
+}
+
+static void test_a_long_file_goes_on_where_it_was_cut_off(void **state)
+{
+	struct scene *scene = *state;
+	uint64_t command = 0, least = UINT64_MAX;
+
+	scene_write_file(scene->source, "long", 8 << 20, 1);
+	while (cut_off(scene, plain, ++command)) {
+		if (has_tree(scene)) {
+			memory_osd_free(&scene->osd);
+			continue;
+		}
+		scene_must(scene, scene_import(scene, plain, false));
+		if (scene->report.sent_bytes)
+			least = min_u64(least, scene->report.sent_bytes);
+		assert_int_equal(memory_osd_count(&scene->osd, PARTITION), 2);
+		expect_same_trees(scene, 1);
+		memory_osd_free(&scene->osd);
+	}
+	assert_true(least <= 1 << 20);
+}
+
+static void test_an_interrupted_update_and_replacement_go_on(void **state)
+{
+	const struct tree_options *const runs[] = { &update, &replace };
+	struct scene *scene = *state;
+
+	for (size_t i = 0; i < 2; i++) {
+		uint64_t stored, command = 0, resumed = 0;
+
+		scene_remove_tree(scene->source);
+		assert_int_equal(mkdir(scene->source, 0700), 0);
+		memory_osd_free(&scene->osd);
+		scene_write_file(scene->source, "old", 700, 1);
+		scene_must(scene, scene_import(scene, plain, false));
+		for (int n = 0; n < 40; n++) {
+			char name[16];
+
+			snprintf(name, sizeof(name), "new-%02d", n);
+			scene_write_file(scene->source, name, 500 + (size_t)n, (unsigned)n);
+		}
+		while (cut_off(scene, *runs[i], ++command * 10)) {
+			resumed = max_u64(resumed, scene->report.resumed);
+			stored = count_whole(scene).files - 1;
+			/* The tree that was there is the present one until the very end. */
+			scene_remove_tree(scene->copy);
+			scene_must(scene, scene_export(scene));
+			assert_true(scene->report.files == 1 || stored >= 40);
+			assert_true(command < 20);
+		}
+		assert_true(max_u64(resumed, scene->report.resumed) >= 10);
+		assert_int_equal(memory_osd_count(&scene->osd, PARTITION), 42);
+		expect_same_trees(scene, 41);
+	}
+}
+
+static void test_cleaning_removes_what_an_interrupted_import_has_left(void **state)
+{
+	struct scene *scene = *state;
+	struct osd_client *client;
+	struct loopback *loopback;
+
+	scene_make_tree(scene);
+	store_without_manifest(scene);
+	loopback = loopback_start(memory_osd_execute, &scene->osd, OSD_2, &client);
+	scene->report.removed = 0;
+	assert_int_equal(tree_clean(client, PARTITION, &scene->report, &scene->error), 0);
+	loopback_stop(loopback, client);
+	assert_int_equal(scene->report.removed, OBJECTS);
+	assert_int_equal(memory_osd_count(&scene->osd, PARTITION), 0);
+	store_without_manifest(scene);
+	scene_must(scene, scene_import(scene, (struct tree_options){ .clean = true }, false));
+	assert_int_equal(scene->report.removed, OBJECTS);
+	assert_int_equal(scene->report.resumed, 0);
+	assert_int_equal(memory_osd_count(&scene->osd, PARTITION), OBJECTS);
+}
+
+/* Another import stores its tree, and removes what it does not know, while this one is at work. */
+static void store_a_tree_of_another(void *context, struct loopback_command *command)
+{
+	struct scene *scene = context;
+	struct osd_cdb cdb;
+	uint16_t field;
+
+	memory_osd_execute(&scene->osd, command);
+	if (osd_cdb_decode(command->cdb, command->cdb_length, &cdb, &field) == 0 &&
+	    cdb.action == OSD_CREATE_AND_WRITE && !has_tree(scene))
+		scene_must(scene, scene_import(scene, plain, false));
+}
+
+static void test_an_import_does_not_put_its_tree_in_the_place_of_another_new_one(void **state)
+{
+	struct tree_options options = { .chunk_bytes = 1 << 18, .log_fd = -1 };
+	struct scene *scene = *state;
+	struct osd_client *client;
+	struct loopback *loopback;
+	struct tree_report report;
+	struct osd_client_error error;
+
+	scene_make_tree(scene);
+	loopback = loopback_start(store_a_tree_of_another, scene, OSD_2, &client);
+	assert_int_equal(tree_import(client, PARTITION, scene->source, &options, &report, &error),
+			 -EEXIST);
+	loopback_stop(loopback, client);
+	expect_same_trees(scene, NAMES);
+}
+
+/* ---- exports ---- */
+
+static void test_an_export_cut_off_at_any_command_goes_on(void **state)
+{
+	struct scene *scene = *state;
+	uint64_t command = 0, resumed = 0, files;
+
+	scene_make_tree(scene);
+	scene_must(scene, scene_import(scene, plain, false));
+	for (;;) {
+		scene_remove_tree(scene->copy);
+		scene->osd.dies_at = scene->osd.commands + ++command;
+		if (scene_export(scene) == 0)
+			break;
+		scene->osd.dies_at = 0;
+		files = scene->report.files;
+		scene_must(scene, scene_export(scene));
+		assert_int_equal(scene->report.files, 6);
+		assert_int_equal(scene->report.resumed, files);
+		assert_int_equal(scene_compare_trees(scene->source, scene->copy), NAMES);
+		assert_int_equal(scene_compare_trees(scene->copy, scene->source), NAMES);
+		resumed += files;
+	}
+	scene->osd.dies_at = 0;
+	assert_true(command > 8);
+	assert_true(resumed > 0);
+	/* It is one that nobody goes on with. */
+	assert_int_equal(scene_export(scene), -ENOTEMPTY);
+}
+
+/* An export that ends at a file whose object is damaged. The others are there. */
+static struct memory_object *export_without(struct scene *scene, uint64_t id)
+{
+	struct memory_object *object = memory_osd_find(&scene->osd, PARTITION, id);
+
+	object->data[0] ^= 1;
+	scene_remove_tree(scene->copy);
+	assert_int_equal(scene_export(scene), -EBADMSG);
+	object->data[0] ^= 1;
+	return object;
+}
+
+/* Stores a, b and z, and exports a and b. */
+static void begin_export(struct scene *scene)
+{
+	scene_write_file(scene->source, "a", 5000, 1);
+	scene_write_file(scene->source, "b", 5000, 2);
+	scene_write_file(scene->source, "z", 2 << 20, 3);
+	scene_must(scene, scene_import(scene, plain, false));
+	export_without(scene, OSD_FIRST_ID + 2);
+	assert_int_equal(scene->report.files, 2);
+}
+
+static void test_an_export_brings_files_again_that_the_host_has_lost(void **state)
+{
+	struct scene *scene = *state;
+	char path[256];
+	struct stat status;
+
+	begin_export(scene);
+	/* As after a crash: name and time are there, the content is not. */
+	snprintf(path, sizeof(path), "%s/a", scene->copy);
+	assert_int_equal(stat(path, &status), 0);
+	assert_int_equal(truncate(path, 100), 0);
+	assert_int_equal(utimensat(AT_FDCWD, path,
+				   (const struct timespec[2]){ status.st_atim, status.st_mtim }, 0),
+			 0);
+	/* And of a file that was under way there is a part. */
+	scene_write_file(scene->copy, "z.partial", 1000, 4);
+	scene_must(scene, scene_export(scene));
+	assert_int_equal(scene->report.resumed, 1);
+	assert_int_equal(scene_compare_trees(scene->source, scene->copy), 3);
+	assert_int_equal(scene_compare_trees(scene->copy, scene->source), 3);
+}
+
+static void test_an_export_does_not_overwrite_what_somebody_has_changed(void **state)
+{
+	struct scene *scene = *state;
+	char path[256], mine[256];
+
+	begin_export(scene);
+	scene_write_file(scene->copy, "a", 5000, 7);
+	assert_int_equal(scene_export(scene), -EEXIST);
+	assert_non_null(strstr(scene->error.sentence.text, "/a is not as the interrupted export"));
+	snprintf(path, sizeof(path), "%s/a", scene->copy);
+	snprintf(mine, sizeof(mine), "%s/mine", scene->folder);
+	assert_int_equal(rename(path, mine), 0);
+	scene_must(scene, scene_export(scene));
+	assert_int_equal(scene_compare_trees(scene->source, scene->copy), 3);
+	assert_int_equal(unlink(mine), 0);
+}
+
+static void test_an_export_does_not_go_on_with_another_tree(void **state)
+{
+	struct scene *scene = *state;
+
+	begin_export(scene);
+	scene_write_file(scene->source, "a", 5000, 7);
+	scene_must(scene, scene_import(scene, update, false));
+	assert_int_equal(scene_export(scene), -ENOTEMPTY);
+	assert_non_null(strstr(scene->error.sentence.text, ".muninn-export.partial"));
+	expect_same_trees(scene, 3);
+}
+
+static void test_a_second_export_does_not_go_on_with_one_that_runs(void **state)
+{
+	struct scene *scene = *state;
+	char path[256];
+	int fd;
+
+	begin_export(scene);
+	snprintf(path, sizeof(path), "%s/.muninn-export.partial", scene->copy);
+	fd = open(path, O_RDWR);
+	assert_true(fd >= 0);
+	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+	assert_int_equal(scene_export(scene), -EBUSY);
+	assert_int_equal(close(fd), 0);
+	scene_must(scene, scene_export(scene));
+}
+
+static void test_an_export_follows_no_link_where_a_directory_was(void **state)
+{
+	struct scene *scene = *state;
+	char path[256], elsewhere[256];
+
+	scene_make_directory(scene->source, "d");
+	scene_write_file(scene->source, "d/a", 5000, 1);
+	scene_write_file(scene->source, "z", 2 << 20, 3);
+	scene_must(scene, scene_import(scene, plain, false));
+	export_without(scene, OSD_FIRST_ID + 1);
+	snprintf(path, sizeof(path), "%s/d", scene->copy);
+	snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", scene->folder);
+	assert_int_equal(rename(path, elsewhere), 0);
+	assert_int_equal(symlink(elsewhere, path), 0);
+	assert_int_equal(scene_export(scene), -ENOTDIR);
+	assert_int_equal(unlink(path), 0);
+	scene_must(scene, scene_export(scene));
+	assert_int_equal(scene_compare_trees(scene->source, scene->copy), 3);
+	scene_remove_tree(elsewhere);
+}
+
+/* Names of the tree that files have while they are not whole, as a killed export leaves them. */
+static void test_an_export_goes_on_where_the_tree_has_names_of_files_that_are_not_whole(
+	void **state)
+{
+	static const char *const torn[] = { "a.partial", "b.partial", "c.partial",
+					    ".muninn-export.1.partial" };
+	struct scene *scene = *state;
+	char path[256];
+
+	for (int i = 0; i < 3; i++) {
+		char name[2] = { (char)('a' + i), '\0' };
+
+		scene_write_file(scene->source, name, 5000, (unsigned)i);
+	}
+	scene_make_directory(scene->source, "a.partial");
+	snprintf(path, sizeof(path), "%s/b.partial", scene->source);
+	assert_int_equal(symlink("nowhere", path), 0);
+	scene_write_file(scene->source, "c.partial", 6000, 5);
+	scene_write_file(scene->source, ".muninn-export.partial", 600, 6);
+	scene_must(scene, scene_import(scene, plain, false));
+	/* The first in the order of names ends it. */
+	export_without(scene, OSD_FIRST_ID);
+	for (size_t i = 0; i < 3; i++) {
+		snprintf(path, sizeof(path), "%s/%s", scene->copy, torn[i]);
+		scene_remove_tree(path);
+	}
+	for (size_t i = 0; i < 3; i++)
+		scene_write_file(scene->copy, torn[i], 100, 9);
+	snprintf(path, sizeof(path), "%s/%s", scene->copy, torn[3]);
+	if (access(path, F_OK) < 0)
+		fail_msg("no marker %s", path);
+	scene_must(scene, scene_export(scene));
+	assert_int_equal(scene_compare_trees(scene->source, scene->copy), 7);
+	assert_int_equal(scene_compare_trees(scene->copy, scene->source), 7);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, scene_set_up, scene_tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_an_import_cut_off_at_any_command_goes_on),
+		TEST(test_an_import_goes_on_at_a_target_that_lists_ids_alone),
+		TEST(test_an_import_cut_off_again_and_again_comes_to_its_end),
+		TEST(test_files_that_have_changed_meanwhile_are_not_taken_for_those_stored),
+		TEST(test_a_long_file_goes_on_where_it_was_cut_off),
+		TEST(test_an_interrupted_update_and_replacement_go_on),
+		TEST(test_cleaning_removes_what_an_interrupted_import_has_left),
+		TEST(test_an_import_does_not_put_its_tree_in_the_place_of_another_new_one),
+		TEST(test_an_export_cut_off_at_any_command_goes_on),
+		TEST(test_an_export_brings_files_again_that_the_host_has_lost),
+		TEST(test_an_export_does_not_overwrite_what_somebody_has_changed),
+		TEST(test_an_export_does_not_go_on_with_another_tree),
+		TEST(test_a_second_export_does_not_go_on_with_one_that_runs),
+		TEST(test_an_export_follows_no_link_where_a_directory_was),
+		TEST(test_an_export_goes_on_where_the_tree_has_names_of_files_that_are_not_whole),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
