@@ -14,6 +14,7 @@
 
 #include "common/log.h"
 #include "daemon/module/block_unit.h"
+#include "daemon/module/connections.h"
 #include "daemon/module/identity.h"
 #include "daemon/module/osd_unit.h"
 #include "daemon/module/unit.h"
@@ -74,6 +75,7 @@ static void close_image(struct scsi_lu *lu)
 {
 	int result = unit_close(unit_of(lu));
 
+	connections_sum_up();
 	if (result)
 		log_line(LOG_LEVEL_ERROR,
 			 "LUN %" PRIu64 ": closed, but the host could not store everything: %s; a "

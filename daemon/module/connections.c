@@ -21,6 +21,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/module/connections_private.h"
+#include "daemon/module/repetitions.h"
 #include "daemon/module/requests.h"
 
 #include "list.h"
@@ -28,12 +29,8 @@
 /* Wants the other before it. */
 #include "work.h"
 
-#define FOLLOWED_MAX  65536
-#define LOG_BURST     20   /* lines about connections at once */
-#define LOG_REFILL_MS 1000 /* one more each */
-#define TICK_SECONDS  1
-
-#define TEXT_BYTES 512
+#define FOLLOWED_MAX 65536
+#define TICK_SECONDS 1
 
 #define OTHER_DESCRIPTORS 256 /* of tgtd and of units */
 
@@ -49,49 +46,41 @@ struct connection *connection_of(int fd)
 
 /* ---- messages: one for each connection that ends, and not many at once ---- */
 
-/* Logins and ends have a budget of lines each: who logs in all the time hides no attack. */
-struct budget {
-	const char *what;
-	int64_t refilled_ms, lines;
-	uint64_t unsaid;
-};
-
-static struct budget logins = { .what = "logins", .lines = LOG_BURST };
-static struct budget ends = { .what = "ends of connections", .lines = LOG_BURST };
-
-static bool may_log(struct budget *budget)
-{
-	int64_t now_ms = clock_ms(), more = (now_ms - budget->refilled_ms) / LOG_REFILL_MS;
-
-	if (more > 0) {
-		budget->lines = budget->lines + more > LOG_BURST ? LOG_BURST : budget->lines + more;
-		budget->refilled_ms = now_ms;
-	}
-	return budget->lines > 0 && budget->lines-- > 0;
-}
+/* Those who try to log in all the time hide neither an attack nor those who do. */
+static struct repetitions logins = { .what = "logins" };
+static struct repetitions refusals = { .what = "refused logins" };
+static struct repetitions ends = { .what = "ends of connections" };
 
 /* The name comes last: tgtd cuts long lines. */
-static void report(struct budget *budget, enum log_level level, const struct connection *connection,
-		   const char *format, ...) __attribute__((format(printf, 4, 5)));
-static void report(struct budget *budget, enum log_level level, const struct connection *connection,
-		   const char *format, ...)
+static void report(struct repetitions *of, enum log_level level,
+		   const struct connection *connection, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+static void report(struct repetitions *of, enum log_level level,
+		   const struct connection *connection, const char *format, ...)
 {
 	const char *name = connection->guard.name;
-	char text[TEXT_BYTES];
+	char text[REPETITION_BYTES];
 	va_list arguments;
+	int length;
 
-	if (!may_log(budget)) {
-		budget->unsaid++;
-		return;
-	}
-	if (budget->unsaid)
-		log_line(LOG_LEVEL_WARNING, "%llu more %s without a message",
-			 (unsigned long long)budget->unsaid, budget->what);
-	budget->unsaid = 0;
 	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
+	length = vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	log_line(level, "%s%s%s", text, name[0] ? "; initiator " : "", name);
+	if (name[0] && length < (int)sizeof(text))
+		snprintf(text + length, sizeof(text) - (size_t)length, "; initiator %s", name);
+	repetitions_say(of, level, text, clock_ms());
+}
+
+static void sum_up(int64_t now_ms)
+{
+	repetitions_sum_up(&logins, now_ms);
+	repetitions_sum_up(&refusals, now_ms);
+	repetitions_sum_up(&ends, now_ms);
+}
+
+void connections_sum_up(void)
+{
+	sum_up(INT64_MAX);
 }
 
 /* RFC 7143, 11.13.5, as far as tgtd sends them. */
@@ -117,7 +106,7 @@ void connection_report_login(struct connection *connection)
 		return;
 	connection->reported = true;
 	if (guard->refusal)
-		report(&logins, LOG_LEVEL_WARNING, connection,
+		report(&refusals, LOG_LEVEL_WARNING, connection,
 		       "refused a login from %s to %s: %s (status %04x)", connection->address,
 		       guard->target, refusal_text(guard->refusal), guard->refusal);
 	else if (!guard->discovers)
@@ -220,6 +209,7 @@ static void tick(void *unused)
 	for (struct connection *each = first; each; each = each->next)
 		if (!each->ended)
 			look_at_time(each, now_ms);
+	sum_up(now_ms);
 	add_work(&work, TICK_SECONDS);
 }
 

@@ -34,6 +34,9 @@ ssize_t connection_write(struct connection *connection, const void *from, size_t
  */
 int connections_give(struct epoll_event *events, int most, bool *input);
 
+/* Says how often messages about connections have come again. tgtd may be about to end. */
+void connections_sum_up(void);
+
 /* tgtd has sent all of a PDU. */
 void connection_pdu_sent(struct connection *connection);
 

@@ -11,6 +11,7 @@ import unittest
 
 import osd
 from harness import IQN, LIMIT_SECONDS, MUNINNCTL, MUNINND, E2ETest, children_of, sanitizer_environment, wait_for_exit
+from iscsi import Session
 from osd import Osd
 
 SANITIZED = True
@@ -427,6 +428,29 @@ class Access(E2ETest):
             self.assertEqual(len(lines), 1)
             self.assertRegex(lines[0], rf"^tgtd: {re.escape(what)}.*; initiator {name}$")
         self.assertEqual(len([line for line in daemon.errors if "login" in line]), 3)
+
+    def assert_few_lines(self, config, reason, times):
+        """Whoever is refused so many times takes a few lines of the log, with the right count, and disturbs nobody."""
+        daemon = self.daemon(config=CONFIG + config).start()
+        account = "erik%twelve-or-more@" if "chap" in config else ""
+        for number in range(times):
+            with self.assertRaisesRegex(ConnectionRefusedError, "login refused, status 020[13]"):
+                Session(daemon.port, IQN, name="iqn.2014-06.local.host:b")
+            if number % 100 == 50:
+                self.assertTrue(self.login(daemon, account=account, name="iqn.2014-06.local.host:a"))
+        self.assertEqual(daemon.stop(), 0)
+        lines = [line for line in daemon.errors if "refused a login" in line]
+        # The first one, and the others at the end and in each minute that it took.
+        self.assertIn(len(lines), range(2, 8))
+        again = [re.match(rf"tgtd: muninn: (?:(\d+) more in the last minute: )?refused a login .*{reason}", line).group(1) for line in lines]
+        self.assertIsNone(again[0])
+        self.assertEqual(sum(int(number or 1) for number in again), times)
+
+    def test_hundreds_of_wrong_passwords_are_a_few_lines_with_the_right_count(self):
+        self.assert_few_lines(self.ACCOUNT, "authentication failed", 300)
+
+    def test_hundreds_of_names_that_are_not_listed_are_a_few_lines_with_the_right_count(self):
+        self.assert_few_lines("[target]\nallow_name = iqn.2014-06.local.host:a\n", "there is no such target", 300)
 
     def test_under_systemd_lines_have_priorities_and_nobody_is_told_what_to_type(self):
         folder = self.folder()

@@ -303,6 +303,8 @@ class Limits(GuardTest):
                 pass
         self.assert_ended(attackers[-1], "too many connections from this address")
         self.assert_ended(attackers[0], "the login takes too long")
+        for text in (" from this address", "the login takes too long"):
+            self.assertEqual(len([line for line in daemon.errors if line.startswith("tgtd: muninn: ended") and line.endswith(text)]), 1)
         self.assert_serves(daemon, 0x10000)
         for attacker in attackers:
             self.assert_ended(attacker, "")
