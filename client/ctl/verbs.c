@@ -472,6 +472,7 @@ static const struct ctl_verb verbs[] = {
 	  "HISTORY      the rest of the past; it goes when writes need the space\n"
 	  "RECLAIMABLE  what nothing shows; the next merge takes it\n"
 	  "ALONE        of a version: what only this one keeps\n"
+	  "growth       what the present holds more than a day ago, as far as history tells\n"
 	  "without=VERSION  says what dropping it would free; several: all of them\n"
 	  "since=MOMENT     says what would be free if no moment before were kept, but\n"
 	  "                 versions\n"

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/ctl/growth.h"
 #include "client/ctl/items.h"
 #include "client/ctl/space.h"
 #include "client/ctl/versions.h"
@@ -20,6 +21,7 @@ struct wanted {
 	bool frees;                     /* a question of what would */
 	struct osd_client_moment since; /* OSD_CLIENT_NOW: none is given */
 	struct ctl_versions versions;
+	struct growth growth;
 };
 
 /* ---- versions ---- */
@@ -194,6 +196,27 @@ static void print_versions(const struct wanted *wanted, const struct space *spac
 	}
 }
 
+/* "growth  3.1 GiB a day, by the last 17.0 hours; full in about 40 days" */
+static void print_growth(const struct growth *growth, uint64_t available)
+{
+	const double days = growth_days_until_full(growth, available);
+	const bool tells_days = growth->span_ms >= GROWTH_SPAN_MS_MIN;
+	const int64_t bytes = tells_days ? growth_of_a_day(growth) : growth->bytes;
+	char size[CTL_SIZE_TEXT];
+
+	if (!growth->is_known)
+		return;
+	ctl_format_size((uint64_t)(bytes < 0 ? -bytes : bytes), size);
+	printf("%-16s %s%*s", "growth", bytes < 0 ? "-" : "", bytes < 0 ? 10 : 11, size);
+	if (tells_days)
+		printf(" a day, by the last %.1f hours", (double)growth->span_ms / 3600000);
+	else
+		printf(" in the last %.1f minutes", (double)growth->span_ms / 60000);
+	if (days >= 0)
+		printf("; full in about %.*f days", days < 10 ? 1 : 0, days);
+	putchar('\n');
+}
+
 static int print_report(const struct wanted *wanted, const struct space *space)
 {
 	char text[24], size[CTL_SIZE_TEXT];
@@ -203,6 +226,7 @@ static int print_report(const struct wanted *wanted, const struct space *space)
 	print_fact("index", index_of(space));
 	print_fact("available", available_of(space));
 	print_fact("reserved", reserved_of(space));
+	print_growth(&wanted->growth, available_of(space));
 	printf("\n%-16s %11s %11s %11s %11s %11s\n", "PARTITION", "USED", "LIVE", "KEPT", "HISTORY",
 	       "RECLAIMABLE");
 	for (size_t n = 0; n < space->part_count; n++)
@@ -224,6 +248,21 @@ static json_t *part_json(const struct space_part *part, const char *name)
 			 (json_int_t)sum_of(part), "live", (json_int_t)part->live, "kept",
 			 (json_int_t)part->kept, "history", (json_int_t)part->history,
 			 "reclaimable", (json_int_t)part->reclaimable);
+}
+
+/* Numbers as they are: null where nobody can tell. */
+static json_t *growth_json(const struct growth *growth, uint64_t available)
+{
+	const double days = growth_days_until_full(growth, available);
+	const bool tells_days = growth->is_known && growth->span_ms >= GROWTH_SPAN_MS_MIN;
+
+	if (!growth->is_known)
+		return json_null();
+	return json_pack("{s:I,s:f,s:o,s:o}", "bytes", (json_int_t)growth->bytes, "seconds",
+			 (double)growth->span_ms / 1000, "a_day",
+			 tells_days ? json_integer((json_int_t)growth_of_a_day(growth))
+				    : json_null(),
+			 "full_in_days", days >= 0 ? json_real(days) : json_null());
 }
 
 static int print_json(const struct wanted *wanted, const struct space *space)
@@ -250,6 +289,9 @@ static int print_json(const struct wanted *wanted, const struct space *space)
 		(json_int_t)available_of(space), "reserved", (json_int_t)reserved_of(space),
 		"looked_at", (json_int_t)space->looked_at, "pages", (json_int_t)space->pages,
 		"partitions", parts, "versions", versions);
+	if (object)
+		json_object_set_new(object, "growth",
+				    growth_json(&wanted->growth, available_of(space)));
 	if (object && wanted->frees)
 		json_object_set_new(object, "frees", json_integer((json_int_t)space->all.freed));
 	return ctl_print_json(stdout, object);
@@ -268,6 +310,8 @@ int verb_space(struct ctl *ctl)
 	if (code == CTL_OK)
 		code = space_take(&space, ctl, wanted->address, &wanted->writer,
 				  wanted->since.kind == OSD_CLIENT_NOW ? NULL : &wanted->since);
+	if (code == CTL_OK)
+		growth_take(&wanted->growth, ctl, wanted->address);
 	if (code == CTL_OK)
 		code = ctl->options->json ? print_json(wanted, &space)
 					  : print_report(wanted, &space);
