@@ -10,6 +10,7 @@
 #include "common/bytes.h"
 #include "common/log.h"
 #include "nand/calls.h"
+#include "nand/image_copy.h"
 #include "nand/lab.h"
 #include "nand/page.h"
 #include "nand/private.h"
@@ -249,7 +250,7 @@ int nand_program(struct nand *nand, enum nand_cause cause, const struct nand_pag
 }
 
 /* The state first, then the contents. */
-static int erase_block(struct nand *nand, uint32_t block, struct nand_block_word *word)
+static int erase_contents(struct nand *nand, uint32_t block, struct nand_block_word *word)
 {
 	bool fails = nand_erase_fails(nand, block, word);
 
@@ -264,10 +265,27 @@ static int erase_block(struct nand *nand, uint32_t block, struct nand_block_word
 	return fails ? -EIO : 0;
 }
 
+static int erase_block(struct nand *nand, uint32_t block, struct nand_block_word *word)
+{
+	struct nand_timed timed;
+	int result = nand_power_erase(nand, block, word);
+
+	if (result < 0)
+		return result;
+	nand_timed_begin(nand, &timed);
+	nand_timed_page(nand, &timed, NAND_ERASE, block, 0);
+	pthread_rwlock_rdlock(&nand->erasing);
+	if (nand->image_copy)
+		nand_image_copy_keep(nand->image_copy, block);
+	result = erase_contents(nand, block, word);
+	pthread_rwlock_unlock(&nand->erasing);
+	nand_timed_end(nand, &timed);
+	return result;
+}
+
 int nand_erase(struct nand *nand, enum nand_cause cause, uint32_t block)
 {
 	struct nand_block_word word = { 0 };
-	struct nand_timed timed;
 	int result;
 
 	if (nand->read_only)
@@ -286,13 +304,7 @@ int nand_erase(struct nand *nand, enum nand_cause cause, uint32_t block)
 	if (nand_pages_on_the_way(nand, block) > 0)
 		return nand_violation(nand, "block %u erased while pages of it are programmed",
 				      block);
-	result = nand_power_erase(nand, block, &word);
-	if (result < 0)
-		return result;
-	nand_timed_begin(nand, &timed);
-	nand_timed_page(nand, &timed, NAND_ERASE, block, 0);
 	result = erase_block(nand, block, &word);
-	nand_timed_end(nand, &timed);
 	if (result < 0)
 		return result;
 	atomic_fetch_add_explicit(&nand->by_cause[cause].blocks_erased, 1, memory_order_relaxed);
@@ -382,6 +394,7 @@ void nand_free(struct nand *nand)
 		close(nand->copied_fd);
 	nand_lab_free(nand);
 	nand_nvram_group_destroy(&nand->nvram_group);
+	pthread_rwlock_destroy(&nand->erasing);
 	pthread_mutex_destroy(&nand->sync_lock);
 	pthread_mutex_destroy(&nand->ballast_lock);
 	pthread_mutex_destroy(&nand->space_lock);

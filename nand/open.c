@@ -19,6 +19,17 @@
 #include "nand/private.h"
 #include "nand/space.h"
 
+/* A copy waits for erases; then others wait for it, however many come. */
+static void init_erasing(pthread_rwlock_t *erasing)
+{
+	pthread_rwlockattr_t attributes;
+
+	pthread_rwlockattr_init(&attributes);
+	pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+	pthread_rwlock_init(erasing, &attributes);
+	pthread_rwlockattr_destroy(&attributes);
+}
+
 struct nand *nand_new_handle(const char *path)
 {
 	size_t bytes = align_up(sizeof(struct nand), alignof(struct nand));
@@ -33,6 +44,7 @@ struct nand *nand_new_handle(const char *path)
 		return NULL;
 	}
 	nand->image_fd = nand->nvram_fd = nand->copied_fd = -1;
+	init_erasing(&nand->erasing);
 	pthread_mutex_init(&nand->sync_lock, NULL);
 	pthread_mutex_init(&nand->ballast_lock, NULL);
 	pthread_mutex_init(&nand->space_lock, NULL);

@@ -50,6 +50,7 @@ struct faults_state;
 struct power_state;
 struct nand_file;
 struct nand_headers;
+struct nand_image_copy;
 
 /* Queues for calls that wait, made when needed. */
 #define NAND_CALL_QUEUES_MAX 16
@@ -91,6 +92,9 @@ struct nand {
 	bool keep_space;              /* an erased block's space on the host stays its own */
 	uint64_t space_ahead;         /* bytes for which it is taken at once, where it is kept */
 	enum nand_violation_policy violation_policy;
+
+	pthread_rwlock_t erasing;           /* shared by who erases a block */
+	struct nand_image_copy *image_copy; /* changed with that alone; NULL: none is made */
 
 	pthread_mutex_t sync_lock;     /* one image sync at a time; guards sync_failed */
 	_Atomic bool dirty;            /* something was programmed or erased since the last sync */

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * A copy of an image that is in use has what the device had at one instant, whatever is erased and
+ * programmed until it is complete; what goes wrong with it does the device no harm.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "nand/image_copy.h"
+#include "tests/nand/fixture.h"
+
+enum { BLOCK_PAGES = 8, BLOCKS = 16, OLD = 1, NEW = 2 };
+
+/* A device with an image, and the two files of a copy. */
+struct scene {
+	struct test_directory *directory;
+	struct nand *nand;
+	char image[128], nvram[128];
+	int image_fd, nvram_fd;
+};
+
+static int open_empty(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static void scene_begin(struct scene *scene, void **state)
+{
+	scene->directory = *state;
+	scene->nand = create_image(scene->directory);
+	snprintf(scene->image, sizeof(scene->image), "%s/copy", scene->directory->directory);
+	snprintf(scene->nvram, sizeof(scene->nvram), "%s/copy.nvram", scene->directory->directory);
+	scene->image_fd = open_empty(scene->image);
+	scene->nvram_fd = open_empty(scene->nvram);
+}
+
+static void scene_end(struct scene *scene)
+{
+	close(scene->image_fd);
+	close(scene->nvram_fd);
+	assert_int_equal(nand_close(scene->nand), 0);
+	unlink(scene->image);
+	unlink(scene->nvram);
+}
+
+static void program_block(struct nand *nand, uint32_t block, uint32_t pages, uint32_t generation)
+{
+	for (uint32_t page = 0; page < pages; page++)
+		assert_int_equal(program_filled(nand, block * BLOCK_PAGES + page, generation), 0);
+}
+
+static void program_anew(struct nand *nand, uint32_t block, uint32_t generation)
+{
+	assert_int_equal(nand_erase(nand, NAND_CAUSE_USER, block), 0);
+	program_block(nand, block, BLOCK_PAGES, generation);
+}
+
+static struct nand_image_copy *open_copy(const struct scene *scene,
+					 const struct nand_image_copy_options *options)
+{
+	struct nand_image_copy *copy;
+	struct error_text error = { "" };
+
+	if (nand_image_copy_open(scene->nand, scene->image_fd, scene->nvram_fd, options, &copy,
+				 &error))
+		fail_msg("%s", error.text);
+	return copy;
+}
+
+/* At the instant: the NVRAM as it is now. */
+static void begin_copy(const struct scene *scene, struct nand_image_copy *copy)
+{
+	uint64_t bytes;
+	const void *nvram = nand_nvram(scene->nand, &bytes);
+
+	memcpy(nand_image_copy_nvram(copy), nvram, bytes);
+	nand_image_copy_begin(copy);
+}
+
+static void complete(struct nand_image_copy *copy)
+{
+	struct error_text error = { "" };
+	uint64_t done, total;
+	int result;
+
+	while ((result = nand_image_copy_step(copy, &error)) > 0)
+		;
+	if (result)
+		fail_msg("%s", error.text);
+	nand_image_copy_progress(copy, &done, &total);
+	assert_int_equal(done, total);
+	nand_image_copy_close(copy);
+}
+
+static struct nand *open_result(const struct scene *scene)
+{
+	struct error_text error = { "" };
+	struct nand *nand;
+
+	if (nand_open(scene->image, &nand, &error))
+		fail_msg("%s", error.text);
+	return nand;
+}
+
+static void assert_block(struct nand *nand, uint32_t block, uint32_t pages, uint32_t generation)
+{
+	struct nand_block_info info;
+
+	assert_int_equal(nand_block_info(nand, block, &info), 0);
+	assert_int_equal(info.next_page, pages);
+	for (uint32_t page = 0; page < pages; page++)
+		assert_int_equal(read_filled(nand, block * BLOCK_PAGES + page, generation), 0);
+}
+
+static void test_a_copy_has_what_the_device_had_at_the_instant(void **state)
+{
+	struct nand_image_copy *copy;
+	struct scene scene;
+	struct nand *result;
+	uint8_t *nvram;
+
+	scene_begin(&scene, state);
+	nvram = nand_nvram(scene.nand, NULL);
+	memset(nvram, OLD, TEST_NVRAM_BYTES);
+	program_block(scene.nand, 0, BLOCK_PAGES, OLD);
+	program_block(scene.nand, 1, 3, OLD);
+	program_block(scene.nand, BLOCKS - 1, BLOCK_PAGES, OLD);
+	copy = open_copy(&scene, NULL);
+	begin_copy(&scene, copy);
+	/* Programmed on, erased, programmed anew, and for the first time. */
+	memset(nvram, NEW, TEST_NVRAM_BYTES);
+	assert_int_equal(program_filled(scene.nand, BLOCK_PAGES + 3, NEW), 0);
+	program_anew(scene.nand, 0, NEW);
+	assert_int_equal(nand_erase(scene.nand, NAND_CAUSE_USER, BLOCKS - 1), 0);
+	program_block(scene.nand, 2, BLOCK_PAGES, NEW);
+	complete(copy);
+	assert_block(scene.nand, 0, BLOCK_PAGES, NEW);
+
+	result = open_result(&scene);
+	assert_block(result, 0, BLOCK_PAGES, OLD);
+	assert_block(result, 1, 3, OLD);
+	assert_block(result, 2, 0, OLD);
+	assert_block(result, BLOCKS - 1, BLOCK_PAGES, OLD);
+	assert_int_equal(((uint8_t *)nand_nvram(result, NULL))[TEST_NVRAM_BYTES - 1], OLD);
+	/* What it has not it can take. */
+	assert_int_equal(program_filled(result, BLOCK_PAGES + 3, OLD), 0);
+	assert_block(result, 1, 4, OLD);
+	assert_int_equal(nand_close(result), 0);
+	scene_end(&scene);
+}
+
+static void test_a_copy_has_holes_where_nothing_is_programmed(void **state)
+{
+	struct nand_image_copy *copy;
+	struct scene scene;
+	struct stat status;
+	uint64_t data;
+
+	scene_begin(&scene, state);
+	program_block(scene.nand, 3, BLOCK_PAGES, OLD);
+	program_block(scene.nand, 9, BLOCK_PAGES, OLD);
+	assert_int_equal(nand_erase(scene.nand, NAND_CAUSE_USER, 9), 0);
+	copy = open_copy(&scene, NULL);
+	begin_copy(&scene, copy);
+	complete(copy);
+	data = scene.nand->layout.data_offset;
+	assert_int_equal(fstat(scene.image_fd, &status), 0);
+	assert_int_equal(status.st_size, scene.nand->layout.image_bytes);
+	assert_int_equal(lseek(scene.image_fd, (off_t)data, SEEK_DATA),
+			 data + 3 * scene.nand->layout.block_stride);
+	assert_int_equal(lseek(scene.image_fd, (off_t)(data + 4 * scene.nand->layout.block_stride),
+			       SEEK_DATA),
+			 -1);
+	scene_end(&scene);
+}
+
+static void test_who_erases_goes_on_when_the_copy_takes_nothing(void **state)
+{
+	const struct nand_image_copy_options options = { .kept_bytes = 1, .wait_ms = 1 };
+	struct error_text error = { "" };
+	struct nand_image_copy *copy;
+	struct scene scene;
+
+	scene_begin(&scene, state);
+	for (uint32_t block = 0; block < 4; block++)
+		program_block(scene.nand, block, BLOCK_PAGES, OLD);
+	copy = open_copy(&scene, &options);
+	begin_copy(&scene, copy);
+	/* Two have a place, the third waits in vain. */
+	for (uint32_t block = 0; block < 4; block++)
+		program_anew(scene.nand, block, NEW);
+	assert_int_equal(nand_image_copy_step(copy, &error), -ETIMEDOUT);
+	assert_non_null(strstr(error.text, "too slowly"));
+	nand_image_copy_close(copy);
+	for (uint32_t block = 0; block < 4; block++)
+		assert_block(scene.nand, block, BLOCK_PAGES, NEW);
+	scene_end(&scene);
+}
+
+static void test_a_copy_that_ends_early_leaves_the_device_to_the_next_one(void **state)
+{
+	const struct nand_image_copy_options options = { .kept_bytes = 1, .wait_ms = 1 };
+	struct nand_image_copy *copy;
+	struct nand *result;
+	struct scene scene;
+
+	scene_begin(&scene, state);
+	for (uint32_t block = 0; block < 4; block++)
+		program_block(scene.nand, block, BLOCK_PAGES, OLD);
+	copy = open_copy(&scene, &options);
+	begin_copy(&scene, copy);
+	nand_image_copy_close(copy);
+	for (uint32_t block = 0; block < 4; block++)
+		program_anew(scene.nand, block, NEW);
+	assert_int_equal(ftruncate(scene.image_fd, 0), 0);
+	assert_int_equal(ftruncate(scene.nvram_fd, 0), 0);
+	copy = open_copy(&scene, NULL);
+	begin_copy(&scene, copy);
+	complete(copy);
+	result = open_result(&scene);
+	for (uint32_t block = 0; block < 4; block++)
+		assert_block(result, block, BLOCK_PAGES, NEW);
+	assert_int_equal(nand_close(result), 0);
+	scene_end(&scene);
+}
+
+static void assert_refused(struct nand *nand, int image_fd, int nvram_fd, int result,
+			   const char *reason)
+{
+	struct error_text error = { "" };
+	struct nand_image_copy *copy;
+
+	assert_int_equal(nand_image_copy_open(nand, image_fd, nvram_fd, NULL, &copy, &error),
+			 result);
+	assert_null(copy);
+	if (!strstr(error.text, reason))
+		fail_msg("\"%s\" is not in \"%s\"", reason, error.text);
+}
+
+static void test_wrong_files_are_refused(void **state)
+{
+	struct scene scene;
+	int other;
+
+	scene_begin(&scene, state);
+	other = open(scene.directory->image, O_RDWR | O_CLOEXEC);
+	assert_refused(scene.nand, other, scene.nvram_fd, -EINVAL, "empty");
+	close(other);
+	other = open("/dev/null", O_RDWR | O_CLOEXEC);
+	assert_refused(scene.nand, scene.image_fd, other, -EINVAL, "regular");
+	close(other);
+	other = open(scene.nvram, O_RDONLY | O_CLOEXEC);
+	assert_refused(scene.nand, scene.image_fd, other, -EINVAL, "open for writing");
+	close(other);
+	scene_end(&scene);
+}
+
+static void test_a_device_in_memory_has_nothing_to_copy(void **state)
+{
+	struct error_text error = { "" };
+	struct nand *nand;
+
+	(void)state;
+	assert_int_equal(nand_open_memory(&small_geometry, TEST_NVRAM_BYTES, &nand, &error), 0);
+	assert_refused(nand, -1, -1, -EOPNOTSUPP, "no image");
+	nand_close(nand);
+}
+
+/* As a full file system: what is written beyond a limit fails. */
+static void test_what_can_not_be_written_ends_the_copy_with_the_reason(void **state)
+{
+	struct error_text error = { "" };
+	struct rlimit before, small;
+	struct nand_image_copy *copy;
+	struct scene scene;
+	int result;
+
+	scene_begin(&scene, state);
+	for (uint32_t block = 0; block < 4; block++)
+		program_block(scene.nand, block, BLOCK_PAGES, OLD);
+	copy = open_copy(&scene, NULL);
+	begin_copy(&scene, copy);
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	small = (struct rlimit){ .rlim_cur = scene.nand->layout.data_offset + 1000,
+				 .rlim_max = before.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	while ((result = nand_image_copy_step(copy, &error)) > 0)
+		;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	signal(SIGXFSZ, SIG_DFL);
+	assert_int_equal(result, -EFBIG);
+	assert_non_null(strstr(error.text, "can't be written"));
+	nand_image_copy_close(copy);
+	program_anew(scene.nand, 0, NEW);
+	scene_end(&scene);
+}
+
+/* ---- beside others ---- */
+
+struct rewriting {
+	struct nand *nand;
+	uint32_t rounds;
+};
+
+static void *rewrite_blocks(void *context)
+{
+	struct rewriting *rewriting = context;
+
+	for (uint32_t round = 0; round < rewriting->rounds; round++)
+		for (uint32_t block = BLOCKS; block-- > 0;)
+			program_anew(rewriting->nand, block, NEW + round);
+	return NULL;
+}
+
+static void test_blocks_that_are_rewritten_beside_the_copy_are_in_it_as_they_were(void **state)
+{
+	/* So few places that who erases has to wait for steps. */
+	const struct nand_image_copy_options options = { .kept_bytes = 1, .wait_ms = 60000 };
+	struct rewriting rewriting = { .rounds = 3 };
+	struct nand_image_copy *copy;
+	struct nand *result;
+	struct scene scene;
+	pthread_t thread;
+
+	scene_begin(&scene, state);
+	for (uint32_t block = 0; block < BLOCKS; block++)
+		program_block(scene.nand, block, BLOCK_PAGES, OLD);
+	copy = open_copy(&scene, &options);
+	begin_copy(&scene, copy);
+	rewriting.nand = scene.nand;
+	assert_int_equal(pthread_create(&thread, NULL, rewrite_blocks, &rewriting), 0);
+	complete(copy);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	result = open_result(&scene);
+	for (uint32_t block = 0; block < BLOCKS; block++)
+		assert_block(result, block, BLOCK_PAGES, OLD);
+	assert_int_equal(nand_close(result), 0);
+	scene_end(&scene);
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, directory_setup, directory_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_a_copy_has_what_the_device_had_at_the_instant),
+		TEST(test_a_copy_has_holes_where_nothing_is_programmed),
+		TEST(test_who_erases_goes_on_when_the_copy_takes_nothing),
+		TEST(test_a_copy_that_ends_early_leaves_the_device_to_the_next_one),
+		TEST(test_wrong_files_are_refused),
+		TEST(test_a_device_in_memory_has_nothing_to_copy),
+		TEST(test_what_can_not_be_written_ends_the_copy_with_the_reason),
+		TEST(test_blocks_that_are_rewritten_beside_the_copy_are_in_it_as_they_were),
+	};
+
+	return RUN_ON_IMAGES(tests, NULL, NULL);
+}
