@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "common/bytes.h"
+#include "common/clock.h"
 #include "common/log.h"
 #include "engine/history/calls.h"
 #include "engine/history/hidden.h"
@@ -15,6 +16,7 @@
 #include "engine/history/times.h"
 #include "engine/objects/objects.h"
 #include "engine/sets/idset_node.h"
+#include "nand/image_copy.h"
 
 #define DEFAULT_ONODE_CACHE_ENTRIES   4096
 #define DEFAULT_DIRECTORY_CACHE_NODES 1024
@@ -396,4 +398,19 @@ void engine_read_statistics(struct engine *engine, struct engine_statistics *sta
 uint64_t engine_take_longest_turn(struct engine *engine)
 {
 	return turn_take_most(&engine->turn);
+}
+
+int engine_begin_copy(struct engine *engine, struct nand_image_copy *copy, uint64_t *held_us)
+{
+	uint64_t since_us;
+
+	if (!engine->store->operations->copy_nvram)
+		return -EOPNOTSUPP;
+	turn_take(&engine->turn);
+	since_us = clock_microseconds();
+	engine->store->operations->copy_nvram(engine->store, nand_image_copy_nvram(copy));
+	nand_image_copy_begin(copy);
+	*held_us = clock_microseconds() - since_us;
+	turn_give(&engine->turn);
+	return 0;
 }

@@ -198,6 +198,15 @@ int engine_flush(struct engine *engine);
  */
 int engine_flush_beside(struct engine *engine);
 
+/*
+ * Begins a copy of the device (nand/image_copy.h) between two transactions. All that is committed
+ * is in it, and nothing else; it is as stable as behind engine_flush. *held_us: for how long nobody
+ * else had the turn, about what it takes to copy the NVRAM in memory. -EOPNOTSUPP: the records are
+ * on no device.
+ */
+struct nand_image_copy;
+int engine_begin_copy(struct engine *engine, struct nand_image_copy *copy, uint64_t *held_us);
+
 /* ---- opened objects ---- */
 
 /* Objects that a transaction has open at once. */

@@ -77,3 +77,20 @@ int flush_all(struct muninn_store *store)
 {
 	return flush_end(store, flush_begin(store));
 }
+
+/*
+ * The copy is opened on another host, or after this one has been started again, where only what a
+ * flush has promised counts. So it is as behind a flush. The device itself is as if that had been
+ * interrupted.
+ */
+void flush_copy(struct muninn_store *store, uint8_t *to)
+{
+	uint64_t number = flush_begin(store);
+
+	/* What is stored without the turn, the memo and the number of a flush, has this lock. */
+	pthread_mutex_lock(&store->seal_lock);
+	memcpy(to, store->nvram, store->geometry.nvram_bytes);
+	pthread_mutex_unlock(&store->seal_lock);
+	if (number > get_le64(to + STATE_FLUSHED_AT))
+		put_le64(to + STATE_FLUSHED_AT, number);
+}

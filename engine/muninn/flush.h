@@ -16,4 +16,7 @@ int flush_publish(struct muninn_store *store, uint64_t number);
 /* Makes all that is committed stable on the host at once, in turn. */
 int flush_all(struct muninn_store *store);
 
+/* record_store_operations.copy_nvram. */
+void flush_copy(struct muninn_store *store, uint8_t *to);
+
 #endif

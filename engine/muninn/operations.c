@@ -244,6 +244,11 @@ static int muninn_flush(struct record_store *base, uint64_t number)
 	return flush_end(store_of(base), number);
 }
 
+static void muninn_copy_nvram(struct record_store *base, uint8_t *to)
+{
+	flush_copy(store_of(base), to);
+}
+
 static uint64_t muninn_memo(struct record_store *base)
 {
 	const uint8_t *at = store_of(base)->nvram + NVRAM_MEMO_AT;
@@ -476,6 +481,7 @@ const struct record_store_operations muninn_operations = {
 	.seal_state = muninn_seal_state,
 	.flush_begin = muninn_flush_begin,
 	.flush = muninn_flush,
+	.copy_nvram = muninn_copy_nvram,
 	.shortage = muninn_shortage,
 	.merge_calls_max = muninn_merge_calls_max,
 	.merge = muninn_merge,

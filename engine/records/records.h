@@ -379,6 +379,13 @@ struct record_store_operations {
 	uint64_t (*flush_begin)(struct record_store *store);
 	int (*flush)(struct record_store *store, uint64_t number);
 
+	/*
+	 * Copies the NVRAM, for a copy of the device: as a flush of all that is committed leaves
+	 * it. Outside transactions, excluding everything else but seal_run and what runs beside
+	 * everything. NULL: the store has no device.
+	 */
+	void (*copy_nvram)(struct record_store *store, uint8_t *to);
+
 	/* The next three are NULL in a store that cannot merge. */
 
 	/*
