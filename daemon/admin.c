@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/descriptors.h"
 #include "common/log.h"
 #include "daemon/admin_verbs.h"
 #include "daemon/server.h"
@@ -33,8 +34,11 @@ struct connection {
 	int fd; /* -1: there is none */
 	int64_t deadline_ms;
 	char who[64];
+	bool is_owner;
 	char request[REQUEST_BYTES_MAX];
 	size_t got;
+	int fds[DESCRIPTORS_MAX]; /* that came with it */
+	int fd_count;
 	char *answer; /* NULL: the request is not complete */
 	size_t bytes, sent;
 };
@@ -68,19 +72,21 @@ static bool is_member(int fd, gid_t primary, gid_t wanted)
 	return false;
 }
 
-/* Names who is at the other end, and says whether he may ask. */
-static bool may_ask(const struct config *config, int fd, char *who, size_t bytes)
+/* Names who is at the other end, and says whether he may ask; the owner may more than others. */
+static bool may_ask(const struct config *config, int fd, char *who, size_t bytes, bool *is_owner)
 {
 	struct ucred peer = { .uid = (uid_t)-1 };
 	socklen_t length = sizeof(peer);
 	const struct passwd *user;
 	const struct group *group;
 
+	*is_owner = false;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length))
 		return false;
 	user = getpwuid(peer.uid);
 	snprintf(who, bytes, "user %s (%u)", user ? user->pw_name : "without a name", peer.uid);
-	if (peer.uid == 0 || peer.uid == geteuid())
+	*is_owner = peer.uid == 0 || peer.uid == geteuid();
+	if (*is_owner)
 		return true;
 	group = config->admin_group[0] ? getgrnam(config->admin_group) : NULL;
 	return group && is_member(fd, peer.gid, group->gr_gid);
@@ -146,6 +152,7 @@ static void look_for_place(struct admin *admin)
 static void end(struct admin *admin, struct connection *connection)
 {
 	close(connection->fd);
+	descriptors_close(connection->fds, &connection->fd_count);
 	free(connection->answer);
 	connection->answer = NULL;
 	connection->fd = -1;
@@ -157,6 +164,7 @@ static void accept_one(struct admin *admin)
 	const struct config *config = admin->server->config;
 	struct connection *connection = admin->connections;
 	char who[sizeof(connection->who)] = "somebody";
+	bool is_owner;
 	int fd = accept4(admin->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd < 0)
@@ -164,13 +172,14 @@ static void accept_one(struct admin *admin)
 	while (connection < admin->connections + CONNECTIONS_MAX && connection->fd >= 0)
 		connection++;
 	if (connection == admin->connections + CONNECTIONS_MAX ||
-	    !may_ask(config, fd, who, sizeof(who))) {
+	    !may_ask(config, fd, who, sizeof(who), &is_owner)) {
 		turn_away(admin, fd, who);
 		close(fd);
 		return;
 	}
 	connection->fd = fd;
 	connection->got = 0;
+	connection->is_owner = is_owner;
 	connection->deadline_ms = clock_ms() + REQUEST_MS;
 	memcpy(connection->who, who, sizeof(who));
 	watch_fd(admin, EPOLL_CTL_ADD, fd, EPOLLIN);
@@ -200,10 +209,11 @@ static void put_off(struct admin *admin, int64_t ms)
 		admin->connections[i].deadline_ms += ms;
 }
 
-static json_t *carry_out(struct admin *admin, const json_t *request, const char *who)
+static json_t *carry_out(struct admin *admin, const json_t *request,
+			 const struct admin_caller *caller)
 {
 	int64_t began_ms = clock_ms();
-	json_t *said = admin_carry_out(admin->server, request, who);
+	json_t *said = admin_carry_out(admin->server, request, caller);
 
 	put_off(admin, clock_ms() - began_ms);
 	admin->carried_out = true;
@@ -213,11 +223,18 @@ static json_t *carry_out(struct admin *admin, const json_t *request, const char 
 /* Carries it out; then the answer goes as far as the other end takes it. */
 static void answer(struct admin *admin, struct connection *connection)
 {
+	const struct admin_caller caller = {
+		.who = connection->who,
+		.is_owner = connection->is_owner,
+		.fds = connection->fds,
+		.fd_count = connection->fd_count,
+	};
 	json_error_t wrong;
 	json_t *request = json_loadb(connection->request, connection->got, 0, &wrong);
-	json_t *said = carry_out(admin, request, connection->who);
+	json_t *said = carry_out(admin, request, &caller);
 
 	json_decref(request);
+	descriptors_close(connection->fds, &connection->fd_count);
 	connection->answer = said ? json_dumps(said, JSON_COMPACT) : NULL;
 	json_decref(said);
 	explicit_bzero(connection->request, connection->got);
@@ -235,10 +252,11 @@ static void answer(struct admin *admin, struct connection *connection)
 
 static void receive(struct admin *admin, struct connection *connection)
 {
-	ssize_t got = recv(connection->fd, connection->request + connection->got,
-			   sizeof(connection->request) - connection->got, MSG_DONTWAIT);
+	ssize_t got = descriptors_receive(connection->fd, connection->request + connection->got,
+					  sizeof(connection->request) - connection->got,
+					  connection->fds, &connection->fd_count);
 
-	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+	if (got == -EAGAIN || got == -EINTR)
 		return;
 	if (got > 0)
 		connection->got += (size_t)got;
@@ -289,10 +307,11 @@ static void note_reload(struct admin *admin)
 
 static void reload(struct admin *admin)
 {
+	const struct admin_caller caller = { .who = admin->reload_by };
 	json_t *request = json_pack("{s:s}", "do", "reload");
 
 	admin->reload_waits = false;
-	json_decref(carry_out(admin, request, admin->reload_by));
+	json_decref(carry_out(admin, request, &caller));
 	json_decref(request);
 }
 

@@ -9,7 +9,9 @@
 
 #include "daemon/admin_verbs.h"
 #include "daemon/check.h"
+#include "daemon/module/backup.h"
 #include "daemon/module/questions.h"
+#include "daemon/tgt_control.h"
 #include "daemon/units.h"
 
 /* Of one answer, which muninnctl takes as a whole. */
@@ -229,6 +231,49 @@ static const struct lun_config *find_disk(const struct config *config,
 			return lun;
 	}
 	return NULL;
+}
+
+/* ---- backups ---- */
+
+/* A unit on the device that the request names, or the unit whose number it gives. */
+static int find_backed_up(struct admin_request *request, const struct lun_config **lun)
+{
+	const char *wanted = admin_text(request, "device");
+	char *end;
+	unsigned long number = wanted ? strtoul(wanted, &end, 10) : 0;
+
+	if (!wanted || !isdigit((unsigned char)wanted[0]) || *end)
+		return find_device(request, lun);
+	*lun = number <= CONFIG_LUN_NUMBER_MAX ? units_find(request->server, (unsigned int)number)
+					       : NULL;
+	return *lun ? 0 : error_set(&request->error, -ENOENT, "there is no LUN %.20s", wanted);
+}
+
+/* Into files that came with the request. Only he may who can read the image anyway. */
+int admin_device_backup(struct admin_request *request)
+{
+	const struct admin_caller *caller = request->caller;
+	const struct lun_config *lun;
+	int refusal, result = find_backed_up(request, &lun);
+
+	if (result)
+		return result;
+	if (!caller->is_owner)
+		return error_set(&request->error, -EACCES,
+				 "a backup has all data and keys of the device: root may make one, "
+				 "and the service's own user");
+	if (caller->fd_count != BACKUP_FILES)
+		return error_set(&request->error, -EINVAL,
+				 "the request lacks the files of the backup");
+	result = admin_result(tgt_lun_back_up(&request->server->tgtd, lun->number, caller->fds,
+					      BACKUP_FILES, &refusal, &request->error),
+			      refusal);
+	if (result)
+		return result;
+	admin_log(request, "a backup of %s begins", lun->image);
+	json_object_update_new(request->ok, json_pack("{s:i,s:s}", "lun", (int)lun->number,
+						      "device_image", lun->image));
+	return 0;
 }
 
 /* ---- volumes ---- */

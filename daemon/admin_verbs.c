@@ -57,7 +57,7 @@ void admin_log(const struct admin_request *request, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(what, sizeof(what), format, arguments);
 	va_end(arguments);
-	log_line(LOG_LEVEL_INFO, "administration: %s, by %s", what, request->who);
+	log_line(LOG_LEVEL_INFO, "administration: %s, by %s", what, request->caller->who);
 }
 
 int admin_result(int result, int refusal)
@@ -434,6 +434,7 @@ static const struct {
 	{ "volume rm", admin_volume_rm, false },
 	{ "volume resize", admin_volume_resize, false },
 	{ "volume expose", admin_volume_expose, false },
+	{ "device backup", admin_device_backup, false },
 };
 
 /* By the names that muninnctl gives its exit codes. */
@@ -479,12 +480,13 @@ static int run(struct admin_request *request)
 			 name);
 }
 
-json_t *admin_carry_out(struct server *server, const json_t *fields, const char *who)
+json_t *admin_carry_out(struct server *server, const json_t *fields,
+			const struct admin_caller *caller)
 {
 	struct admin_request request = {
 		.server = server,
 		.fields = fields,
-		.who = who,
+		.caller = caller,
 		.ok = json_object(),
 	};
 	int result = run(&request);

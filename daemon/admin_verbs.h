@@ -12,18 +12,26 @@
 
 #include "daemon/server.h"
 
+/* Who asks. */
+struct admin_caller {
+	const char *who; /* for the log */
+	bool is_owner;   /* root, or the service's own user: he can read the images anyway */
+	const int *fds;  /* that came with the request */
+	int fd_count;
+};
+
 /*
  * Carries out a request, and returns the answer; NULL: no memory. `request` NULL: it was no JSON.
- * `who` is for the log.
  */
-json_t *admin_carry_out(struct server *server, const json_t *request, const char *who);
+json_t *admin_carry_out(struct server *server, const json_t *request,
+			const struct admin_caller *caller);
 
 /* ---- between the files of verbs ---- */
 
 struct admin_request {
 	struct server *server;
 	const json_t *fields;
-	const char *who;
+	const struct admin_caller *caller;
 	json_t *ok; /* what the verb answers is put here */
 	struct error_text error;
 };
@@ -34,6 +42,7 @@ typedef int admin_verb(struct admin_request *request);
 admin_verb admin_lun_add, admin_lun_rm, admin_lun_resize;
 admin_verb admin_volume_ls, admin_volume_create, admin_volume_rm, admin_volume_resize,
 	admin_volume_expose;
+admin_verb admin_device_backup;
 
 /* A number of a request. -EINVAL with a sentence: it is missing, or no number. */
 int admin_number(struct admin_request *request, const char *name, uint64_t *number);

@@ -44,7 +44,8 @@ struct http {
 static json_t *ask(struct http *http, const char *verb)
 {
 	json_t *request = json_pack("{s:s}", "do", verb);
-	json_t *answer = admin_carry_out(http->server, request, "metrics");
+	const struct admin_caller caller = { .who = "metrics" };
+	json_t *answer = admin_carry_out(http->server, request, &caller);
 
 	json_decref(request);
 	return answer;

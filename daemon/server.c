@@ -417,6 +417,7 @@ int server_start(struct server *server, struct config *config, struct origin *or
 	server->tgtd_lock_fd = -1;
 	server->tgtd.pid_fd = -1;
 	server->tgtd.log_fd = -1;
+	server->tgtd.handed_fd = -1;
 	config_portals(config, "", server->portals);
 	result = run_steps(server, own_steps, sizeof(own_steps) / sizeof(own_steps[0]), error);
 	if (!result)

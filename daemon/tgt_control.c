@@ -16,6 +16,7 @@
 
 #include "common/clock.h"
 #include "daemon/module/control_words.h"
+#include "daemon/module/handed.h"
 
 #include "scsi.h"
 #include "tgtadm.h"
@@ -388,6 +389,22 @@ int tgt_lun_ask(struct tgtd *tgtd, unsigned int number, const char *question, ch
 			return error_set(error, -ESRCH, "tgtd has ended");
 	}
 	return result ? result : take_answer(answer, refusal, error);
+}
+
+int tgt_lun_back_up(struct tgtd *tgtd, unsigned int number, const int *fds, int count, int *refusal,
+		    struct error_text *error)
+{
+	char question[64], *answer;
+	int result = handed_send(tgtd->handed_fd, ++tgtd->handed, fds, count);
+
+	*refusal = 0;
+	if (result)
+		return error_set(error, result, "the files can't be handed to tgtd: %s",
+				 strerror(-result));
+	snprintf(question, sizeof(question), "backup %" PRIu64, tgtd->handed);
+	result = tgt_lun_ask(tgtd, number, question, &answer, refusal, error);
+	free(answer);
+	return result;
 }
 
 static int allow(struct tgtd *tgtd, unsigned int target, bool yes, const char *kind,

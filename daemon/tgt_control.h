@@ -67,6 +67,13 @@ int tgt_lun_ask(struct tgtd *tgtd, unsigned int number, const char *question, ch
 		int *refusal, struct error_text *error);
 
 /*
+ * Lets the unit's module begin a backup of its device into files, which stay the caller's
+ * (daemon/module/backup.h). As tgt_lun_ask.
+ */
+int tgt_lun_back_up(struct tgtd *tgtd, unsigned int number, const int *fds, int count, int *refusal,
+		    struct error_text *error);
+
+/*
  * Makes what the unit has acknowledged stable, beside its commands. TGT_BUSY: this is under way, or
  * has just begun; call again.
  */

@@ -10,12 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "daemon/module/handed.h"
 #include "daemon/troubles.h"
 
 #define MODULE_LINK    "bs_muninn.so"
@@ -148,8 +150,9 @@ static void set_environment(const struct tgtd_options *options)
 }
 
 /* In the child. Returns only by failing. */
-static void become_tgtd(const struct tgtd_options *options, pid_t parent, int log_fd)
+static void become_tgtd(const struct tgtd_options *options, pid_t parent, int log_fd, int handed_fd)
 {
+	char number[16];
 	sigset_t none;
 
 	/*
@@ -168,6 +171,9 @@ static void become_tgtd(const struct tgtd_options *options, pid_t parent, int lo
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	dup2(log_fd, STDERR_FILENO);
 	set_environment(options);
+	snprintf(number, sizeof(number), "%d", handed_fd);
+	setenv(HANDED_VARIABLE, number, 1);
+	fcntl(handed_fd, F_SETFD, 0);
 	execl(options->program, "tgtd", "-f", "-C", "0", "--iscsi", options->portals, (char *)NULL);
 	fprintf(stderr, "%s: %s\n", options->program, strerror(errno));
 	_exit(127);
@@ -176,11 +182,12 @@ static void become_tgtd(const struct tgtd_options *options, pid_t parent, int lo
 int tgtd_start(const struct tgtd_options *options, struct tgtd *tgtd, struct error_text *error)
 {
 	pid_t parent = getpid();
-	int log_pipe[2], result;
+	int log_pipe[2], handed[2], result;
 
 	memset(tgtd, 0, sizeof(*tgtd));
 	tgtd->pid_fd = -1;
 	tgtd->log_fd = -1;
+	tgtd->handed_fd = -1;
 	tgtd->answer_ms = options->answer_ms;
 	if (access(options->program, X_OK))
 		return error_set(error, -errno, "%s: %s; install the package tgt", options->program,
@@ -192,18 +199,27 @@ int tgtd_start(const struct tgtd_options *options, struct tgtd *tgtd, struct err
 		return result;
 	if (pipe2(log_pipe, O_CLOEXEC))
 		return error_set(error, -errno, "no pipe for tgtd: %s", strerror(errno));
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, handed)) {
+		result = -errno;
+		close(log_pipe[0]);
+		close(log_pipe[1]);
+		return error_set(error, result, "no sockets for tgtd: %s", strerror(-result));
+	}
 	fflush(NULL);
 	tgtd->pid = fork();
 	if (tgtd->pid == 0)
-		become_tgtd(options, parent, log_pipe[1]);
+		become_tgtd(options, parent, log_pipe[1], handed[1]);
 	result = -errno;
 	close(log_pipe[1]);
+	close(handed[1]);
 	if (tgtd->pid < 0) {
 		close(log_pipe[0]);
+		close(handed[0]);
 		tgtd->pid = 0;
 		return error_set(error, result, "no process for tgtd: %s", strerror(-result));
 	}
 	tgtd->log_fd = log_pipe[0];
+	tgtd->handed_fd = handed[0];
 	fcntl(tgtd->log_fd, F_SETFL, O_NONBLOCK);
 	tgtd->pid_fd = (int)syscall(SYS_pidfd_open, tgtd->pid, 0);
 	if (tgtd->pid_fd < 0) {
@@ -254,8 +270,11 @@ static void forget(struct tgtd *tgtd)
 		close(tgtd->pid_fd);
 	if (tgtd->log_fd >= 0)
 		close(tgtd->log_fd);
+	if (tgtd->handed_fd >= 0)
+		close(tgtd->handed_fd);
 	tgtd->pid_fd = -1;
 	tgtd->log_fd = -1;
+	tgtd->handed_fd = -1;
 	tgtd->pid = 0;
 	unlink(MODULE_LINK);
 	unlink(ALLOCATOR_LINK);

@@ -25,6 +25,8 @@ struct tgtd {
 	pid_t pid; /* 0 = not running */
 	int pid_fd;
 	int log_fd;      /* its stderr */
+	int handed_fd;   /* hands it files (daemon/module/handed.h) */
+	uint64_t handed; /* files that were handed over, by numbers */
 	int answer_ms;   /* how long it may take to answer a request */
 	char line[1024]; /* unfinished line of it */
 	size_t line_bytes;

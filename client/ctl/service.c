@@ -10,6 +10,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/descriptors.h"
+
 #define ANSWER_BYTES_MAX (4U << 20)
 #define BLOCK_BYTES      65536U
 /* Opening a large device takes a while. */
@@ -55,17 +57,19 @@ static int connect_to(const struct ctl *ctl, int *fd)
 	return reason == EINTR ? CTL_INTERRUPTED : fail_connect(ctl, path, reason);
 }
 
-static int send_all(int fd, const char *text, size_t length)
+/* The files go with the first bytes. */
+static int send_all(int fd, const char *text, size_t length, const int *fds, int count)
 {
 	while (length) {
-		ssize_t sent = send(fd, text, length, MSG_NOSIGNAL);
+		ssize_t sent = descriptors_send(fd, text, length, fds, count);
 
-		if (sent < 0 && errno == EINTR)
+		if (sent == -EINTR)
 			continue;
 		if (sent < 0)
-			return -errno;
+			return (int)sent;
 		text += sent;
 		length -= (size_t)sent;
+		count = 0;
 	}
 	return 0;
 }
@@ -130,6 +134,12 @@ static int take_answer(struct ctl *ctl, const char *text, size_t length, json_t 
 
 int service_ask(struct ctl *ctl, json_t *request, json_t **answer)
 {
+	return service_ask_handing(ctl, request, NULL, 0, answer);
+}
+
+int service_ask_handing(struct ctl *ctl, json_t *request, const int *fds, int count,
+			json_t **answer)
+{
 	int timeout_ms = ctl->options->client.timeout_ms ? (int)ctl->options->client.timeout_ms
 							 : TIMEOUT_MS;
 	char *line, *text = NULL;
@@ -148,9 +158,9 @@ int service_ask(struct ctl *ctl, json_t *request, json_t **answer)
 		return code;
 	}
 	/* Whether or not it could be sent: who is turned away is told why. */
-	result = send_all(fd, line, strlen(line));
+	result = send_all(fd, line, strlen(line), fds, count);
 	if (!result)
-		result = send_all(fd, "\n", 1);
+		result = send_all(fd, "\n", 1, NULL, 0);
 	result = receive_all(fd, timeout_ms, &text, &length);
 	close(fd);
 	if (result == -EINTR)

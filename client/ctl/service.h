@@ -14,6 +14,10 @@
  */
 int service_ask(struct ctl *ctl, json_t *request, json_t **answer);
 
+/* The same with `count` open files that the service gets; they stay the caller's, too. */
+int service_ask_handing(struct ctl *ctl, json_t *request, const int *fds, int count,
+			json_t **answer);
+
 /* Members of an answer; "" and 0 if they are missing. */
 const char *service_text(const json_t *object, const char *name);
 /* The `index`-th item of a list; NULL: there is none. */

@@ -107,6 +107,18 @@ static const struct ctl_verb verbs[] = {
 	  "  muninnctl volume expose 0x10000@before-the-update\n"
 	  "  muninnctl volume expose 0x10000@-2h --writable\n",
 	  1, 1, verb_volume_expose },
+	{ "device backup", "[--socket FILE] NAME|LUN FILE",
+	  "copy a device, as it is at one instant, while it serves",
+	  "Copies the image to FILE and its NVRAM to FILE.nvram: all partitions with their\n"
+	  "history, keys, policies and locks. NAME is that of [device NAME], or lunN of unit\n"
+	  "N's own device. Commands wait once, while the NVRAM is copied in memory; what is\n"
+	  "acknowledged before is in the copy. Until all of it is stable the files are called\n"
+	  "FILE.partial and FILE.nvram.partial; ^C, or the end of the service, leaves none.\n"
+	  "Root may, and the service's own user. muninn-fsck checks the copy.\n"
+	  "\n"
+	  "Example:\n"
+	  "  muninnctl device backup 1 /mnt/backup/lun1.img\n",
+	  2, 2, verb_device_backup },
 	{ "unlock", "IMAGE PID|0", "end the lock of a partition's history",
 	  "Works on the target's host only; initiators can't do it. Waits until the daemon\n"
 	  "that has IMAGE open has done it. If none has, the lock ends when one opens it.\n"

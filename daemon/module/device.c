@@ -10,6 +10,7 @@
 #include "common/bytes.h"
 #include "common/clock.h"
 #include "daemon/module/attendant.h"
+#include "daemon/module/backup.h"
 #include "daemon/module/fullness.h"
 #include "daemon/module/time_epoch.h"
 #include "daemon/module/unlock.h"
@@ -37,6 +38,8 @@ struct device {
 	pthread_mutex_t schedules_lock;
 	struct schedule *schedules; /* the attendant's, and of those that begin and end them */
 	struct attendant *attendant;
+	pthread_mutex_t backup_lock;
+	struct backup *backup; /* the last one; NULL: there was none */
 };
 
 static void look_at_schedules(struct device *device)
@@ -136,6 +139,7 @@ int device_open(const char *image, const struct nand_options *nand,
 		return error_set(error, -ENOMEM, "out of memory");
 	new->users = 1;
 	pthread_mutex_init(&new->schedules_lock, NULL);
+	pthread_mutex_init(&new->backup_lock, NULL);
 	new->image = strdup(image);
 	result = open_layers(new, nand, engine, scrub, error);
 	if (result) {
@@ -157,6 +161,7 @@ int device_close(struct device *device)
 	if (--device->users)
 		return engine_flush_beside(device->engine);
 	forget(device);
+	backup_end(device->backup);
 	attendant_stop(device->attendant);
 	if (device->engine)
 		result = engine_close(device->engine);
@@ -164,6 +169,7 @@ int device_close(struct device *device)
 		closed = nand_close(device->nand);
 	osd_units_destroy(device->units);
 	pthread_mutex_destroy(&device->schedules_lock);
+	pthread_mutex_destroy(&device->backup_lock);
 	free(device->image);
 	free(device);
 	return result ? result : closed;
@@ -216,6 +222,24 @@ const uint8_t *device_uuid(const struct device *device)
 void device_read_counters(const struct device *device, struct nand_counters *counters)
 {
 	nand_read_counters(device->nand, counters);
+}
+
+int device_back_up(struct device *device, const int *fds, struct error_text *error)
+{
+	int result;
+
+	pthread_mutex_lock(&device->backup_lock);
+	if (device->backup && !backup_is_over(device->backup)) {
+		result = error_set(error, -EBUSY,
+				   "a backup of this device is under way: wait for its end");
+	} else {
+		backup_end(device->backup);
+		device->backup = NULL;
+		result = backup_begin(device, device->nand, device->engine, fds, &device->backup,
+				      error);
+	}
+	pthread_mutex_unlock(&device->backup_lock);
+	return result;
 }
 
 void device_read_fullness(const struct device *device, struct device_fullness *fullness)

@@ -76,6 +76,13 @@ void device_read_wear(const struct device *device, struct device_wear *wear);
 /* What the flash has done since the device was opened. Stops nothing. */
 void device_read_counters(const struct device *device, struct nand_counters *counters);
 
+/*
+ * Begins a backup on a thread of its own (backup.h), which takes the BACKUP_FILES descriptors if it
+ * succeeds. It ends when the device is closed. Not on the main thread. -EBUSY: one is under way;
+ * -errno. With a sentence.
+ */
+int device_back_up(struct device *device, const int *fds, struct error_text *error);
+
 /* Pages that have been read or programmed and blocks erased, since it was opened. */
 uint64_t device_pages_moved(const struct device *device);
 

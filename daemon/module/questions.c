@@ -8,7 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/descriptors.h"
 #include "common/version.h"
+#include "daemon/module/backup.h"
+#include "daemon/module/handed.h"
 #include "daemon/module/unit.h"
 #include "engine/history.h"
 
@@ -307,6 +310,19 @@ static int answer_map(const struct question *question, struct error_text *error)
 	return result ? error_set(error, result, "%s", strerror(-result)) : 0;
 }
 
+static int answer_backup(const struct question *question, struct error_text *error)
+{
+	int fds[BACKUP_FILES], count = BACKUP_FILES;
+	int result = handed_take(number(question, 0), fds, BACKUP_FILES, error);
+
+	if (result)
+		return result;
+	result = device_back_up(question->unit->device, fds, error);
+	if (result)
+		descriptors_close(fds, &count);
+	return result;
+}
+
 static const struct {
 	const char *word;
 	int words; /* behind it */
@@ -316,7 +332,7 @@ static const struct {
 	{ "grow", 1, answer_grow },     { "create", 3, answer_create },
 	{ "remove", 1, answer_remove }, { "resize", 2, answer_resize },
 	{ "clone", 4, answer_clone },   { "version", 2, answer_version },
-	{ "map", 0, answer_map },
+	{ "map", 0, answer_map },       { "backup", 1, answer_backup },
 };
 
 static int answer_in_words(struct question *question, char *text, struct error_text *error)

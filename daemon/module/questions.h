@@ -17,6 +17,8 @@
  *   map                             what takes the device's space, as a look at some pages tells;
  *                                   stretch SEGMENTS FREE SEALED LOOKED_BYTES LIVE_BYTES, of each;
  *                                   version PID|0 NUMBER TIME_MS WRITTEN USED NAME, the newest
+ *   backup NUMBER                   begins a backup of the device into the files that muninnd has
+ *                                   handed over with this number (handed.h, backup.h)
  */
 #ifndef MUNINN_DAEMON_MODULE_QUESTIONS_H
 #define MUNINN_DAEMON_MODULE_QUESTIONS_H

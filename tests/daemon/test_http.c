@@ -19,12 +19,14 @@
 
 static unsigned int statuses, logins; /* asked for so often */
 
-json_t *__wrap_admin_carry_out(struct server *server, const json_t *request, const char *who);
+json_t *__wrap_admin_carry_out(struct server *server, const json_t *request,
+			       const struct admin_caller *caller);
 
-json_t *__wrap_admin_carry_out(struct server *server, const json_t *request, const char *who)
+json_t *__wrap_admin_carry_out(struct server *server, const json_t *request,
+			       const struct admin_caller *caller)
 {
 	(void)server;
-	(void)who;
+	(void)caller;
 	if (!strcmp(json_string_value(json_object_get(request, "do")), "status")) {
 		statuses++;
 		return json_pack("{s:{s:[]}}", "ok", "units");

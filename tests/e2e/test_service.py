@@ -20,8 +20,8 @@ NOBODY = 65534
 CONNECTIONS = 8  # at once
 
 
-def ask_as(user, groups, folder):
-    """What another user of this host gets for `status`; the reason, where he can't even connect."""
+def ask_as(user, groups, folder, request=b'{"do":"session ls"}\n'):
+    """What another user of this host gets for a request; the reason, where he can't even connect."""
     read_end, write_end = os.pipe()
     child = os.fork()
     if child == 0:
@@ -34,7 +34,7 @@ def ask_as(user, groups, folder):
                 asking.settimeout(LIMIT_SECONDS)
                 asking.connect("admin")
                 try:
-                    asking.sendall(b'{"do":"session ls"}\n')
+                    asking.sendall(request)
                 except BrokenPipeError:
                     pass
                 os.write(write_end, asking.recv(65536))
@@ -79,6 +79,10 @@ class Socket(ServiceTest):
         self.assertEqual(sum("was turned away" in line for line in daemon.errors), 1)
         self.assertEqual(ask_as(NOBODY, [group.gr_gid], daemon.state_dir), {"ok": {"sessions": []}})
         self.assertEqual(self.admin(daemon, "session", "ls"), {"sessions": []})
+        # What has all data and keys in it is not for the group.
+        refused = ask_as(NOBODY, [group.gr_gid], daemon.state_dir, b'{"do":"device backup","device":"1"}\n')["error"]
+        self.assertEqual(refused["kind"], "denied")
+        self.assertIn("a backup has all data and keys of the device", refused["message"])
 
     def test_a_group_that_the_host_does_not_have_is_refused(self):
         code, errors = self.daemon(config="[daemon]\nadmin_group = no-such-group\n" + POOL).run()
