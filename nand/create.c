@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "common/bytes.h"
@@ -126,27 +125,6 @@ static void close_file(struct new_file *file, bool remove)
 		close(file->folder);
 }
 
-/*
- * Images are sparse, so a small file system is no error, but better known now than when it is full.
- */
-static void warn_if_short_of_space(const struct creation *creation)
-{
-	uint64_t needed = creation->layout.image_bytes + creation->superblock.nvram_bytes;
-	struct statvfs status;
-	uint64_t available;
-
-	if (fstatvfs(creation->image.fd, &status) < 0)
-		return;
-	available = (uint64_t)status.f_bavail * status.f_frsize;
-	if (available < needed)
-		log_line(LOG_LEVEL_WARNING,
-			 "%s: when full it takes %llu MiB, its file system has %llu MiB left; when "
-			 "that is "
-			 "used up, writes will fail",
-			 creation->image.path, (unsigned long long)(needed >> 20),
-			 (unsigned long long)(available >> 20));
-}
-
 static int write_superblocks(struct creation *creation, enum nand_image_state state,
 			     struct error_text *error)
 {
@@ -190,6 +168,7 @@ static int fill_nvram(struct creation *creation, struct error_text *error)
 	int result;
 
 	memcpy(header.uuid, creation->superblock.uuid, sizeof(header.uuid));
+	nand_nvram_note_growth(&header, &creation->superblock.geometry);
 	nand_nvram_header_encode(&header, bytes);
 	result = nand_write_zeroes(creation->nvram.fd, 0, NAND_HEADER_BYTES + header.nvram_bytes);
 	if (result < 0)
@@ -250,7 +229,8 @@ static int create_files(struct creation *creation, struct error_text *error)
 		result = create_file(&creation->nvram, error);
 	if (result < 0)
 		return result;
-	warn_if_short_of_space(creation);
+	nand_space_warn(creation->image.fd, creation->image.path,
+			creation->layout.image_bytes + creation->superblock.nvram_bytes);
 	result = fill_image(creation, error);
 	if (result == 0)
 		result = fill_nvram(creation, error);
@@ -297,7 +277,10 @@ int nand_create(const char *path, const struct nand_geometry *geometry, uint64_t
 int nand_create_twin(const char *path, const struct nand *of, uint64_t nvram_bytes,
 		     struct error_text *error)
 {
-	return create_image(path, &of->geometry, nvram_bytes, of->uuid, error);
+	struct nand_geometry geometry = of->geometry;
+
+	geometry.grown_from = 0;
+	return create_image(path, &geometry, nvram_bytes, of->uuid, error);
 }
 
 /* ---- an NVRAM file for an image that has lost its own ---- */

@@ -37,10 +37,11 @@ enum {
 	AT_PAGE_STRIDE = 88,
 	AT_BLOCK_STRIDE = 92,
 	AT_CONTENTS = 96,
+	AT_GROWN_FROM = 112,
 };
 
-/* Offset in the NVRAM header. */
-enum { AT_NVRAM_HEADER_BYTES = 32 };
+/* Offsets in the NVRAM header. */
+enum { AT_NVRAM_HEADER_BYTES = 32, AT_NVRAM_BLOCKS = 40, AT_NVRAM_GROWN_FROM = 44 };
 
 /* Offsets in the reserved part of a spare area; bytes 8..11 are zero. */
 enum {
@@ -70,14 +71,15 @@ static void header_seal(uint8_t *to)
 }
 
 static enum nand_header_verdict header_check(const uint8_t *from, const char *magic,
-					     uint32_t *version)
+					     uint32_t known_too, uint32_t *version)
 {
 	if (memcmp(from + AT_MAGIC, magic, MAGIC_BYTES) != 0)
 		return NAND_HEADER_FOREIGN;
 	if (get_le32(from + AT_CRC) != crc32c(0, from, AT_CRC))
 		return NAND_HEADER_CORRUPT;
 	*version = get_le32(from + AT_VERSION);
-	return *version == NAND_FORMAT_VERSION ? NAND_HEADER_VALID : NAND_HEADER_OTHER_VERSION;
+	return *version == NAND_FORMAT_VERSION || *version == known_too ? NAND_HEADER_VALID
+									: NAND_HEADER_OTHER_VERSION;
 }
 
 /* Offsets in the opening. */
@@ -132,6 +134,10 @@ void nand_superblock_encode(const struct nand_superblock *superblock, uint8_t *t
 	put_le32(to + AT_PAGE_STRIDE, layout.page_stride);
 	put_le32(to + AT_BLOCK_STRIDE, layout.block_stride);
 	memcpy(to + AT_CONTENTS, superblock->contents, NAND_CONTENTS_BYTES);
+	if (geometry->grown_from) {
+		put_le32(to + AT_VERSION, NAND_FORMAT_GROWN);
+		put_le32(to + AT_GROWN_FROM, geometry->grown_from);
+	}
 	nand_opening_encode(&superblock->opening, to + NAND_OPENING_AT);
 	header_seal(to);
 }
@@ -140,7 +146,8 @@ enum nand_header_verdict nand_superblock_decode(const uint8_t *from,
 						struct nand_superblock *superblock,
 						uint32_t *version)
 {
-	enum nand_header_verdict verdict = header_check(from, image_magic, version);
+	enum nand_header_verdict verdict =
+		header_check(from, image_magic, NAND_FORMAT_GROWN, version);
 	struct nand_geometry *geometry = &superblock->geometry;
 	struct nand_layout layout;
 	uint32_t state;
@@ -155,6 +162,7 @@ enum nand_header_verdict nand_superblock_decode(const uint8_t *from,
 		.blocks = get_le32(from + AT_BLOCKS),
 		.channels = get_le32(from + AT_CHANNELS),
 		.dies_per_channel = get_le32(from + AT_DIES_PER_CHANNEL),
+		.grown_from = get_le32(from + AT_GROWN_FROM),
 	};
 	superblock->nvram_bytes = get_le64(from + AT_NVRAM_BYTES);
 	state = get_le32(from + AT_STATE);
@@ -162,6 +170,7 @@ enum nand_header_verdict nand_superblock_decode(const uint8_t *from,
 	nand_opening_decode(from + NAND_OPENING_AT, &superblock->opening);
 	if (state > NAND_IMAGE_COMPLETE || superblock->nvram_bytes > NAND_NVRAM_BYTES_MAX ||
 	    superblock->contents[NAND_CONTENTS_BYTES - 1] ||
+	    (geometry->grown_from != 0) != (*version == NAND_FORMAT_GROWN) ||
 	    nand_geometry_check(geometry, NULL) < 0)
 		return NAND_HEADER_CORRUPT;
 	superblock->state = (enum nand_image_state)state;
@@ -179,6 +188,8 @@ void nand_nvram_header_encode(const struct nand_nvram_header *header, uint8_t *t
 {
 	header_begin(to, nvram_magic, header->uuid);
 	put_le64(to + AT_NVRAM_HEADER_BYTES, header->nvram_bytes);
+	put_le32(to + AT_NVRAM_BLOCKS, header->blocks);
+	put_le32(to + AT_NVRAM_GROWN_FROM, header->grown_from);
 	nand_opening_encode(&header->opening, to + NAND_OPENING_AT);
 	header_seal(to);
 }
@@ -187,12 +198,15 @@ enum nand_header_verdict nand_nvram_header_decode(const uint8_t *from,
 						  struct nand_nvram_header *header,
 						  uint32_t *version)
 {
-	enum nand_header_verdict verdict = header_check(from, nvram_magic, version);
+	enum nand_header_verdict verdict =
+		header_check(from, nvram_magic, NAND_FORMAT_VERSION, version);
 
 	if (verdict != NAND_HEADER_VALID)
 		return verdict;
 	memcpy(header->uuid, from + AT_UUID, NAND_UUID_BYTES);
 	header->nvram_bytes = get_le64(from + AT_NVRAM_HEADER_BYTES);
+	header->blocks = get_le32(from + AT_NVRAM_BLOCKS);
+	header->grown_from = get_le32(from + AT_NVRAM_GROWN_FROM);
 	nand_opening_decode(from + NAND_OPENING_AT, &header->opening);
 	return NAND_HEADER_VALID;
 }

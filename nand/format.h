@@ -14,7 +14,13 @@
 #include "nand/nand.h"
 
 #define NAND_FORMAT_VERSION 3
-#define NAND_UUID_BYTES     16
+
+/*
+ * The version in superblocks of images that have grown. Releases that know nothing of growth leave
+ * them alone for it.
+ */
+#define NAND_FORMAT_GROWN 4
+#define NAND_UUID_BYTES   16
 
 /*
  * A superblock or NVRAM header; its CRC-32C is in the last four bytes, in every version of the
@@ -38,26 +44,54 @@
 /* A page begins at a multiple of this: of a cache line, for fast copies. */
 #define NAND_PAGE_ALIGNMENT 64
 
-/* Where the regions of an image are, in bytes from its beginning; follows from the geometry. */
+/* A grown image has space for the block table of so many times the blocks of its creation. */
+#define NAND_GROWTH_MAX 64
+
+/*
+ * Where the regions of an image are, in bytes from its beginning; follows from the geometry. Blocks
+ * never move. An image that has grown has its block table behind the blocks of its creation, and
+ * the new blocks behind that.
+ */
 struct nand_layout {
 	uint64_t pages;        /* in all blocks */
 	uint32_t page_stride;  /* from a page to the next one of its block; includes spare area */
 	uint32_t block_stride; /* from a block to the next one */
 	uint64_t table_offset; /* block table: 8 bytes a block */
+	uint64_t table_bytes;  /* of it that are written; a grown image has a hole behind them */
 	uint64_t data_offset;  /* the first block */
+	uint64_t gap_bytes;    /* before block `gap_at`, beside the blocks in front of it */
+	uint32_t gap_at;       /* UINT32_MAX: there is no gap */
 	uint64_t image_bytes;
 };
 
 /* `geometry` must have passed nand_geometry_check. */
 struct nand_layout nand_layout_of(const struct nand_geometry *geometry);
 
+static inline uint64_t nand_block_offset(const struct nand_layout *layout, uint64_t block)
+{
+	return layout->data_offset + block * layout->block_stride +
+	       (block >= layout->gap_at ? layout->gap_bytes : 0);
+}
+
 /* Where a page begins: its data, and right behind them its spare area. */
 static inline uint64_t nand_page_offset(const struct nand_layout *layout,
 					const struct nand_geometry *geometry, uint64_t page)
 {
-	return layout->data_offset + page / geometry->pages_per_block * layout->block_stride +
+	return nand_block_offset(layout, page / geometry->pages_per_block) +
 	       page % geometry->pages_per_block * layout->page_stride;
 }
+
+/* How many of `count` blocks from `first` on are one behind the other. */
+static inline uint32_t nand_blocks_together(const struct nand_layout *layout, uint32_t first,
+					    uint32_t count)
+{
+	bool is_split = first < layout->gap_at && layout->gap_at - first < count;
+
+	return is_split ? layout->gap_at - first : count;
+}
+
+/* Blocks that an image may grow to, which was created with so many. */
+uint64_t nand_growth_limit(uint32_t blocks);
 
 /* 0, or -EINVAL with the field, its value and its limits in `error`. */
 int nand_geometry_check(const struct nand_geometry *geometry, struct error_text *error);
@@ -95,6 +129,11 @@ struct nand_nvram_header {
 	uint8_t uuid[NAND_UUID_BYTES]; /* of the image that it belongs to */
 	uint64_t nvram_bytes;
 	struct nand_opening opening;
+	/*
+	 * Of an image that has grown, its geometry's: so the file of another size is told apart,
+	 * and says what a damaged superblock does not. Otherwise 0.
+	 */
+	uint32_t blocks, grown_from;
 };
 
 /* What a stored header turned out to be. */
@@ -115,6 +154,14 @@ void nand_superblock_encode(const struct nand_superblock *superblock, uint8_t *t
 enum nand_header_verdict nand_superblock_decode(const uint8_t *from,
 						struct nand_superblock *superblock,
 						uint32_t *version);
+/* Sets what an NVRAM header says of its image's growth. */
+static inline void nand_nvram_note_growth(struct nand_nvram_header *header,
+					  const struct nand_geometry *geometry)
+{
+	header->blocks = geometry->grown_from ? geometry->blocks : 0;
+	header->grown_from = geometry->grown_from;
+}
+
 void nand_nvram_header_encode(const struct nand_nvram_header *header, uint8_t *to);
 enum nand_header_verdict nand_nvram_header_decode(const uint8_t *from,
 						  struct nand_nvram_header *header,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* Checks a geometry, and places the regions of an image by it. */
 #include <errno.h>
+#include <inttypes.h>
 
 #include "common/bytes.h"
 #include "nand/format.h"
@@ -19,6 +20,11 @@ struct nand_geometry nand_geometry_default(uint64_t bytes)
 	/* More than any geometry may have stays too many, so that the check says so. */
 	geometry.blocks = (uint32_t)min_u64(bytes / block_bytes, UINT32_MAX);
 	return geometry;
+}
+
+uint64_t nand_growth_limit(uint32_t blocks)
+{
+	return min_u64((uint64_t)blocks * NAND_GROWTH_MAX, UINT64_C(1) << 28);
 }
 
 int nand_geometry_check(const struct nand_geometry *geometry, struct error_text *error)
@@ -44,6 +50,13 @@ int nand_geometry_check(const struct nand_geometry *geometry, struct error_text 
 		return error_set(error, -EINVAL,
 				 "bad NAND geometry: page_bytes is %u, must be a power of two",
 				 geometry->page_bytes);
+	if (geometry->grown_from && (geometry->grown_from >= geometry->blocks ||
+				     geometry->blocks > nand_growth_limit(geometry->grown_from)))
+		return error_set(error, -EINVAL,
+				 "bad NAND geometry: %u blocks, grown from %u: must be more, and "
+				 "at most %" PRIu64,
+				 geometry->blocks, geometry->grown_from,
+				 nand_growth_limit(geometry->grown_from));
 	return 0;
 }
 
@@ -62,22 +75,42 @@ int nand_create_check(const struct nand_geometry *geometry, uint64_t nvram_bytes
 	return 0;
 }
 
+static uint64_t region_bytes(uint64_t count, uint64_t each)
+{
+	return align_up(count * each, NAND_REGION_ALIGNMENT);
+}
+
+/* The table moves behind the blocks that there were, with space for all that may come. */
+static void place_grown(const struct nand_geometry *geometry, struct nand_layout *layout)
+{
+	uint32_t first = geometry->grown_from;
+
+	layout->table_offset = layout->image_bytes;
+	layout->gap_at = first;
+	layout->gap_bytes = layout->image_bytes +
+			    region_bytes(nand_growth_limit(first), sizeof(uint64_t)) -
+			    nand_block_offset(layout, first - 1) - layout->block_stride;
+	layout->image_bytes = nand_block_offset(layout, first) +
+			      region_bytes(geometry->blocks - first, layout->block_stride);
+}
+
 struct nand_layout nand_layout_of(const struct nand_geometry *geometry)
 {
+	uint32_t first = geometry->grown_from ? geometry->grown_from : geometry->blocks;
 	struct nand_layout layout = {
 		.pages = (uint64_t)geometry->blocks * geometry->pages_per_block,
 		.page_stride = (uint32_t)align_up(geometry->page_bytes + geometry->spare_bytes,
 						  NAND_PAGE_ALIGNMENT),
 		.table_offset = (uint64_t)NAND_SUPERBLOCK_COPIES * NAND_SUPERBLOCK_SPACING,
+		.table_bytes = region_bytes(geometry->blocks, sizeof(uint64_t)),
+		.gap_at = UINT32_MAX,
 	};
 
 	layout.block_stride = (uint32_t)align_up(
 		(uint64_t)layout.page_stride * geometry->pages_per_block, NAND_BLOCK_ALIGNMENT);
-	layout.data_offset =
-		layout.table_offset +
-		align_up((uint64_t)geometry->blocks * sizeof(uint64_t), NAND_REGION_ALIGNMENT);
-	layout.image_bytes =
-		layout.data_offset +
-		align_up((uint64_t)geometry->blocks * layout.block_stride, NAND_REGION_ALIGNMENT);
+	layout.data_offset = layout.table_offset + region_bytes(first, sizeof(uint64_t));
+	layout.image_bytes = layout.data_offset + region_bytes(first, layout.block_stride);
+	if (geometry->grown_from)
+		place_grown(geometry, &layout);
 	return layout;
 }

@@ -27,7 +27,7 @@ struct nand;
 /* Bytes at the end of every spare area that belong to the emulator (CRC-32C and flags). */
 #define NAND_SPARE_RESERVED 16
 
-/* Shape of a device; stored in the superblock, fixed at creation. */
+/* Shape of a device; stored in the superblock, fixed at creation, but for nand_grow. */
 struct nand_geometry {
 	uint32_t page_bytes;  /* data area of a page: power of two, 512..65536, default 4096 */
 	uint32_t spare_bytes; /* spare area of a page, reserved part included: 64..4096, default 256
@@ -37,6 +37,8 @@ struct nand_geometry {
 	uint32_t channels;         /* 1..64, default 4 */
 	uint32_t dies_per_channel; /* 1..64, default 2; block b is on die b % (channels *
 				      dies_per_channel) */
+	uint32_t grown_from;       /* blocks that the device was created with; 0: it has never
+				      grown, as every new one */
 };
 
 /* The default geometry with as many whole blocks as `bytes` of page data hold. */
@@ -125,6 +127,34 @@ int nand_nvram_path_to_make(const char *path, char **file, struct error_text *er
  * -EBUSY: somebody has the image open. -EINVAL: it is no complete image. The image stays as it is.
  */
 int nand_create_nvram(const char *path, struct error_text *error);
+
+/*
+ * Makes an image larger: `blocks` blocks, the new ones erased. What is on it stays where it is, and
+ * its NVRAM becomes what `pieces` say, with zeros between them. `nand` is open for writing, nobody
+ * uses it, and all that is left to do with it is nand_close or nand_abandon.
+ *
+ * A process or a host that ends meanwhile leaves the image as it was or grown. -EINVAL: it can't be
+ * so large, with the limit in `error`; -errno: the host can't do it. Then the image is as it was,
+ * unless `error` says that the next opening finds out.
+ */
+struct nand_nvram_piece {
+	const void *from; /* memory, also the NVRAM that there is */
+	uint64_t to, bytes;
+};
+struct nand_growth {
+	uint32_t blocks;
+	uint64_t nvram_bytes;
+	const struct nand_nvram_piece *pieces; /* ascending */
+	size_t piece_count;
+};
+int nand_grow(struct nand *nand, const struct nand_growth *growth, struct error_text *error);
+
+/*
+ * The shape that a device has when it has grown to `blocks` blocks. -EINVAL: they are not more, or
+ * more than it can get; `error` says how many.
+ */
+int nand_grow_check(const struct nand_geometry *geometry, uint64_t blocks,
+		    struct nand_geometry *grown, struct error_text *error);
 
 /*
  * Opens an image, for one process at a time. -EBUSY: another one has it, and `error` names it if

@@ -14,6 +14,7 @@
 
 #include "common/bytes.h"
 #include "common/log.h"
+#include "nand/grow.h"
 #include "nand/lab.h"
 #include "nand/opening.h"
 #include "nand/private.h"
@@ -226,8 +227,8 @@ static int check_image(struct nand *nand, uint64_t bytes, struct superblock_pair
 }
 
 /*
- * Writes the good copy over one that is not, or that nand_set_contents had not reached when its
- * process ended. Not being able to is no reason not to go on.
+ * Writes the good copy over one that is not, or that nand_set_contents or nand_grow had not reached
+ * when its process ended. Not being able to is no reason not to go on.
  */
 static void repair_superblocks(const struct nand *nand, const struct superblock_pair *pair,
 			       int good)
@@ -241,6 +242,7 @@ static void repair_superblocks(const struct nand *nand, const struct superblock_
 
 		if (pair->copies[i].verdict == NAND_HEADER_VALID &&
 		    pair->copies[i].superblock.state == NAND_IMAGE_COMPLETE &&
+		    pair->copies[i].superblock.geometry.blocks == superblock->geometry.blocks &&
 		    memcmp(pair->copies[i].superblock.contents, superblock->contents,
 			   NAND_CONTENTS_BYTES) == 0)
 			continue;
@@ -261,9 +263,10 @@ static void repair_superblocks(const struct nand *nand, const struct superblock_
 
 /* ---- NVRAM ---- */
 
-static int check_nvram(struct nand *nand, const char *path, struct error_text *error)
+/* Opens the file, and refuses it unless it is the image's. */
+static int check_nvram_file(struct nand *nand, const char *path, struct error_text *error)
 {
-	struct nand_nvram_header header = { 0 };
+	struct nand_nvram_header header = { 0 }, wanted = { 0 };
 	uint64_t expected = NAND_HEADER_BYTES + nand->nvram_bytes;
 	uint8_t from[NAND_HEADER_BYTES];
 	uint32_t version = 0;
@@ -303,13 +306,37 @@ static int check_nvram(struct nand *nand, const char *path, struct error_text *e
 			error, -EINVAL,
 			"%s belongs to another image than %s: put the right one in its place", path,
 			nand->path);
-	if (header.nvram_bytes != nand->nvram_bytes || bytes != expected)
+	nand_nvram_note_growth(&wanted, &nand->geometry);
+	if (header.nvram_bytes != nand->nvram_bytes || bytes != expected ||
+	    header.blocks != wanted.blocks || header.grown_from != wanted.grown_from)
 		return error_set(
 			error, -EINVAL,
 			"%s has the wrong size: it has %llu bytes and must have %llu; restore it "
 			"from a backup",
 			path, (unsigned long long)bytes, (unsigned long long)expected);
 	return nand_opening_check(nand->path, &nand->opening, path, &header.opening, error);
+}
+
+/*
+ * The image's NVRAM file. After a growth whose last step did not happen it is still under the name
+ * that it was made by.
+ */
+static int check_nvram(struct nand *nand, const char *path, bool *is_unnamed,
+		       struct error_text *error)
+{
+	int result = check_nvram_file(nand, path, error);
+	char *grown;
+
+	*is_unnamed = false;
+	if (result == 0 || !nand->geometry.grown_from)
+		return result;
+	if (nand->nvram_fd >= 0)
+		close(nand->nvram_fd);
+	nand->nvram_fd = -1;
+	grown = nand_grown_nvram_path(path);
+	*is_unnamed = grown && check_nvram_file(nand, grown, NULL) == 0;
+	free(grown);
+	return *is_unnamed ? 0 : result;
 }
 
 /* ---- the handle ---- */
@@ -344,10 +371,11 @@ static int fill_holes(const struct nand *nand, struct error_text *error)
 	if (nand->read_only || nand->image_fd < 0)
 		return 0;
 	if (nand->nvram_fd >= 0)
-		result = nand_space_fill_holes(nand->nvram_fd,
+		result = nand_space_fill_holes(nand->nvram_fd, 0,
 					       NAND_HEADER_BYTES + nand->nvram_bytes);
 	if (result == 0)
-		result = nand_space_fill_holes(nand->image_fd, nand->layout.data_offset);
+		result = nand_space_fill_holes(nand->image_fd, nand->layout.table_offset,
+					       nand->layout.table_bytes);
 	return result < 0 ? error_set(error, result,
 				      "%s: no space on the host's file system for holes in its "
 				      "NVRAM or block table: %s",
@@ -384,8 +412,7 @@ static int map_device(struct nand *nand, struct error_text *error)
 
 	if (result == 0)
 		result = map_stored(&nand->table, kind, nand->image_fd, nand->layout.table_offset,
-				    nand->layout.data_offset - nand->layout.table_offset,
-				    nand->path, error);
+				    nand->layout.table_bytes, nand->path, error);
 	if (result == 0)
 		result = map_stored(&nand->nvram,
 				    nand->read_only ? NAND_MAP_PRIVATE : NAND_MAP_SHARED,
@@ -405,6 +432,7 @@ static int open_files(struct nand *nand, const struct nand_options *options,
 {
 	char *nvram_path = nand_nvram_path(nand->path);
 	struct superblock_pair pair;
+	bool is_unnamed = false;
 	uint64_t bytes = 0;
 	int good = 0;
 	int result;
@@ -420,7 +448,9 @@ static int open_files(struct nand *nand, const struct nand_options *options,
 	if (result == 0)
 		result = check_image(nand, bytes, &pair, &good, error);
 	if (result == 0)
-		result = check_nvram(nand, nvram_path, error);
+		result = check_nvram(nand, nvram_path, &is_unnamed, error);
+	if (result == 0 && !nand->read_only)
+		result = nand_grow_settle(nand, nvram_path, is_unnamed, error);
 	if (result == 0)
 		result = map_device(nand, error);
 	if (result == 0)

@@ -77,14 +77,16 @@ static int take_lost(struct nand *nand, const struct files *files, const struct 
 	struct nand_superblock superblock = { .nvram_bytes =
 						      files->nvram_bytes - NAND_NVRAM_FILE_AT };
 
-	if (!lost || !files->nvram_header_valid || nand_geometry_check(lost, error))
+	if (lost)
+		superblock.geometry = *lost;
+	superblock.geometry.grown_from = files->nvram_header.grown_from;
+	if (!lost || !files->nvram_header_valid || nand_geometry_check(&superblock.geometry, error))
 		return error_set(
 			error, -EUCLEAN,
 			"both copies of the superblock of %s (at bytes 0 and %d) are "
 			"damaged%s",
 			nand->path, NAND_SUPERBLOCK_SPACING,
 			files->nvram_header_valid ? "" : ", and its NVRAM file tells no geometry");
-	superblock.geometry = *lost;
 	memcpy(superblock.uuid, files->nvram_header.uuid, NAND_UUID_BYTES);
 	nand_take_superblock(nand, &superblock);
 	return 0;
@@ -188,8 +190,7 @@ static int map_files(struct nand *nand, const struct files *files, struct error_
 {
 	const struct nand_layout *layout = &nand->layout;
 	int result = map_copy(&nand->table, files->image_fd, layout->table_offset,
-			      layout->data_offset - layout->table_offset, files->image_bytes,
-			      nand->path, error);
+			      layout->table_bytes, files->image_bytes, nand->path, error);
 
 	if (!result)
 		result = map_copy(&nand->pages, files->image_fd, layout->data_offset,

@@ -26,12 +26,6 @@
  */
 #define SPACE_AHEAD_BYTES (UINT64_C(64) << 20)
 
-/* Where a block begins in the image file. */
-static uint64_t block_offset(const struct nand *nand, uint32_t block)
-{
-	return nand->layout.data_offset + (uint64_t)block * nand->layout.block_stride;
-}
-
 bool nand_space_is_memory(int fd)
 {
 	struct statfs system;
@@ -68,24 +62,43 @@ int nand_write_zeroes(int fd, uint64_t offset, uint64_t bytes)
 	return result;
 }
 
-int nand_space_fill_holes(int fd, uint64_t bytes)
+int nand_space_fill_holes(int fd, uint64_t from, uint64_t bytes)
 {
-	uint64_t at = 0;
+	uint64_t at = from, end = from + bytes;
 
-	while (at < bytes) {
+	while (at < end) {
 		off_t hole = lseek(fd, (off_t)at, SEEK_HOLE), data;
 		int result;
 
 		/* A file system that can't tell has none. */
-		if (hole < 0 || (uint64_t)hole >= bytes)
+		if (hole < 0 || (uint64_t)hole >= end)
 			return 0;
 		data = lseek(fd, hole, SEEK_DATA);
-		at = data < 0 ? bytes : min_u64((uint64_t)data, bytes);
+		at = data < 0 ? end : min_u64((uint64_t)data, end);
 		result = nand_write_zeroes(fd, (uint64_t)hole, at - (uint64_t)hole);
 		if (result < 0)
 			return result;
 	}
 	return 0;
+}
+
+/*
+ * Images are sparse, so a small file system is no error, but better known now than when it is full.
+ */
+void nand_space_warn(int fd, const char *path, uint64_t needed)
+{
+	struct statvfs status;
+	uint64_t available;
+
+	if (fstatvfs(fd, &status) < 0)
+		return;
+	available = (uint64_t)status.f_bavail * status.f_frsize;
+	if (available < needed)
+		log_line(LOG_LEVEL_WARNING,
+			 "%s: when full it takes %llu MiB, its file system has %llu MiB left; when "
+			 "that is used up, writes will fail",
+			 path, (unsigned long long)(needed >> 20),
+			 (unsigned long long)(available >> 20));
 }
 
 static int reserve(int fd, uint64_t offset, uint64_t bytes)
@@ -101,7 +114,7 @@ static int reserve(int fd, uint64_t offset, uint64_t bytes)
 
 static int reserve_blocks(const struct nand *nand, uint32_t block, uint32_t count)
 {
-	return reserve(nand->image_fd, block_offset(nand, block),
+	return reserve(nand->image_fd, nand_block_offset(&nand->layout, block),
 		       (uint64_t)count * nand->layout.block_stride);
 }
 
@@ -247,6 +260,7 @@ static void reserve_ahead(struct nand *nand, uint32_t block)
 	uint64_t ahead = nand->space_ahead / nand->layout.block_stride;
 	uint32_t most = (uint32_t)min_u64(ahead, nand->geometry.blocks - block), count = 1;
 
+	most = nand_blocks_together(&nand->layout, block, most);
 	if (most <= 1)
 		return;
 	/* So what is found to be there is not given back before it is noted. */
@@ -291,9 +305,15 @@ void nand_give_back(struct nand *nand, uint32_t first, uint32_t count)
 	pthread_mutex_lock(&nand->space_lock);
 	clear_bits(nand->prepared, first, count);
 	set_bits(nand->given_back, first, count);
-	(void)fallocate(nand->image_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-			(off_t)block_offset(nand, first),
-			(off_t)count * (off_t)nand->layout.block_stride);
+	while (count > 0) {
+		uint32_t together = nand_blocks_together(&nand->layout, first, count);
+
+		(void)fallocate(nand->image_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				(off_t)nand_block_offset(&nand->layout, first),
+				(off_t)together * (off_t)nand->layout.block_stride);
+		first += together;
+		count -= together;
+	}
 	pthread_mutex_unlock(&nand->space_lock);
 }
 
@@ -328,6 +348,14 @@ void nand_space_close(struct nand *nand)
 	free((void *)nand->prepared);
 	free((void *)nand->given_back);
 	nand->prepared = nand->given_back = NULL;
+}
+
+int nand_space_cut(struct nand *nand)
+{
+	pthread_mutex_lock(&nand->ballast_lock);
+	nand->ballast = nand->ballast_wanted = 0;
+	pthread_mutex_unlock(&nand->ballast_lock);
+	return ftruncate(nand->image_fd, (off_t)nand->layout.image_bytes) < 0 ? -errno : 0;
 }
 
 int nand_image_sync(struct nand *nand)

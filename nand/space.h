@@ -20,16 +20,22 @@ int nand_write_all(int fd, const void *from, uint64_t bytes, uint64_t offset);
 int nand_write_zeroes(int fd, uint64_t offset, uint64_t bytes);
 
 /*
- * Gives a file's holes space by writing zeroes to them, so that no store into its mapping can want
- * some: a copy of the file may have got holes. 0 or -errno.
+ * Gives the holes of `bytes` bytes of a file space by writing zeroes to them, so that no store into
+ * its mapping can want some: a copy of the file may have got holes. 0 or -errno.
  */
-int nand_space_fill_holes(int fd, uint64_t bytes);
+int nand_space_fill_holes(int fd, uint64_t from, uint64_t bytes);
+
+/* Warns if the file's file system has less left than it may come to need. */
+void nand_space_warn(int fd, const char *path, uint64_t needed);
 
 /* Is the file in the host's memory, and on no drive? */
 bool nand_space_is_memory(int fd);
 
 int nand_space_open(struct nand *nand, struct error_text *error);
 void nand_space_close(struct nand *nand);
+
+/* Cuts off what lies behind the image's end, the reserve too, which it then does without. */
+int nand_space_cut(struct nand *nand);
 
 /* As `prepare` of struct nand_backend; nothing to do without nand_space_open. */
 int nand_space_take(struct nand *nand, uint32_t block);

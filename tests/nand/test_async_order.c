@@ -95,7 +95,7 @@ static int failing_fetch(struct nand *nand, uint64_t offset, uint8_t *to, uint64
 }
 
 /* Pages of two units each, so that none has to wait for another. */
-static const struct nand_geometry apart_geometry = { 4096, 4096, 8, 16, 2, 1 };
+static const struct nand_geometry apart_geometry = { 4096, 4096, 8, 16, 2, 1, 0 };
 
 struct device {
 	struct nand *nand;

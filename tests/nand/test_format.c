@@ -16,7 +16,7 @@
 static const struct nand_superblock example = {
 	.state = NAND_IMAGE_COMPLETE,
 	.uuid = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 },
-	.geometry = { 4096, 256, 64, 64, 4, 2 },
+	.geometry = { 4096, 256, 64, 64, 4, 2, 0 },
 	.nvram_bytes = 1 << 20,
 	.contents = "muninn",
 };
@@ -73,6 +73,52 @@ static void test_the_documented_superblock_is_what_is_written_and_read(void **st
 	assert_memory_equal(decoded.uuid, example.uuid, sizeof(example.uuid));
 	assert_memory_equal(&decoded.geometry, &example.geometry, sizeof(example.geometry));
 	assert_int_equal(decoded.nvram_bytes, example.nvram_bytes);
+}
+
+static void test_the_documented_superblock_of_a_grown_image(void **state)
+{
+	struct nand_superblock grown = example, decoded = { 0 };
+	uint8_t expected[NAND_HEADER_BYTES], bytes[NAND_HEADER_BYTES];
+	uint32_t version = 0;
+
+	(void)state;
+	grown.geometry.blocks = 128;
+	grown.geometry.grown_from = 64;
+	grown.nvram_bytes = 2 << 20;
+	documented("grown superblock", 0, expected, sizeof(expected));
+	nand_superblock_encode(&grown, bytes);
+	assert_memory_equal(bytes, expected, NAND_HEADER_BYTES);
+	assert_int_equal(nand_superblock_decode(expected, &decoded, &version), NAND_HEADER_VALID);
+	assert_int_equal(version, NAND_FORMAT_GROWN);
+	assert_int_equal(decoded.geometry.blocks, 128);
+	assert_int_equal(decoded.geometry.grown_from, 64);
+}
+
+/* Whatever it has grown from and to: no two regions share a byte, and blocks stay where they are.
+ */
+static void test_regions_of_grown_images_lie_apart(void **state)
+{
+	(void)state;
+	for (uint32_t first = 1; first < 40000; first = first * 3 + 1) {
+		struct nand_geometry geometry = example.geometry;
+		struct nand_layout old, now;
+
+		geometry.blocks = first;
+		old = nand_layout_of(&geometry);
+		geometry.grown_from = first;
+		geometry.blocks = first + 1 + first / 2;
+		now = nand_layout_of(&geometry);
+		for (uint32_t block = 0; block < first; block += 1 + first / 7)
+			assert_int_equal(nand_block_offset(&now, block),
+					 nand_block_offset(&old, block));
+		assert_int_equal(now.table_offset, old.image_bytes);
+		assert_true(now.table_bytes >= geometry.blocks * 8);
+		assert_true(nand_block_offset(&now, first) >=
+			    now.table_offset + nand_growth_limit(first) * 8);
+		assert_int_equal(nand_block_offset(&now, first) % NAND_REGION_ALIGNMENT, 0);
+		assert_true(now.image_bytes >=
+			    nand_block_offset(&now, geometry.blocks - 1) + now.block_stride);
+	}
 }
 
 static void test_the_documented_nvram_header_is_what_is_written_and_read(void **state)
@@ -218,11 +264,11 @@ static void test_zeroes_ones_and_impossible_states_are_no_block_words(void **sta
 static void test_regions_are_aligned_and_hold_what_they_must(void **state)
 {
 	static const struct nand_geometry geometries[] = {
-		{ 512, 64, 8, 1, 1, 1 },
-		{ 512, 65, 9, 12345, 1, 1 },
-		{ 4096, 256, 64, 262144, 4, 2 },
-		{ 65536, 4096, 1024, 3, 1, 1 },
-		{ 65536, 4096, 1024, 1U << 28, 64, 64 },
+		{ 512, 64, 8, 1, 1, 1, 0 },
+		{ 512, 65, 9, 12345, 1, 1, 0 },
+		{ 4096, 256, 64, 262144, 4, 2, 0 },
+		{ 65536, 4096, 1024, 3, 1, 1, 0 },
+		{ 65536, 4096, 1024, 1U << 28, 64, 64, 0 },
 	};
 
 	(void)state;
@@ -263,19 +309,19 @@ static void test_a_bad_geometry_is_refused_by_field_and_limits(void **state)
 		struct nand_geometry geometry;
 		const char *message;
 	} bad[] = {
-		{ { 511, 64, 8, 1, 1, 1 }, "page_bytes is 511, must be 512 to 65536" },
-		{ { 1000, 64, 8, 1, 1, 1 }, "page_bytes is 1000, must be a power of two" },
-		{ { 131072, 64, 8, 1, 1, 1 }, "page_bytes is 131072" },
-		{ { 512, 63, 8, 1, 1, 1 }, "spare_bytes is 63, must be 64 to 4096" },
-		{ { 512, 4097, 8, 1, 1, 1 }, "spare_bytes is 4097" },
-		{ { 512, 64, 7, 1, 1, 1 }, "pages_per_block is 7, must be 8 to 1024" },
-		{ { 512, 64, 1025, 1, 1, 1 }, "pages_per_block is 1025" },
-		{ { 512, 64, 8, 0, 1, 1 }, "blocks is 0, must be 1 to 268435456" },
-		{ { 512, 64, 8, (1U << 28) + 1, 1, 1 }, "blocks is 268435457" },
-		{ { 512, 64, 8, 1, 0, 1 }, "channels is 0, must be 1 to 64" },
-		{ { 512, 64, 8, 1, 65, 1 }, "channels is 65" },
-		{ { 512, 64, 8, 1, 1, 0 }, "dies_per_channel is 0, must be 1 to 64" },
-		{ { 512, 64, 8, 1, 1, 65 }, "dies_per_channel is 65" },
+		{ { 511, 64, 8, 1, 1, 1, 0 }, "page_bytes is 511, must be 512 to 65536" },
+		{ { 1000, 64, 8, 1, 1, 1, 0 }, "page_bytes is 1000, must be a power of two" },
+		{ { 131072, 64, 8, 1, 1, 1, 0 }, "page_bytes is 131072" },
+		{ { 512, 63, 8, 1, 1, 1, 0 }, "spare_bytes is 63, must be 64 to 4096" },
+		{ { 512, 4097, 8, 1, 1, 1, 0 }, "spare_bytes is 4097" },
+		{ { 512, 64, 7, 1, 1, 1, 0 }, "pages_per_block is 7, must be 8 to 1024" },
+		{ { 512, 64, 1025, 1, 1, 1, 0 }, "pages_per_block is 1025" },
+		{ { 512, 64, 8, 0, 1, 1, 0 }, "blocks is 0, must be 1 to 268435456" },
+		{ { 512, 64, 8, (1U << 28) + 1, 1, 1, 0 }, "blocks is 268435457" },
+		{ { 512, 64, 8, 1, 0, 1, 0 }, "channels is 0, must be 1 to 64" },
+		{ { 512, 64, 8, 1, 65, 1, 0 }, "channels is 65" },
+		{ { 512, 64, 8, 1, 1, 0, 0 }, "dies_per_channel is 0, must be 1 to 64" },
+		{ { 512, 64, 8, 1, 1, 65, 0 }, "dies_per_channel is 65" },
 	};
 
 	(void)state;
@@ -311,6 +357,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_documented_superblock_is_what_is_written_and_read),
+		cmocka_unit_test(test_the_documented_superblock_of_a_grown_image),
+		cmocka_unit_test(test_regions_of_grown_images_lie_apart),
 		cmocka_unit_test(test_the_documented_nvram_header_is_what_is_written_and_read),
 		cmocka_unit_test(test_the_documented_block_words_are_what_is_written_and_read),
 		cmocka_unit_test(test_the_documented_spare_area_is_what_is_written_and_read),

@@ -178,10 +178,10 @@ static void test_a_read_that_an_erase_overtakes_has_no_data_and_is_no_damage(voi
 static void test_every_geometry_keeps_its_pages_apart(void **state)
 {
 	static const struct nand_geometry geometries[] = {
-		{ 512, 64, 8, 5, 1, 1 },
-		{ 512, 65, 9, 7, 3, 2 },
-		{ 65536, 4096, 8, 2, 1, 1 },
-		{ 16384, 1000, 11, 3, 64, 64 },
+		{ 512, 64, 8, 5, 1, 1, 0 },
+		{ 512, 65, 9, 7, 3, 2, 0 },
+		{ 65536, 4096, 8, 2, 1, 1, 0 },
+		{ 16384, 1000, 11, 3, 64, 64, 0 },
 	};
 
 	(void)state;
