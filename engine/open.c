@@ -134,6 +134,31 @@ int engine_format(struct nand *nand, const struct engine_options *options, struc
 	return kind->type->format(nand, &options->records, own_options(kind, options), error);
 }
 
+static int grow(struct nand *nand, uint64_t bytes, bool really, struct error_text *error)
+{
+	const struct nand_geometry *geometry = nand_geometry(nand);
+	uint64_t block_bytes = (uint64_t)geometry->page_bytes * geometry->pages_per_block;
+	const struct kind *found = NULL;
+	int result = find_kind(nand, &defaults, &found, error);
+
+	if (result)
+		return result;
+	if (!found->type->grow)
+		return error_set(error, -EINVAL, "devices of engine \"%s\" can't grow",
+				 found->type->name);
+	return found->type->grow(nand, bytes / block_bytes, really, error);
+}
+
+int engine_grow(struct nand *nand, uint64_t bytes, struct error_text *error)
+{
+	return grow(nand, bytes, true, error);
+}
+
+int engine_grow_check(struct nand *nand, uint64_t bytes, struct error_text *error)
+{
+	return grow(nand, bytes, false, error);
+}
+
 int engine_open_records(struct nand *nand, const struct engine_options *options,
 			struct record_store **store, struct error_text *error)
 {

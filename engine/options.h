@@ -101,6 +101,17 @@ int engine_format(struct nand *nand, const struct engine_options *options,
 		  struct error_text *error);
 
 /*
+ * Makes a formatted device larger, to as many whole erase blocks as `bytes` of page data have. All
+ * that is on it stays, and its history. Nobody uses `nand`; afterwards it can only be closed, as by
+ * nand_grow. -EINVAL: it has as much already, or can't grow so far; `error` says why. Other errors
+ * as those of engine_open and nand_grow.
+ */
+int engine_grow(struct nand *nand, uint64_t bytes, struct error_text *error);
+
+/* Whether that could be done, as far as the device decides. Changes nothing; it may be in use. */
+int engine_grow_check(struct nand *nand, uint64_t bytes, struct error_text *error);
+
+/*
  * Opens a formatted device, completing or discarding whatever a crash left. Options that are fixed
  * at format are ignored. The engine uses `nand` until engine_close but does not own it. -ENODEV:
  * not formatted. -EINVAL: other version, corrupt. `error` says what and where.

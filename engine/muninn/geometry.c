@@ -96,23 +96,41 @@ static int choose_parity(const struct nand_geometry *nand, const struct muninn_o
 	return 0;
 }
 
-/*
- * The ring of roots has space for two, so that there is always one while the next is written. It is
- * as large a part of the device as roots are of what is written, or it would wear out first.
- */
-static void size_roots(struct muninn_geometry *geometry)
+/* Directory entries of a device with so many segments. */
+static uint32_t entries_of(const struct muninn_geometry *geometry, uint32_t segments)
+{
+	return segments / index_sparse(geometry) + geometry->rows + 1;
+}
+
+/* The largest root with so many directory entries, and segments for two. */
+static uint64_t root_bytes_of(const struct muninn_geometry *geometry, uint32_t entries)
 {
 	uint64_t segment_bytes = (uint64_t)geometry->segment_pages * geometry->page_bytes;
 	uint64_t aborted = min_u64(MUNINN_ABORTED_MAX * ABORTED_RANGE_BYTES, segment_bytes / 2);
-	uint32_t pages;
 
-	geometry->root_bytes_max =
-		(uint32_t)(ROOT_HEADER_BYTES + ROOT_STATIC_BYTES + aborted +
-			   (uint64_t)geometry->directory_entries * geometry->root_entry_bytes +
-			   (uint64_t)geometry->rows * (ROOT_ROW_BYTES + 4 * GROUP_SEGMENTS));
-	pages = run_pages(geometry, geometry->root_bytes_max);
-	geometry->root_segments = (uint32_t)max_u64(2 * divide_up(pages, geometry->segment_pages),
-						    geometry->segments / SEGMENTS_PER_ROOT_SEGMENT);
+	return ROOT_HEADER_BYTES + ROOT_STATIC_BYTES + aborted +
+	       (uint64_t)entries * geometry->root_entry_bytes +
+	       (uint64_t)geometry->rows * (ROOT_ROW_BYTES + 4 * GROUP_SEGMENTS);
+}
+
+static uint64_t root_space(const struct muninn_geometry *geometry, uint64_t bytes)
+{
+	return 2 * divide_up(run_pages(geometry, bytes), geometry->segment_pages);
+}
+
+/*
+ * The ring of roots has space for two, so that there is always one while the next is written. It is
+ * as large a part of the device as roots are of what is written, or it would wear out first. Where
+ * it ends does not change when the device grows.
+ */
+static void size_roots(struct muninn_geometry *geometry)
+{
+	uint32_t first_entries = entries_of(geometry, geometry->first_segments);
+
+	geometry->root_bytes_max = (uint32_t)root_bytes_of(geometry, geometry->directory_entries);
+	geometry->root_segments =
+		(uint32_t)max_u64(root_space(geometry, root_bytes_of(geometry, first_entries)),
+				  geometry->first_segments / SEGMENTS_PER_ROOT_SEGMENT);
 	geometry->root_kills_max = (geometry->page_bytes - ROOT_HEADER_BYTES) / ROOT_KILL_BYTES;
 }
 
@@ -173,8 +191,7 @@ static void derive_sizes(struct muninn_geometry *geometry)
 	geometry->root_entry_bytes =
 		(uint32_t)align_up(DIRECTORY_SEGMENTS_AT + 4 * geometry->image_segments_max, 16);
 	geometry->directory_entry_bytes = geometry->root_entry_bytes + DIRECTORY_MEMBERS_BYTES;
-	geometry->directory_entries =
-		geometry->segments / index_sparse(geometry) + geometry->rows + 1;
+	geometry->directory_entries = entries_of(geometry, geometry->segments);
 	size_roots(geometry);
 	/* All rows' groups may become complete at the same time. */
 	geometry->reserve_metadata = (uint32_t)divide_up((uint64_t)geometry->rows * image_pages,
@@ -208,8 +225,11 @@ int muninn_geometry_choose(const struct nand_geometry *nand, const struct record
 		.segment_blocks = segment_pages / nand->pages_per_block,
 		.blocks = nand->blocks,
 		.segments = nand->blocks / (segment_pages / nand->pages_per_block),
+		.first_segments = (nand->grown_from ? nand->grown_from : nand->blocks) /
+				  (segment_pages / nand->pages_per_block),
 	};
-	geometry->hashed_rows = options->rows ? options->rows : default_rows(geometry->segments);
+	geometry->hashed_rows = options->rows ? options->rows
+					      : default_rows(geometry->first_segments);
 	geometry->rows = geometry->hashed_rows + 1;
 	result = check_options(nand, geometry, error);
 	if (!result)
@@ -230,6 +250,13 @@ int muninn_geometry_choose(const struct nand_geometry *nand, const struct record
 			" the device larger or the rows fewer",
 			geometry->segments, geometry->segment_pages, geometry->hashed_rows, least,
 			(unsigned long long)least * segment_pages * geometry->page_bytes / 1024);
+	if (root_space(geometry, geometry->root_bytes_max) > geometry->root_segments)
+		return error_set(
+			error, -EINVAL,
+			"a device that was created with %u segments of %u pages can't have %u: the "
+			"%u segments for roots, which say what is where, do not suffice",
+			geometry->first_segments, geometry->segment_pages, geometry->segments,
+			geometry->root_segments);
 	place_in_nvram(geometry);
 	return 0;
 }

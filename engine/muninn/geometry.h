@@ -32,6 +32,8 @@ struct muninn_geometry {
 	uint32_t block_pages;
 	uint32_t segment_blocks;
 	uint32_t segments;
+	uint32_t
+		first_segments; /* before the device grew: sizes that can't change follow from it */
 	uint32_t blocks;
 	uint32_t root_segments;           /* the first ones of the device: the ring of roots */
 	uint32_t root_bytes_max;          /* of a root */

@@ -26,10 +26,11 @@ void header_write(uint8_t *to, const struct muninn_geometry *geometry, const uin
 	put_le32(to + NVRAM_HEADER_CRC_AT, crc32c(0, to, NVRAM_HEADER_CRC_AT));
 }
 
-int header_read(const uint8_t *from, struct nand *nand_, struct muninn_geometry *geometry,
-		struct error_text *error)
+/* `blocks_least`: as many as the header may say at least. */
+static int read_header(const uint8_t *from, const struct nand_geometry *nand,
+		       const uint8_t uuid[16], uint32_t blocks_least,
+		       struct muninn_geometry *geometry, struct error_text *error)
 {
-	const struct nand_geometry *nand = nand_geometry(nand_);
 	const struct record_options records = {
 		.over_provision_permille = get_le32(from + NVRAM_OVER_PROVISION_AT),
 	};
@@ -40,6 +41,7 @@ int header_read(const uint8_t *from, struct nand *nand_, struct muninn_geometry 
 	};
 	uint32_t version = get_le32(from + NVRAM_VERSION_AT);
 	uint32_t parity = get_le16(from + NVRAM_PARITY_AT);
+	uint32_t blocks = get_le32(from + NVRAM_BLOCKS_AT);
 	int result;
 
 	if (get_le64(from + NVRAM_MAGIC_AT) != NVRAM_MAGIC)
@@ -59,15 +61,36 @@ int header_read(const uint8_t *from, struct nand *nand_, struct muninn_geometry 
 				 "the device has index %u, which this program does not know; use "
 				 "the program that formatted it",
 				 get_le16(from + NVRAM_INDEX_AT));
-	if (memcmp(from + NVRAM_UUID_AT, nand_uuid(nand_), 16) != 0 ||
+	if (memcmp(from + NVRAM_UUID_AT, uuid, 16) != 0 ||
 	    get_le32(from + NVRAM_PAGE_BYTES_AT) != nand->page_bytes ||
 	    get_le32(from + NVRAM_BLOCK_PAGES_AT) != nand->pages_per_block ||
-	    get_le32(from + NVRAM_BLOCKS_AT) != nand->blocks)
+	    blocks < blocks_least || blocks > nand->blocks)
 		return error_set(error, -EINVAL, "the NVRAM was formatted for another flash image");
 	options.parity = parity ? parity : MUNINN_PARITY_NONE;
 	result = index_get_part(get_le16(from + NVRAM_INDEX_AT), from + NVRAM_INDEX_PART_AT,
 				&options, error);
 	return result ? result : muninn_geometry_choose(nand, &records, &options, geometry, error);
+}
+
+int header_read(const uint8_t *from, struct nand *nand, struct muninn_geometry *geometry,
+		struct error_text *error)
+{
+	const struct nand_geometry *shape = nand_geometry(nand);
+
+	return read_header(from, shape, nand_uuid(nand), shape->blocks, geometry, error);
+}
+
+int header_read_of_root(const uint8_t *from, struct nand *nand, struct muninn_geometry *geometry,
+			struct error_text *error)
+{
+	return header_read_shape(from, nand_geometry(nand), nand_uuid(nand), geometry, error);
+}
+
+int header_read_shape(const uint8_t *from, const struct nand_geometry *nand, const uint8_t uuid[16],
+		      struct muninn_geometry *geometry, struct error_text *error)
+{
+	return read_header(from, nand, uuid, nand->grown_from ? nand->grown_from : nand->blocks,
+			   geometry, error);
 }
 
 static bool is_intact(const uint8_t *header)

@@ -13,6 +13,7 @@
 #include "engine/muninn/check.h"
 #include "engine/muninn/directory.h"
 #include "engine/muninn/flush.h"
+#include "engine/muninn/grow.h"
 #include "engine/muninn/header.h"
 #include "engine/muninn/image.h"
 #include "engine/muninn/image_load.h"
@@ -470,4 +471,5 @@ const struct record_store_type muninn_store_type = {
 	.format = format,
 	.examine = check_device,
 	.open = open_store,
+	.grow = grow_device,
 };

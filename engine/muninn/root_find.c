@@ -58,7 +58,7 @@ static bool read_geometry(struct search *search, uint64_t page)
 
 	return read_page(search, page, data, &spare) && spare.part == 0 &&
 	       get_le64(data) == ROOT_MAGIC &&
-	       header_read(data + ROOT_HEADER_BYTES, search->nand, geometry, &why) == 0 &&
+	       header_read_of_root(data + ROOT_HEADER_BYTES, search->nand, geometry, &why) == 0 &&
 	       page / geometry->segment_pages < geometry->root_segments;
 }
 

@@ -513,6 +513,12 @@ struct record_store_type {
 	 */
 	int (*open)(struct nand *nand, const struct record_options *records, const void *own,
 		    struct record_store **store, struct error_text *error);
+
+	/*
+	 * Makes a device that this store is on, and that nobody has open, larger: nand_grow to
+	 * `blocks` blocks. `really` false: only tells whether that can be. -EINVAL. NULL: none can.
+	 */
+	int (*grow)(struct nand *nand, uint64_t blocks, bool really, struct error_text *error);
 };
 
 #endif

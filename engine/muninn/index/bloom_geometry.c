@@ -196,7 +196,7 @@ int bloom_choose(const struct muninn_options *options, struct muninn_geometry *g
 		.even_filters = wanted->even_filters,
 		.hot_rows = wanted->hot_rows,
 		.tables_expected =
-			geometry->segments / (geometry->hashed_rows * GROUP_SEGMENTS) + 1,
+			geometry->first_segments / (geometry->hashed_rows * GROUP_SEGMENTS) + 1,
 	};
 	result = check(bloom, error);
 	if (result)

@@ -300,17 +300,32 @@ const struct engine_options model_options = { .muninn.rows = 2,
 					      .muninn.segment_pages = 8,
 					      .muninn.record_bytes = 128 };
 
+static void take_options(struct model *model, const struct engine_options *options)
+{
+	model->options = *options;
+	if (!options->muninn.index)
+		model->options.muninn.index = index_under_test();
+}
+
 void model_open(struct model *model, const struct nand_geometry *nand,
 		const struct engine_options *options)
 {
 	struct error_text error = { "" };
+	struct nand *memory;
 	uint64_t nvram;
 
-	model->options = *options;
-	if (!options->muninn.index)
-		model->options.muninn.index = index_under_test();
+	take_options(model, options);
 	assert_int_equal(engine_nvram_bytes(nand, &model->options, &nvram, &error), 0);
-	assert_int_equal(nand_open_memory(nand, nvram, &model->nand, &error), 0);
+	assert_int_equal(nand_open_memory(nand, nvram, &memory, &error), 0);
+	model_open_on(model, memory, options);
+}
+
+void model_open_on(struct model *model, struct nand *nand, const struct engine_options *options)
+{
+	struct error_text error = { "" };
+
+	take_options(model, options);
+	model->nand = nand;
 	if (engine_format(model->nand, &model->options, &error) ||
 	    engine_open_records(model->nand, &model->options, &model->store, &error))
 		fail_msg("%s", error.text);

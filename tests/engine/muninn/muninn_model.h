@@ -58,9 +58,13 @@ struct model {
 extern const struct nand_geometry model_nand;
 extern const struct engine_options model_options;
 
-/* An empty store on a device in memory; a crash and recovery of the store; the end. */
+/*
+ * An empty store on a device in memory, or on one that is given; a crash and recovery of the store;
+ * the end.
+ */
 void model_open(struct model *model, const struct nand_geometry *nand,
 		const struct engine_options *options);
+void model_open_on(struct model *model, struct nand *nand, const struct engine_options *options);
 void model_crash(struct model *model);
 void model_close(struct model *model);
 
