@@ -114,8 +114,8 @@ static int by_partition(const void *a_, const void *b_)
 	return a->partition < b->partition ? -1 : a->partition > b->partition;
 }
 
-int space_take(struct space *space, struct ctl *ctl, struct osd_client_address address,
-	       const struct osd_item_writer *parameters, const struct osd_client_moment *since)
+int space_gather(struct space *space, struct ctl *ctl, struct osd_client_address address,
+		 const struct osd_item_writer *parameters, const struct osd_client_moment *since)
 {
 	struct osd_client_error error;
 	uint64_t seen;

@@ -27,8 +27,8 @@ struct space {
  * Asks for all of it. `parameters`: of SPACE, or NULL, `since`: a moment among them, or NULL.
  * CTL_OK, or a code with a message.
  */
-int space_take(struct space *space, struct ctl *ctl, struct osd_client_address address,
-	       const struct osd_item_writer *parameters, const struct osd_client_moment *since);
+int space_gather(struct space *space, struct ctl *ctl, struct osd_client_address address,
+		 const struct osd_item_writer *parameters, const struct osd_client_moment *since);
 void space_free(struct space *space);
 
 #endif

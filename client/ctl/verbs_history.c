@@ -220,7 +220,7 @@ int verb_versions(struct ctl *ctl)
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);
 	if (code == CTL_OK && ctl->options->long_list) {
-		code = space_take(&space, ctl, address, NULL, NULL);
+		code = space_gather(&space, ctl, address, NULL, NULL);
 		listing.alone = space.own;
 	}
 	if (code == CTL_OK)

@@ -201,6 +201,16 @@ static const struct ctl_verb verbs[] = {
 	  "Example:\n"
 	  "  muninnctl nand create /tmp/flash.img 64M 1M\n",
 	  1, 2, verb_nand_create },
+	{ "nand grow", "IMAGE SIZE", "make a device on this host larger",
+	  "SIZE bytes of page data (K, M, G, T allowed). What is on it stays, with its history.\n"
+	  "Nobody may have the image open; a served one grows when its configuration gets a\n"
+	  "larger size and the service is restarted. A device never shrinks, and grows to at\n"
+	  "most 64 times the size that it was created with. If the command is interrupted,\n"
+	  "the device has its old size or its new one.\n"
+	  "\n"
+	  "Example:\n"
+	  "  muninnctl nand grow /var/lib/muninn/lun1.img 16G\n",
+	  1, 1, verb_nand_grow },
 	{ "nand info", "IMAGE", "what a NAND image is and what is on it",
 	  "Only reads. If the service has the image open meanwhile, it says so.\n"
 	  "\n"

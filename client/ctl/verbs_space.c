@@ -308,8 +308,8 @@ int verb_space(struct ctl *ctl)
 	wanted->ctl = ctl;
 	code = take_arguments(wanted);
 	if (code == CTL_OK)
-		code = space_take(&space, ctl, wanted->address, &wanted->writer,
-				  wanted->since.kind == OSD_CLIENT_NOW ? NULL : &wanted->since);
+		code = space_gather(&space, ctl, wanted->address, &wanted->writer,
+				    wanted->since.kind == OSD_CLIENT_NOW ? NULL : &wanted->since);
 	if (code == CTL_OK)
 		growth_take(&wanted->growth, ctl, wanted->address);
 	if (code == CTL_OK)
