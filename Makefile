@@ -328,7 +328,7 @@ fuzzers: $(FUZZ_TARGETS:%=$(BIN)/fuzz-%)
 help:
 	@echo 'make all        everything, into build/'
 	@echo 'make run        installs what is missing, builds, runs the target in the foreground'
-	@echo '                PORT=3260  SIZE=8G (of a new device)  RUN_DIR=build/run (where its state is kept)'
+	@echo '                PORT=3260  SIZE=8G (an existing device grows to it)  RUN_DIR=build/run (where its state is kept)'
 	@echo 'make check      installs what is missing, builds, runs all tests; ONLY=text: those whose path holds it'
 	@echo 'make check-vm   of them, those with a guest whose kernel attaches'
 	@echo 'make check-deb  of them, that of the Debian packages'
@@ -374,11 +374,11 @@ bootstrap:
 	@scripts/bootstrap
 
 PORT ?= 3260
-SIZE ?= 8G
+SIZE ?=
 RUN_DIR ?= $(BUILD)/run
 run: bootstrap
 	+@$(SUBMAKE) all
-	@exec $(BUILD)/bin/muninnd --defaults --state-dir $(RUN_DIR) --port $(PORT) --size $(SIZE)
+	@exec $(BUILD)/bin/muninnd --defaults --state-dir $(RUN_DIR) --port $(PORT) $(if $(SIZE),--size $(SIZE))
 
 ONLY ?=
 RUN_TESTS := scripts/run-tests $(if $(ONLY),--only $(ONLY))

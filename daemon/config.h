@@ -50,8 +50,12 @@ struct lun_config {
 	bool added; /* at run time: not in the file */
 	char image[PATH_MAX];
 	char nvram[PATH_MAX]; /* its NVRAM file; "": IMAGE.nvram, or where that leads */
-	/* For an image to create: bytes of page data, and shape; `blocks` follows from them. */
+	/*
+	 * For an image to create: bytes of page data, and shape; `blocks` follows from them. One
+	 * that is there grows to a size that somebody has set.
+	 */
 	uint64_t size_bytes;
+	bool size_is_set;
 	struct nand_geometry geometry;
 	struct lun_options options; /* with the placement of an engine that is created */
 };

@@ -430,11 +430,11 @@ static int parse_type(const struct config_key *key, const char *value, char *bas
 static int parse_size(const struct config_key *key, const char *value, char *base,
 		      struct error_text *error)
 {
-	uint64_t bytes;
-	int result = lun_option_size(value, &bytes, error);
+	struct lun_config *lun = (struct lun_config *)(void *)base;
+	int result = lun_option_size(value, &lun->size_bytes, error);
 
-	if (!result)
-		memcpy(base + key->offset, &bytes, sizeof(bytes));
+	(void)key;
+	lun->size_is_set |= !result;
 	return result;
 }
 
@@ -563,7 +563,7 @@ const struct config_key config_keys[] = {
 
 	{ "device", "image", parse_path, IN_LUN(image), 0, 0 },
 	{ "device", "nvram", parse_absolute_path, IN_LUN(nvram), 0, 0 },
-	{ "device", "size", parse_size, IN_LUN(size_bytes), 0, 0 },
+	{ "device", "size", parse_size, 0, 0, 0 },
 	{ "device", "recover_without_nvram", parse_option, 0, 0, 0 },
 };
 

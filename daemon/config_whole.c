@@ -186,6 +186,7 @@ static int take_device(struct config *config, struct lun_config *lun, struct err
 	strcpy(lun->image, device->image);
 	strcpy(lun->nvram, device->nvram);
 	lun->size_bytes = device->size_bytes;
+	lun->size_is_set = device->size_is_set;
 	lun->geometry = device->geometry;
 	options->nand = device->options.nand;
 	options->engine = device->options.engine;

@@ -344,31 +344,57 @@ static int open_image(const struct lun_config *lun, struct nand **nand, struct e
 	return nand_open_with(lun->image, &options, nand, error);
 }
 
-/* Opens the image and closes it, so that muninnd says what is wrong before tgtd starts. */
+static uint64_t data_bytes(const struct nand *nand)
+{
+	const struct nand_geometry *geometry = nand_geometry(nand);
+
+	return (uint64_t)geometry->page_bytes * geometry->pages_per_block * geometry->blocks;
+}
+
+/* Whether the configuration wants the device to have more erase blocks than it has. */
+static bool is_to_grow(const struct lun_config *lun, const struct nand *nand)
+{
+	uint64_t bytes = data_bytes(nand), block_bytes = bytes / nand_geometry(nand)->blocks;
+
+	return lun->size_is_set && lun->size_bytes >= bytes + block_bytes;
+}
+
+/* The handle can only be closed after that. */
+static int grow(const struct lun_config *lun, struct nand *nand, struct error_text *error)
+{
+	uint64_t bytes = data_bytes(nand);
+	int result = engine_grow(nand, lun->size_bytes, error);
+
+	if (!result)
+		log_line(LOG_LEVEL_INFO,
+			 "LUN %u: %s has grown from %" PRIu64 " MiB to its configured size of "
+			 "%" PRIu64 " MiB",
+			 lun->number, lun->image, bytes >> 20, lun->size_bytes >> 20);
+	return result;
+}
+
+/*
+ * Opens the image and closes it, so that muninnd says what is wrong before tgtd starts. Lets it
+ * grow to a larger size.
+ */
 static int look_at(const struct lun_config *lun, struct error_text *error)
 {
 	struct nand *nand;
 	int result = open_image(lun, &nand, error);
-	const struct nand_geometry *geometry;
 	const char *engine;
-	uint64_t bytes;
 
 	if (result)
 		return result;
 	result = engine_stored_kind(nand, &lun->options.engine, &engine, error);
-	if (result) {
-		nand_abandon(nand);
-		return result;
-	}
-	geometry = nand_geometry(nand);
-	bytes = (uint64_t)geometry->page_bytes * geometry->pages_per_block * geometry->blocks;
-	if (bytes > lun->size_bytes || lun->size_bytes - bytes >= bytes / geometry->blocks)
+	if (!result && is_to_grow(lun, nand))
+		result = grow(lun, nand, error);
+	else if (!result && lun->size_is_set && data_bytes(nand) > lun->size_bytes)
 		log_line(LOG_LEVEL_WARNING,
-			 "LUN %u: %s has %" PRIu64 " MiB; the configured size of %" PRIu64
-			 " MiB counts only when an image is created",
-			 lun->number, lun->image, bytes >> 20, lun->size_bytes >> 20);
+			 "LUN %u: %s has %" PRIu64 " MiB and stays so: a device does not shrink to "
+			 "its configured size of %" PRIu64 " MiB",
+			 lun->number, lun->image, data_bytes(nand) >> 20, lun->size_bytes >> 20);
 	nand_abandon(nand);
-	return 0;
+	return result;
 }
 
 int image_make_stable(const struct lun_config *lun, struct error_text *error)
@@ -435,6 +461,8 @@ int image_engine(const struct lun_config *lun, struct image_engine *engine,
 		return result;
 	result = engine_stored_kind(nand, &lun->options.engine, &engine->name, error);
 	engine->index = engine_stored_index(nand);
+	if (!result && is_to_grow(lun, nand))
+		result = engine_grow_check(nand, lun->size_bytes, error);
 	nand_abandon(nand);
 	return result;
 }

@@ -24,8 +24,8 @@ int image_try(const struct lun_config *lun, struct error_text *error);
  * Makes sure that the unit's image exists, is formatted, and is not in use. Creates a missing one
  * with the unit's size, geometry and engine options, and sets `created`. Starts an interrupted
  * creation again, because nothing was ever stored in it. Makes an empty NVRAM file if that is
- * missing and the unit has recover_without_nvram. -errno with a sentence. Never changes an existing
- * image.
+ * missing and the unit has recover_without_nvram. An existing image grows to a larger size that
+ * somebody has set; nothing else of it changes. -errno with a sentence.
  */
 int image_prepare(const struct lun_config *lun, bool *created, struct error_text *error);
 

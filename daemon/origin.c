@@ -45,10 +45,14 @@ static int override_size(const char *text, struct config *config, struct error_t
 
 	if (lun_option_size(text, &size, &reason))
 		return error_set(error, -EINVAL, "--size: %s", reason.text);
-	for (unsigned int i = 0; i < config->lun_count; i++)
+	for (unsigned int i = 0; i < config->lun_count; i++) {
 		config->luns[i].size_bytes = size;
-	for (unsigned int i = 0; i < config->device_count; i++)
+		config->luns[i].size_is_set = true;
+	}
+	for (unsigned int i = 0; i < config->device_count; i++) {
 		config->devices[i].size_bytes = size;
+		config->devices[i].size_is_set = true;
+	}
 	return 0;
 }
 

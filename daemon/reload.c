@@ -247,6 +247,17 @@ static bool is_larger(const struct reloading *r, struct lun_config *now, uint64_
 	return true;
 }
 
+/* Once for each device. */
+static void compare_device_size(const struct reloading *r, const struct lun_config *now,
+				const struct lun_config *new)
+{
+	if (new->size_is_set &&new->size_bytes > now->size_bytes &&
+	    config_is_first_of_device(r->now, now))
+		say(r->report->restart,
+		    "LUN %u: its device gets its larger size when the service is restarted",
+		    now->number);
+}
+
 static void change_unit(const struct reloading *r, struct lun_config *now,
 			const struct lun_config *new)
 {
@@ -260,6 +271,7 @@ static void change_unit(const struct reloading *r, struct lun_config *now,
 	if (!is_same_unit(now, new))
 		say(r->report->restart, "LUN %u has changed: it counts from the next start on",
 		    now->number);
+	compare_device_size(r, now, new);
 	if (bytes <= now->options.disk.bytes || is_larger(r, now, bytes))
 		return;
 	if (units_grow(r->server, now->number, bytes, &error))
