@@ -288,12 +288,12 @@ static void check_image(struct walk *walk, const uint8_t *entry)
 						walk->data);
 
 		if (result == -EBADMSG)
-			findings_add(
-				walk->check->findings, FINDING_PARITY,
-				"flash page %llu (index, group %u of row %u) is lost, and "
-				"parity has it",
-				(unsigned long long)directory_image_page(walk->store, entry, page),
-				group, row);
+			findings_add(walk->check->findings, FINDING_PARITY,
+				     "flash page %llu (index, group %u of row %u) is lost, and "
+				     "parity has it",
+				     (unsigned long long)directory_image_page(
+					     &walk->store->geometry, entry, page),
+				     group, row);
 		lost += result == -EIO;
 	}
 	if (lost)

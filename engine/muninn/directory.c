@@ -19,9 +19,9 @@ static uint8_t *entry_at(const struct muninn_store *store, uint64_t entry)
 	return store->nvram + NVRAM_DIRECTORY_AT + entry * store->geometry.directory_entry_bytes;
 }
 
-uint64_t directory_image_page(const struct muninn_store *store, const uint8_t *entry, uint32_t page)
+uint64_t directory_image_page(const struct muninn_geometry *geometry, const uint8_t *entry,
+			      uint32_t page)
 {
-	const struct muninn_geometry *geometry = &store->geometry;
 	uint32_t position = get_le32(entry + DIRECTORY_FIRST_PAGE_AT) + page;
 	uint32_t segment =
 		get_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * (position / geometry->segment_pages));
@@ -29,12 +29,33 @@ uint64_t directory_image_page(const struct muninn_store *store, const uint8_t *e
 	return segment_page(geometry, segment) + position % geometry->segment_pages;
 }
 
-uint32_t directory_entry_segments(const struct muninn_store *store, const uint8_t *entry)
+uint32_t directory_entry_segments(const struct muninn_geometry *geometry, const uint8_t *entry)
 {
-	uint64_t pages = run_pages(&store->geometry, get_le32(entry + DIRECTORY_BYTES_AT));
+	uint64_t pages = run_pages(geometry, get_le32(entry + DIRECTORY_BYTES_AT));
 
 	return (uint32_t)divide_up(get_le32(entry + DIRECTORY_FIRST_PAGE_AT) + pages,
-				   store->geometry.segment_pages);
+				   geometry->segment_pages);
+}
+
+int directory_check_entry(const struct muninn_geometry *geometry, const uint8_t *entry,
+			  struct error_text *error)
+{
+	uint32_t bytes = get_le32(entry + DIRECTORY_BYTES_AT);
+
+	if (get_le32(entry + DIRECTORY_ROW_AT) >= geometry->rows || bytes == 0 ||
+	    bytes > geometry->image_bytes_max ||
+	    get_le32(entry + DIRECTORY_FIRST_PAGE_AT) >= geometry->segment_pages)
+		return error_set(error, -EINVAL, "the directory of the index in NVRAM is corrupt");
+	for (uint32_t n = 0; n < directory_entry_segments(geometry, entry); n++) {
+		uint32_t segment = get_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * n);
+
+		if (segment >= geometry->segments)
+			return error_set(
+				error, -EINVAL,
+				"the directory of the index in NVRAM names segment %u of %u",
+				segment, geometry->segments);
+	}
+	return 0;
 }
 
 uint32_t directory_used(const struct muninn_store *store)
@@ -98,13 +119,13 @@ uint8_t *directory_free_entry(const struct muninn_store *store)
 
 void directory_count_image(struct muninn_store *store, const uint8_t *entry)
 {
-	for (uint32_t n = 0; n < directory_entry_segments(store, entry); n++)
+	for (uint32_t n = 0; n < directory_entry_segments(&store->geometry, entry); n++)
 		store->images[get_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * n)]++;
 }
 
 void directory_end_image(struct muninn_store *store, const uint8_t *entry, bool counted)
 {
-	for (uint32_t n = 0; n < directory_entry_segments(store, entry); n++) {
+	for (uint32_t n = 0; n < directory_entry_segments(&store->geometry, entry); n++) {
 		uint32_t segment = get_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * n);
 
 		if (--store->images[segment])

@@ -9,9 +9,13 @@
 uint8_t *directory_free_entry(const struct muninn_store *store);
 
 /* Segments that an entry's image touches; the flash page of the image's n-th page. */
-uint32_t directory_entry_segments(const struct muninn_store *store, const uint8_t *entry);
-uint64_t directory_image_page(const struct muninn_store *store, const uint8_t *entry,
+uint32_t directory_entry_segments(const struct muninn_geometry *geometry, const uint8_t *entry);
+uint64_t directory_image_page(const struct muninn_geometry *geometry, const uint8_t *entry,
 			      uint32_t page);
+
+/* Whether an entry can be one of this geometry. -EINVAL with a sentence. */
+int directory_check_entry(const struct muninn_geometry *geometry, const uint8_t *entry,
+			  struct error_text *error);
 
 /*
  * Counts an image in the segments that it touches, or counts it no longer. Those that no image

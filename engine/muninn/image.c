@@ -20,7 +20,7 @@ enum { IMAGE_ATTEMPTS = 4 };
 /* Takes the segments of an entry from number `first` on. Errors: none has been taken. */
 static int take_segments(struct muninn_store *store, uint8_t *entry, uint32_t first)
 {
-	uint32_t segments = directory_entry_segments(store, entry), n, segment;
+	uint32_t segments = directory_entry_segments(&store->geometry, entry), n, segment;
 	int result = 0;
 
 	assert(segments <= store->geometry.image_segments_max);
@@ -52,7 +52,7 @@ static int allocate_image(struct muninn_store *store, uint32_t bytes, uint8_t *e
 	if (store->metadata_segment != NO_SEGMENT)
 		put_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * first++, store->metadata_segment);
 	result = take_segments(store, entry, first);
-	segments = directory_entry_segments(store, entry);
+	segments = directory_entry_segments(&store->geometry, entry);
 	if (!result)
 		store->metadata_segment =
 			get_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * (segments - 1));
@@ -99,7 +99,7 @@ static int program_image_page(struct muninn_store *store, const struct image_wri
 		.serial = (uint64_t)writing->row << 32 | image->group,
 	};
 	struct nand_page_io io = {
-		.page = directory_image_page(store, writing->entry, writing->pages),
+		.page = directory_image_page(&store->geometry, writing->entry, writing->pages),
 		.data = image->bytes + offset,
 		.spare = spare_bytes,
 	};
@@ -197,7 +197,7 @@ static int sync_image(struct muninn_store *store, const uint8_t *entry)
 {
 	int result = 0;
 
-	for (uint32_t n = 0; !result && n < directory_entry_segments(store, entry); n++)
+	for (uint32_t n = 0; !result && n < directory_entry_segments(&store->geometry, entry); n++)
 		result = nand_sync(store->nand,
 				   get_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * n) *
 					   store->geometry.segment_blocks,
@@ -234,7 +234,7 @@ int image_failed(struct muninn_store *store, int result)
 	log_line(LOG_LEVEL_WARNING,
 		 "%s: index: segment %u is retired: programming failed (error %d)",
 		 nand_path(store->nand), store->metadata_segment, -result);
-	for (uint32_t n = 0; n < directory_entry_segments(store, writing->entry); n++)
+	for (uint32_t n = 0; n < directory_entry_segments(&store->geometry, writing->entry); n++)
 		store->images[get_le32(writing->entry + DIRECTORY_SEGMENTS_AT + 4 * n)]--;
 	store->metadata_segment = NO_SEGMENT;
 	writing->page_failed = false;

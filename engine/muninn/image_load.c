@@ -47,7 +47,7 @@ static int read_stored(const struct image_source *source, uint32_t page, uint8_t
 {
 	uint8_t spare[4096];
 	const struct nand_page_io io = {
-		.page = directory_image_page(source->store, source->entry, page),
+		.page = directory_image_page(&source->store->geometry, source->entry, page),
 		.data = data,
 		.spare = spare,
 	};
@@ -75,7 +75,7 @@ static int restore_page(struct image_source *source, uint32_t page, uint8_t *dat
 
 	if (!result)
 		repair_note_image(store, row, group,
-				  directory_image_page(store, source->entry, page));
+				  directory_image_page(&store->geometry, source->entry, page));
 	return result;
 }
 
@@ -94,8 +94,8 @@ static int read_page(struct image_source *source, uint32_t page, uint8_t *data)
 			 nand_path(source->store->nand),
 			 get_le32(source->entry + DIRECTORY_GROUP_AT),
 			 get_le32(source->entry + DIRECTORY_ROW_AT),
-			 (unsigned long long)directory_image_page(source->store, source->entry,
-								  page),
+			 (unsigned long long)directory_image_page(&source->store->geometry,
+								  source->entry, page),
 			 -result);
 	return result;
 }
@@ -207,29 +207,8 @@ static int load_again(struct image_source *source, struct index_image *image,
 	image->stays = true;
 	if (live != get_le64(live_word))
 		directory_set_live(store, entry, live);
-	repair_note_image(store, row, image->group, directory_image_page(store, entry, 0));
-	return 0;
-}
-
-static int check_entry(const struct muninn_store *store, const uint8_t *entry,
-		       struct error_text *error)
-{
-	const struct muninn_geometry *geometry = &store->geometry;
-	uint32_t bytes = get_le32(entry + DIRECTORY_BYTES_AT);
-
-	if (get_le32(entry + DIRECTORY_ROW_AT) >= geometry->rows || bytes == 0 ||
-	    bytes > geometry->image_bytes_max ||
-	    get_le32(entry + DIRECTORY_FIRST_PAGE_AT) >= geometry->segment_pages)
-		return error_set(error, -EINVAL, "the directory of the index in NVRAM is corrupt");
-	for (uint32_t n = 0; n < directory_entry_segments(store, entry); n++) {
-		uint32_t segment = get_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * n);
-
-		if (segment >= geometry->segments)
-			return error_set(
-				error, -EINVAL,
-				"the directory of the index in NVRAM names segment %u of %u",
-				segment, geometry->segments);
-	}
+	repair_note_image(store, row, image->group,
+			  directory_image_page(&store->geometry, entry, 0));
 	return 0;
 }
 
@@ -301,7 +280,7 @@ static int load_group(struct muninn_store *store, uint8_t *entry, bool *in_use,
 		.group = get_le32(entry + DIRECTORY_GROUP_AT),
 		.live = entry + DIRECTORY_LIVE_AT,
 	};
-	int result = check_entry(store, entry, error);
+	int result = directory_check_entry(&store->geometry, entry, error);
 	struct row_index *index;
 
 	if (result)
@@ -309,7 +288,7 @@ static int load_group(struct muninn_store *store, uint8_t *entry, bool *in_use,
 	index = store->rows[get_le32(entry + DIRECTORY_ROW_AT)].index;
 	if (row_index_has(index, image.group))
 		return end_double(store, entry, double_of(store, entry));
-	for (uint32_t n = 0; n < directory_entry_segments(store, entry); n++) {
+	for (uint32_t n = 0; n < directory_entry_segments(&store->geometry, entry); n++) {
 		uint32_t segment = get_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * n);
 
 		in_use[segment] = true;

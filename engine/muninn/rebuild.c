@@ -58,7 +58,7 @@ static struct root_kill kill_at(const struct rebuild *rebuild, uint32_t n)
 {
 	struct root_kill kill;
 
-	root_kill_decode(rebuild->found.kills + ROOT_HEADER_BYTES + n * ROOT_KILL_BYTES, &kill);
+	root_read_kill(rebuild->found.kills, n, &kill);
 	return kill;
 }
 
@@ -96,7 +96,7 @@ static int step_state(struct rebuild *rebuild, struct error_text *error)
 {
 	struct muninn_store *store = rebuild->store;
 	const struct root_header *header = &rebuild->found.header;
-	const uint8_t *aborted = rebuild->found.bytes + ROOT_HEADER_BYTES + ROOT_STATIC_BYTES;
+	const uint8_t *aborted = rebuild->found.bytes + root_aborted_at();
 
 	(void)error;
 	rebuild->serial_most = newest_header(rebuild)->next_serial;
@@ -118,12 +118,12 @@ static int step_directory(struct rebuild *rebuild, struct error_text *error)
 {
 	struct muninn_store *store = rebuild->store;
 	uint32_t bytes = store->geometry.root_entry_bytes, left = 0;
-	uint8_t *entries = rebuild->found.bytes + ROOT_HEADER_BYTES + ROOT_STATIC_BYTES +
-			   rebuild->found.header.aborted_count * ABORTED_RANGE_BYTES;
-	const uint8_t *row = entries + (uint64_t)rebuild->found.header.count * bytes;
+	const struct root_header *header = &rebuild->found.header;
+	uint8_t *entries = rebuild->found.bytes + root_entries_at(header);
+	const uint8_t *row = rebuild->found.bytes + root_rows_at(&store->geometry, header);
 
 	(void)error;
-	for (uint32_t n = 0; n < rebuild->found.header.count; n++) {
+	for (uint32_t n = 0; n < header->count; n++) {
 		uint8_t *entry = entries + (uint64_t)n * bytes;
 		uint64_t live = still_live(rebuild, get_le32(entry + DIRECTORY_ROW_AT),
 					   get_le32(entry + DIRECTORY_GROUP_AT),
@@ -138,7 +138,7 @@ static int step_directory(struct rebuild *rebuild, struct error_text *error)
 	directory_restore(store, entries, left);
 	for (uint32_t number = 0; number < store->geometry.rows; number++) {
 		rebuild->rows[number] = row;
-		row += ROOT_ROW_BYTES + 4 * get_le32(row + ROOT_ROW_MEMBERS_AT);
+		row += root_row_bytes(row);
 	}
 	return 0;
 }

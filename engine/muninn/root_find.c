@@ -175,21 +175,18 @@ static uint8_t *gather(struct search *search, const struct page_spare *wanted)
 static bool root_is_sound(const struct muninn_geometry *geometry, const uint8_t *bytes,
 			  const struct root_header *header)
 {
-	uint64_t at = ROOT_HEADER_BYTES + ROOT_STATIC_BYTES;
+	uint64_t at;
 
 	if (header->aborted_count > MUNINN_ABORTED_MAX ||
 	    header->count > geometry->directory_entries)
 		return false;
-	at += header->aborted_count * ABORTED_RANGE_BYTES +
-	      (uint64_t)header->count * geometry->root_entry_bytes;
+	at = root_rows_at(geometry, header);
 	for (uint32_t row = 0; row < geometry->rows; row++) {
 		if (at + ROOT_ROW_BYTES > header->bytes)
 			return false;
-		uint32_t members = get_le32(bytes + at + ROOT_ROW_MEMBERS_AT);
-
-		if (members > GROUP_SEGMENTS)
+		if (get_le32(bytes + at + ROOT_ROW_MEMBERS_AT) > GROUP_SEGMENTS)
 			return false;
-		at += ROOT_ROW_BYTES + 4 * (uint64_t)members;
+		at += root_row_bytes(bytes + at);
 	}
 	return at == header->bytes;
 }
@@ -219,6 +216,19 @@ static bool take(struct found_root *found, uint8_t *bytes, const struct root_hea
 	return true;
 }
 
+/* Reads the root or list that a cursor is at, and passes it. */
+static void read_one(struct search *search, const struct cursor *cursor)
+{
+	struct page_spare spare = cursor->spare;
+	uint8_t *bytes = gather(search, &spare);
+	struct root_header header;
+
+	if (!bytes ||
+	    !root_header_decode(bytes, spare.parts * search->found->geometry.page_bytes, &header) ||
+	    header.serial != spare.serial || !take(search->found, bytes, &header))
+		free(bytes);
+}
+
 /*
  * The newest root, and the newest list of freed segments that goes with it. Goes from the highest
  * serial down: lists are newer than the root that they continue, so they come first.
@@ -226,23 +236,14 @@ static bool take(struct found_root *found, uint8_t *bytes, const struct root_hea
 static int find_newest(struct search *search)
 {
 	struct found_root *found = search->found;
-	const struct muninn_geometry *geometry = &found->geometry;
 	struct cursor *cursor;
 
 	while (!found->bytes && (cursor = newest(search)) != NULL) {
-		struct page_spare spare = cursor->spare;
-		uint32_t segment = (uint32_t)(cursor - search->cursors);
-		uint8_t *bytes = gather(search, &spare);
-		struct root_header header;
-
 		if (found->serial_most == 0) {
-			found->serial_most = spare.serial;
-			found->segment = segment;
+			found->serial_most = cursor->spare.serial;
+			found->segment = (uint32_t)(cursor - search->cursors);
 		}
-		if (!bytes ||
-		    !root_header_decode(bytes, spare.parts * geometry->page_bytes, &header) ||
-		    header.serial != spare.serial || !take(found, bytes, &header))
-			free(bytes);
+		read_one(search, cursor);
 	}
 	if (found->bytes && found->kills && found->kills_header.base != found->header.serial) {
 		found->lost = found->kills_header.base;
@@ -252,33 +253,74 @@ static int find_newest(struct search *search)
 	return found->bytes ? 0 : -ENOENT;
 }
 
-int root_find(struct nand *nand, struct found_root *found)
+static int find_serial(struct search *search, uint64_t serial)
 {
-	struct search search = { .nand = nand, .found = found };
+	const struct found_root *found = search->found;
+	struct cursor *cursor;
+
+	while (!found->bytes && !found->kills && (cursor = newest(search)) != NULL &&
+	       cursor->spare.serial >= serial)
+		if (cursor->spare.serial == serial)
+			read_one(search, cursor);
+		else
+			pass(cursor);
+	return found->bytes || found->kills ? 0 : -ENOENT;
+}
+
+/* Finds the ring, and puts the cursors at the ends of its segments. -ENOENT, -ENOMEM. */
+static int begin(struct search *search)
+{
+	struct nand *nand = search->nand;
+	struct found_root *found = search->found;
 	int result = -ENOMEM;
 
 	*found = (struct found_root){ .bytes = NULL };
-	search.spare_bytes = malloc(nand_spare_usable(nand_geometry(nand)));
-	if (search.spare_bytes)
-		result = find_geometry(&search) ? 0 : -ENOENT;
+	search->spare_bytes = malloc(nand_spare_usable(nand_geometry(nand)));
+	if (search->spare_bytes)
+		result = find_geometry(search) ? 0 : -ENOENT;
 	if (!result) {
-		search.cursors = calloc(found->geometry.root_segments, sizeof(*search.cursors));
-		result = search.cursors ? 0 : -ENOMEM;
+		search->cursors = calloc(found->geometry.root_segments, sizeof(*search->cursors));
+		result = search->cursors ? 0 : -ENOMEM;
 	}
 	if (!result) {
-		search.scratch = malloc(parity_scratch_bytes(&found->geometry.parity));
-		result = parity_create(&search.parity, &found->geometry.parity);
-		result = search.scratch ? result : -ENOMEM;
+		search->scratch = malloc(parity_scratch_bytes(&found->geometry.parity));
+		result = parity_create(&search->parity, &found->geometry.parity);
+		result = search->scratch ? result : -ENOMEM;
 	}
 	for (uint32_t n = 0; !result && n < found->geometry.root_segments; n++)
-		if (segment_end(nand, found->geometry.segment_blocks, n, &search.cursors[n].end))
-			search.cursors[n].end = 0;
+		if (segment_end(nand, found->geometry.segment_blocks, n, &search->cursors[n].end))
+			search->cursors[n].end = 0;
+	return result;
+}
+
+/* Also of one that has not begun. */
+static void end(struct search *search)
+{
+	parity_destroy(&search->parity);
+	free(search->scratch);
+	free(search->cursors);
+	free(search->spare_bytes);
+}
+
+int root_find(struct nand *nand, struct found_root *found)
+{
+	struct search search = { .nand = nand, .found = found };
+	int result = begin(&search);
+
 	if (!result)
 		result = find_newest(&search);
-	parity_destroy(&search.parity);
-	free(search.scratch);
-	free(search.cursors);
-	free(search.spare_bytes);
+	end(&search);
+	return result;
+}
+
+int root_find_serial(struct nand *nand, uint64_t serial, struct found_root *found)
+{
+	struct search search = { .nand = nand, .found = found };
+	int result = begin(&search);
+
+	if (!result)
+		result = find_serial(&search, serial);
+	end(&search);
 	return result;
 }
 

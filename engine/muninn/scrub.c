@@ -64,7 +64,7 @@ static uint8_t *image_with(const struct muninn_store *store, uint64_t page, uint
 		uint32_t pages = run_pages(&store->geometry, get_le32(entry + DIRECTORY_BYTES_AT));
 
 		for (*number = 0; *number < pages; ++*number)
-			if (directory_image_page(store, entry, *number) == page)
+			if (directory_image_page(&store->geometry, entry, *number) == page)
 				return entry;
 	}
 	return NULL;

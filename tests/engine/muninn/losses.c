@@ -31,7 +31,7 @@ uint32_t lose_of_every_image(struct model *model)
 			page = page < count ? first + page
 					    : own + first / shape->group_pages * shape->losses +
 						      (page - count);
-			lose_page(model->nand, directory_image_page(store, entry, page));
+			lose_page(model->nand, directory_image_page(&store->geometry, entry, page));
 		}
 	}
 	return images;

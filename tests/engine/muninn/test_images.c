@@ -83,7 +83,8 @@ static uint32_t lose_of_all(struct model *model, uint32_t page)
 
 	while ((entry = directory_next(inside(model), &n)) != NULL)
 		if (page < image_pages(model, entry)) {
-			lose_page(model->nand, directory_image_page(inside(model), entry, page));
+			lose_page(model->nand,
+				  directory_image_page(&inside(model)->geometry, entry, page));
 			lost++;
 		}
 	return lost;

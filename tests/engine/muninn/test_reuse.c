@@ -242,7 +242,7 @@ static void lose_image(struct model *model, const uint8_t *entry)
 	uint32_t pages = run_pages(&store->geometry, get_le32(entry + DIRECTORY_BYTES_AT));
 
 	for (uint32_t page = 0; page < pages; page++)
-		lose_page(model->nand, directory_image_page(store, entry, page));
+		lose_page(model->nand, directory_image_page(&store->geometry, entry, page));
 }
 
 /* Takes all segments of an entry's group out but one, which has lost a page and is to be moved. */

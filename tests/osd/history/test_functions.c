@@ -343,7 +343,7 @@ static void lose_two_pages(struct unit *unit)
 		unit_write(unit, O, at % 100 * sizeof(data), data, sizeof(data));
 	for (uint64_t at = 0; at < 100; at++)
 		unit_write(unit, O, at * sizeof(data), data, sizeof(data));
-	page = directory_image_page(store, directory_next(store, &n), 0);
+	page = directory_image_page(&store->geometry, directory_next(store, &n), 0);
 	lose_page(unit->nand, page);
 	do
 		segment--;
