@@ -78,6 +78,25 @@ struct nand_cell nand_look_at(struct nand *nand, uint32_t first, uint32_t count)
 	return cell;
 }
 
+/* Bytes in front of those at the end that are as an erase leaves them. */
+static uint32_t programmed_bytes(const uint8_t *bytes, uint32_t count)
+{
+	while (count && bytes[count - 1] == 0xFF)
+		count--;
+	return count;
+}
+
+/* A program that was cut off has left the end of the page erased, the seal at least. */
+static void find_tear(struct nand_page_dump *dump, const struct nand_geometry *geometry)
+{
+	uint32_t of_spare = programmed_bytes(dump->spare, geometry->spare_bytes);
+
+	dump->is_torn = dump->verdict == -EBADMSG && of_spare <= nand_spare_usable(geometry);
+	if (dump->is_torn)
+		dump->torn_bytes = of_spare ? geometry->page_bytes + of_spare
+					    : programmed_bytes(dump->data, geometry->page_bytes);
+}
+
 static int read_raw(struct nand *nand, struct nand_page_dump *dump)
 {
 	const struct nand_geometry *geometry = &nand->geometry;
@@ -100,6 +119,7 @@ static int read_raw(struct nand *nand, struct nand_page_dump *dump)
 	dump->stored_data_crc = check.data_crc;
 	dump->stored_erase_count = check.erase_count;
 	dump->data_crc = crc32c(0, dump->data, geometry->page_bytes);
+	find_tear(dump, geometry);
 	return 0;
 }
 

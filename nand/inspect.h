@@ -53,6 +53,12 @@ struct nand_page_dump {
 	uint32_t stored_data_crc, data_crc;
 	uint32_t stored_erase_count;
 	bool spare_intact;
+	/*
+	 * A damaged page whose program was cut off: so many bytes of data and spare area were
+	 * programmed, and those behind them are as an erase leaves them.
+	 */
+	bool is_torn;
+	uint32_t torn_bytes;
 	uint8_t *data;  /* page_bytes */
 	uint8_t *spare; /* spare_bytes, reserved part included */
 };

@@ -231,11 +231,20 @@ static const struct ctl_verb verbs[] = {
 	  "Example:\n"
 	  "  muninnctl nand wear /var/lib/muninn/lun1.img\n",
 	  0, 0, verb_nand_wear },
-	{ "nand dump", "PAGE IMAGE", "a page of a NAND image as it is stored",
-	  "Also shows pages that are damaged, or not programmed.\n"
+	{ "nand dump", "PAGE IMAGE [--long] [--raw]", "what pages of a NAND image hold, decoded",
+	  "PAGE is a number, some pages as 64-127, a block as block:3, or block:3-5. Says\n"
+	  "of each page what it is (records, part of the index or of a root, parity,\n"
+	  "erased, torn), whether it is damaged, and what its bytes mean: the key, length\n"
+	  "and checksum of each record, the fields of a root, the segments of an index\n"
+	  "image. Several pages are a line each. Also shows pages that are damaged.\n"
+	  "Flags of a record: A may be absorbed, M moved by a merge, T a tombstone.\n"
+	  "--long  all of several pages\n"
+	  "--raw   the bytes of data and spare area, too\n"
 	  "\n"
-	  "Example:\n"
-	  "  muninnctl nand dump 0x1234 /var/lib/muninn/lun1.img\n",
+	  "Examples:\n"
+	  "  muninnctl nand dump 0x1234 /var/lib/muninn/lun1.img\n"
+	  "  muninnctl nand dump block:3 /var/lib/muninn/lun1.img\n"
+	  "  muninnctl nand dump 0x1234 /var/lib/muninn/lun1.img --raw\n",
 	  1, 1, verb_nand_dump },
 	{ "nand timing", "IMAGE TIMING|off", "let the emulated flash take its time",
 	  "From now on, until `off`, also while a daemon has IMAGE open (it looks twice a\n"

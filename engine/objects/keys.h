@@ -117,4 +117,11 @@ static inline bool key_is_data(const struct record_key *key)
 	return key->class == RECORD_CLASS_DATA;
 }
 
+/*
+ * What a record with that key is, for people: "partition 3, object 0x10004: data piece 17". The
+ * partition is its index. A key that nobody makes is told by its parts.
+ */
+#define KEY_TEXT 128
+const char *key_describe(const struct record_key *key, char text[KEY_TEXT]);
+
 #endif

@@ -241,10 +241,14 @@ static void test_dump_shows_pages_and_what_is_wrong_with_them(void **state)
 	json_t *dump;
 
 	make_image(directory);
-	expect(directory, "dump 0 $I", CTL_OK, "verdict      intact");
-	expect(directory, "dump 9 $I", CTL_OK, "verdict      damaged");
-	expect(directory, "dump 0x20 $I", CTL_OK, "verdict      not programmed");
-	expect(directory, "dump 17 $I", CTL_OK, "block        bad");
+	expect(directory, "dump 0 $I", CTL_OK, "verdict                  intact");
+	assert_non_null(strstr(output, "not decoded"));
+	assert_non_null(strstr(output, "the device is not formatted for any engine"));
+	expect(directory, "dump 9 $I", CTL_OK, "verdict                  damaged");
+	expect(directory, "dump 0x20 $I", CTL_OK, "verdict                  not programmed");
+	expect(directory, "dump 17 $I", CTL_OK, "block                    bad");
+	expect(directory, "dump block:1 $I", CTL_OK, "9  damaged");
+	assert_non_null(strstr(output, "13  not programmed, up to page 15\n"));
 	expect(directory, "dump 128 $I", CTL_NOT_FOUND, "the last one is 127");
 	expect(directory, "dump nine $I", CTL_USAGE, "'nine' is no page number");
 	dump = expect_json(directory, "dump 9 $I --json");
@@ -295,7 +299,7 @@ static void test_a_cut_is_left_for_the_next_process_and_taken_back(void **state)
 	assert_int_equal(program_filled(nand, 13, 1), 0);
 	assert_int_equal(program_filled(nand, 14, 1), -EIO);
 	nand_abandon(nand);
-	expect(directory, "dump 14 $I", CTL_OK, "verdict      damaged");
+	expect(directory, "dump 14 $I", CTL_OK, "verdict                  damaged");
 	expect(directory, "cut $I after=1", CTL_OK, "");
 	expect(directory, "cut $I off", CTL_OK, "");
 	expect(directory, "cut $I off", CTL_NOT_FOUND, "no power cut was left");

@@ -11,6 +11,7 @@
 
 #include "tests/nand/fixture.h"
 
+#include "nand/inspect.h"
 #include "nand/power.h"
 
 /* Pages of 512 + 64 bytes, so that a page can be torn at each of its bytes. */
@@ -219,6 +220,24 @@ static void test_an_absent_page_can_be_programmed_after(void **state)
 	nand_abandon(nand);
 }
 
+/* A dump tells where, unless the tear is in the seal. */
+static void expect_dump_of_torn(struct nand *nand, uint32_t torn, const uint8_t *expected)
+{
+	struct nand_page_dump dump;
+
+	assert_int_equal(nand_dump_page(nand, 1, &dump), 0);
+	if (torn <= ALL_BYTES - NAND_SPARE_RESERVED) {
+		/* What was programmed and looks as if it was not does not count. */
+		while (torn && expected[torn - 1] == 0xFF)
+			torn--;
+		assert_true(dump.is_torn);
+		assert_int_equal(dump.torn_bytes, torn);
+	} else if (torn == ALL_BYTES) {
+		assert_false(dump.is_torn);
+	}
+	nand_page_dump_free(&dump);
+}
+
 static void test_a_page_can_be_torn_at_any_byte_and_is_never_returned(void **state)
 {
 	(void)state;
@@ -241,6 +260,7 @@ static void test_a_page_can_be_torn_at_any_byte_and_is_never_returned(void **sta
 		fill_page(nand, 1, 1, expected, expected + PAGE_BYTES);
 		for (uint32_t i = 0; i < ALL_BYTES - NAND_SPARE_RESERVED; i++)
 			assert_int_equal(found[i], i < torn ? expected[i] : 0xFF);
+		expect_dump_of_torn(nand, torn, expected);
 		nand_abandon(nand);
 	}
 }

@@ -116,6 +116,10 @@ uint64_t bloom_segment_memory(const struct segment_index *base);
 
 /* ---- bloom_table.c ---- */
 
+/* Function of struct index_type. */
+bool bloom_tell_image(const struct muninn_geometry *geometry, uint8_t *image, uint64_t length,
+		      uint64_t live, const struct fields *to);
+
 /* The word of a bit position of all filters. Errors of the source. */
 int table_word(const struct table *table, uint32_t position, uint64_t *word);
 

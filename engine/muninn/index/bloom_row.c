@@ -212,15 +212,9 @@ static int check_image(const struct row_index *row, const struct index_image *im
 		return error_set(error, -EINVAL,
 				 "index: group %u of row %u does not have this device's shape",
 				 image->group, row->number);
-	uint32_t crc = get_le32(image->bytes + TABLE_CRC_AT);
-	bool intact = true;
-
 	/* Of a table that is not in memory, every page is checked when it is read. */
-	if (kept == image->length) {
-		put_le32(image->bytes + TABLE_CRC_AT, 0);
-		intact = crc32c(0, image->bytes, image->length) == crc;
-		put_le32(image->bytes + TABLE_CRC_AT, crc);
-	}
+	bool intact = kept < image->length || table_image_is_intact(image->bytes, image->length);
+
 	if (!intact || table_index(&table) != image->group ||
 	    table_columns(&table) != GROUP_SEGMENTS)
 		return error_set(
@@ -425,6 +419,7 @@ const struct index_type bloom_index = {
 	.group_bytes = bloom_image_bytes_max,
 	.key_pages_max = bloom_key_pages_max,
 	.image_member_at = image_member_at,
+	.tell_image = bloom_tell_image,
 
 	.create = create,
 	.destroy = destroy,

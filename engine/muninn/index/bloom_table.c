@@ -2,6 +2,7 @@
 /* Read-only tables: grows, stores and searches the filters of up to 64 segments. */
 #include "engine/muninn/index/bloom.h"
 
+#include "common/crc32c.h"
 #include "engine/muninn/nvram.h"
 
 static uint8_t *column_at(const struct table *table, uint32_t column)
@@ -209,6 +210,41 @@ void table_read_column(const struct table *table, uint32_t column, struct sealed
 		.record_bytes = get_le64(at + COLUMN_RECORD_BYTES_AT),
 		.is_ordered = get_le32(at + COLUMN_ORDERED_AT) == 1,
 	};
+}
+
+bool table_image_is_intact(const uint8_t *image, uint64_t length)
+{
+	const uint8_t zero[4] = { 0 };
+	uint32_t crc = crc32c(crc32c(0, image, TABLE_CRC_AT), zero, sizeof(zero));
+
+	crc = crc32c(crc, image + TABLE_CRC_AT + 4, length - TABLE_CRC_AT - 4);
+	return crc == get_le32(image + TABLE_CRC_AT);
+}
+
+bool bloom_tell_image(const struct muninn_geometry *geometry, uint8_t *image, uint64_t length,
+		      uint64_t live, const struct fields *to)
+{
+	struct table table = { .sum = NULL };
+
+	if (length < table_bits_offset() || get_le32(image + TABLE_MAGIC_AT) != TABLE_MAGIC ||
+	    !table_attach(&table, geometry, image, get_le32(image + TABLE_ROW_AT)) ||
+	    table.image_bytes != length)
+		return false;
+	field_flag(to, "image_intact", table_image_is_intact(image, length));
+	field_number(to, "member_count", table_columns(&table));
+	field_number(to, "bit_positions", table.filters.bits_total);
+	field_number(to, "overflow_entries_max", table.overflow_entries);
+	field_list(to, "members");
+	for (uint32_t column = 0; column < table_columns(&table); column++) {
+		struct sealed_segment facts;
+
+		table_read_column(&table, column, &facts);
+		sealed_segment_tell(&facts, live >> column & 1, to);
+		field_number(to, "overflow",
+			     get_le32(column_at(&table, column) + COLUMN_OVERFLOW_COUNT_AT));
+	}
+	field_end(to);
+	return true;
 }
 
 void table_write_column(struct table *table, const struct bloom_segment *index,

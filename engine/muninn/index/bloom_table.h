@@ -75,6 +75,9 @@ uint32_t table_columns(const struct table *table);
 
 void table_read_column(const struct table *table, uint32_t column, struct sealed_segment *facts);
 
+/* Whether all of an image that was written to flash fits its CRC. */
+bool table_image_is_intact(const uint8_t *image, uint64_t length);
+
 /*
  * Writes the index of a segment, which has been programmed to `facts->segment`, into the next
  * column.

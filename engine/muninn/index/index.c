@@ -81,6 +81,12 @@ uint32_t index_image_member_at(const struct muninn_geometry *geometry, uint32_t 
 	return type_for(geometry)->image_member_at(member);
 }
 
+bool index_tell_image(const struct muninn_geometry *geometry, uint8_t *image, uint64_t length,
+		      uint64_t live, const struct fields *to)
+{
+	return type_for(geometry)->tell_image(geometry, image, length, live, to);
+}
+
 /* ---- the index of a store ---- */
 
 struct index *index_create(const struct muninn_geometry *geometry, uint8_t *nvram)

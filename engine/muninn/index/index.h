@@ -15,6 +15,7 @@
 #ifndef MUNINN_ENGINE_MUNINN_INDEX_INDEX_H
 #define MUNINN_ENGINE_MUNINN_INDEX_INDEX_H
 
+#include "common/fields.h"
 #include "engine/muninn/geometry.h"
 #include "engine/muninn/hash.h"
 #include "engine/muninn/index/bloom_search.h"
@@ -112,6 +113,10 @@ struct sealed_segment {
 /* What is known of a segment without records; takes those of a page into account. */
 struct sealed_segment sealed_segment_begin(uint32_t segment, uint64_t serial);
 void sealed_segment_add(struct sealed_segment *segment, const struct page_view *page);
+
+/* Tells them, in a row of a list. `is_live`: it has not been merged away. */
+void sealed_segment_tell(const struct sealed_segment *segment, bool is_live,
+			 const struct fields *to);
 
 /* ---- the index of an active segment ---- */
 
@@ -277,6 +282,14 @@ uint32_t index_image_member_at(const struct muninn_geometry *geometry, uint32_t 
 uint64_t index_image_kept(const struct index *index, uint64_t length);
 int row_index_check_image(const struct row_index *row, const struct index_image *image,
 			  struct error_text *error);
+
+/*
+ * Tells what an image says: of the group, and of each segment in it. `length` bytes are there; what
+ * of them flash has lost is zeros, but the header must not be. `live`: a bit for each segment that
+ * has not been merged away. False: that is no image of this geometry and length.
+ */
+bool index_tell_image(const struct muninn_geometry *geometry, uint8_t *image, uint64_t length,
+		      uint64_t live, const struct fields *to);
 
 /*
  * Finds again which groups are old enough for what, after the complete ones have changed. Nothing

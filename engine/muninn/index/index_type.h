@@ -31,6 +31,8 @@ struct index_type {
 	uint64_t (*group_bytes)(const struct muninn_geometry *geometry);
 	uint32_t (*key_pages_max)(const struct muninn_geometry *geometry);
 	uint32_t (*image_member_at)(uint32_t member);
+	bool (*tell_image)(const struct muninn_geometry *geometry, uint8_t *image, uint64_t length,
+			   uint64_t live, const struct fields *to);
 
 	/* The index of a store. */
 	struct index *(*create)(const struct muninn_geometry *geometry, uint8_t *nvram);

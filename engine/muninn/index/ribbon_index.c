@@ -480,28 +480,69 @@ static void read_group(const struct row_index *base, uint32_t n, struct index_gr
 		};
 }
 
+static struct sealed_segment segment_of(const struct group_member *facts, uint32_t group,
+					uint32_t member)
+{
+	return (struct sealed_segment){
+		.segment = facts->segment,
+		.group = group,
+		.member = member,
+		.records = facts->records,
+		.serial = facts->serial,
+		.first_sequence = facts->first_sequence,
+		.last_sequence = facts->last_sequence,
+		.record_bytes = facts->record_bytes,
+		.is_ordered = facts->is_ordered,
+	};
+}
+
 static void read_segment(const struct row_index *base, uint32_t n, uint32_t member,
 			 struct sealed_segment *segment)
 {
 	const struct ribbon_row *row = row_in(base);
 	struct group_member facts;
+	uint32_t group;
 
-	if (n == row->count)
+	if (n == row->count) {
+		group = growing_number(&row->growing);
 		growing_read_member(&row->growing, member, &facts);
-	else
+	} else {
+		group = row->complete[n].group.number;
 		group_read_member(&row->complete[n].group, member, &facts);
-	*segment = (struct sealed_segment){
-		.segment = facts.segment,
-		.group = n == row->count ? growing_number(&row->growing)
-					 : row->complete[n].group.number,
-		.member = member,
-		.records = facts.records,
-		.serial = facts.serial,
-		.first_sequence = facts.first_sequence,
-		.last_sequence = facts.last_sequence,
-		.record_bytes = facts.record_bytes,
-		.is_ordered = facts.is_ordered,
-	};
+	}
+	*segment = segment_of(&facts, group, member);
+}
+
+static bool tell_image(const struct muninn_geometry *geometry, uint8_t *image, uint64_t length,
+		       uint64_t live, const struct fields *to)
+{
+	struct group group;
+
+	(void)geometry;
+	if (!group_attach(&group, image, length))
+		return false;
+	field_flag(to, "image_intact", group_is_intact(&group, length));
+	field_number(to, "member_count", group.members);
+	field_number(to, "entries", group.entries);
+	field_number(to, "failed_entries", group.failed);
+	field_number(to, "starts", group.band.shape.starts);
+	field_number(to, "columns", group.band.shape.columns);
+	field_number(to, "fingerprint_bits", group.band.shape.fingerprint_bits);
+	field_text(to, "locations",
+		   group.locations == PLACEMENT_CANDIDATES ? "candidates" : "pages");
+	field_list(to, "members");
+	for (uint32_t member = 0; member < group.members; member++) {
+		struct group_member facts;
+		struct sealed_segment segment;
+
+		group_read_member(&group, member, &facts);
+		segment = segment_of(&facts, group.number, member);
+		sealed_segment_tell(&segment, live >> member & 1, to);
+		field_detail(to, FIELD_FLAG, "arranged", facts.by_candidates);
+		field_detail(to, FIELD_NUMBER, "tail_pages", facts.tail_pages);
+	}
+	field_end(to);
+	return true;
 }
 
 /* ---- search ---- */
@@ -572,6 +613,7 @@ const struct index_type ribbon_index = {
 	.group_bytes = group_bytes,
 	.key_pages_max = key_pages_max,
 	.image_member_at = image_member_at,
+	.tell_image = tell_image,
 
 	.create = create,
 	.destroy = destroy,

@@ -27,3 +27,18 @@ void sealed_segment_add(struct sealed_segment *facts, const struct page_view *pa
 		facts->is_ordered &= !record_is_moved(record.header);
 	}
 }
+
+void sealed_segment_tell(const struct sealed_segment *segment, bool is_live,
+			 const struct fields *to)
+{
+	field_row(to);
+	field_number(to, "member", segment->member);
+	field_number(to, "segment", segment->segment);
+	field_flag(to, "live", is_live);
+	field_number(to, "records", segment->records);
+	field_number(to, "bytes", segment->record_bytes);
+	field_number(to, "serial", segment->serial);
+	field_number(to, "first", segment->first_sequence);
+	field_number(to, "last", segment->last_sequence);
+	field_flag(to, "moved", !segment->is_ordered);
+}
