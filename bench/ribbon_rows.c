@@ -33,8 +33,6 @@ struct rows {
 	uint8_t sum[16];
 	uint8_t all_live[8]; /* nothing is merged away */
 	struct tag_entry sealed[KEYS];
-	struct group_builder *builder;
-	struct tag_entry *entries;
 	double bytes, keys; /* of the index, and in it, in sum */
 	double seal_time;
 };
@@ -62,8 +60,7 @@ static int complete(struct rows *rows, struct ribbon_row *row)
 {
 	uint32_t number = growing_number(&row->growing);
 	struct ribbon_image image = { .live = rows->all_live };
-	int result = ribbon_row_make_image(row, rows->builder, rows->entries, &image.bytes,
-					   &image.length);
+	int result = ribbon_row_make_image(row, &image.bytes, &image.length);
 
 	if (!result)
 		result = ribbon_row_replace(row, row->count, row->count, &image);
@@ -94,6 +91,7 @@ static int seal(struct rows *rows, uint32_t number, uint32_t segment)
 	begin = ribbon_bench_seconds();
 	if (growing_is_full(&row->growing))
 		result = complete(rows, row);
+	ribbon_row_condense(row);
 	if (!result)
 		result = ribbon_row_write(row, rows->sealed, KEYS, &member);
 	if (!result)
@@ -200,9 +198,7 @@ static int create(struct rows *rows)
 	rows->shape = ribbon_shape_choose(PAGE_BYTES, PAGES, RECORD_BYTES);
 	rows->rows = calloc(count, sizeof(*rows->rows));
 	rows->nvram = calloc(count, sizeof(*rows->nvram));
-	rows->builder = group_builder_create(rows->shape.group_entries);
-	rows->entries = calloc(rows->shape.group_entries, sizeof(*rows->entries));
-	if (!rows->rows || !rows->nvram || !rows->builder || !rows->entries)
+	if (!rows->rows || !rows->nvram)
 		return -ENOMEM;
 	put_le64(rows->all_live, UINT64_MAX);
 	for (uint32_t n = 0; n < count; n++) {
@@ -223,8 +219,6 @@ static void destroy(struct rows *rows)
 		free(rows->nvram[n]);
 	free(rows->rows);
 	free(rows->nvram);
-	group_builder_destroy(rows->builder);
-	free(rows->entries);
 }
 
 int ribbon_bench_rows(const struct ribbon_bench_options *options, uint32_t locations,

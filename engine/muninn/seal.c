@@ -154,6 +154,7 @@ static int run_program(struct muninn_store *store, uint32_t number, uint32_t *bu
 		sealing->pages = 0;
 		sealing->facts = gather_facts(&store->rows[number].buffer);
 		arrange(store, number);
+		row_index_condense(store->rows[number].index);
 	}
 	while (!result && sealing->pages < geometry->segment_pages && *budget) {
 		uint32_t count =

@@ -241,6 +241,12 @@ bool row_index_is_full(const struct row_index *row)
 	return row->type->is_full(row);
 }
 
+void row_index_condense(struct row_index *row)
+{
+	if (row->type->condense)
+		row->type->condense(row);
+}
+
 int row_index_write(struct row_index *row, const struct segment_index *index,
 		    const struct arrangement *arrangement, const struct sealed_segment *segment)
 {

@@ -222,6 +222,12 @@ void row_index_read_member(const struct row_index *row, uint32_t member,
 			   struct sealed_segment *segment);
 
 /*
+ * Makes what the group takes in memory smaller; it counts with the next segment that is written. It
+ * may run beside everything that does not write to this group, make it count or begin one.
+ */
+void row_index_condense(struct row_index *row);
+
+/*
  * Writes what its index says of a segment that has been programmed, to a group that is not full.
  * `arrangement`: of its records; NULL: they are where the index has them. -ENOMEM: nothing has
  * changed that counts.

@@ -70,6 +70,7 @@ struct index_type {
 	int (*attach)(struct row_index *row);
 	uint64_t (*sum)(const struct row_index *row);
 	bool (*is_full)(const struct row_index *row);
+	void (*condense)(struct row_index *row); /* NULL: there is nothing to do */
 	int (*write)(struct row_index *row, const struct segment_index *index,
 		     const struct arrangement *arrangement, const struct sealed_segment *segment);
 	void (*commit)(struct row_index *row);

@@ -17,9 +17,6 @@ struct ribbon_store {
 	struct index base;
 	struct ribbon_shape shape;
 	struct ribbon_index_row *rows;
-	/* Memory to make an image with; there is one under way at a time. */
-	struct group_builder *builder;
-	struct tag_entry *entries;
 };
 
 struct ribbon_segment {
@@ -128,8 +125,6 @@ static void destroy(struct index *base)
 
 	for (uint32_t number = 0; store->rows && number < base->geometry->rows; number++)
 		ribbon_row_destroy(&store->rows[number].row);
-	group_builder_destroy(store->builder);
-	free(store->entries);
 	free(store->rows);
 	free(store);
 }
@@ -157,9 +152,7 @@ static struct index *create(const struct muninn_geometry *geometry, uint8_t *nvr
 	store->base = (struct index){ .type = &ribbon_index, .geometry = geometry };
 	store->shape = shape_of(geometry);
 	store->rows = calloc(geometry->rows, sizeof(*store->rows));
-	store->builder = group_builder_create(store->shape.group_entries);
-	store->entries = malloc(store->shape.group_entries * sizeof(*store->entries));
-	if (!store->rows || !store->builder || !store->entries)
+	if (!store->rows)
 		result = -ENOMEM;
 	for (uint32_t number = 0; !result && number < geometry->rows; number++)
 		result = create_row(store, number, nvram);
@@ -192,8 +185,7 @@ static void count(const struct index *base, struct index_figures *figures)
 {
 	const struct ribbon_store *store = (const struct ribbon_store *)base;
 
-	figures->rows_memory = given(store) + given(store->rows) + given(store->entries) +
-			       group_builder_bytes(store->shape.group_entries);
+	figures->rows_memory = given(store) + given(store->rows);
 	for (uint32_t number = 0; number < base->geometry->rows; number++) {
 		const struct ribbon_row *row = &store->rows[number].row;
 
@@ -325,6 +317,11 @@ static bool is_full(const struct row_index *base)
 	return growing_is_full(&row_in(base)->growing);
 }
 
+static void condense(struct row_index *base)
+{
+	ribbon_row_condense(row_of(base));
+}
+
 /* Entries of a segment whose records stay on their pages, on the heap. NULL: out of memory. */
 static struct tag_entry *list_entries(const struct active *active)
 {
@@ -396,11 +393,8 @@ static const uint8_t *nvram(const struct row_index *base, uint64_t *bytes)
 
 static int make_image(const struct row_index *base, struct index_image *image)
 {
-	const struct ribbon_store *store = store_of(base->index);
-
 	*image = (struct index_image){ .group = growing_number(&row_in(base)->growing) };
-	return ribbon_row_make_image(row_in(base), store->builder, store->entries, &image->bytes,
-				     &image->length);
+	return ribbon_row_make_image(row_in(base), &image->bytes, &image->length);
 }
 
 static int replace(struct row_index *base, uint32_t from, uint32_t to, const struct index_image *by)
@@ -639,6 +633,7 @@ const struct index_type ribbon_index = {
 	.attach = attach,
 	.sum = sum,
 	.is_full = is_full,
+	.condense = condense,
 	.write = write_segment,
 	.commit = commit,
 	.take_out = take_out,

@@ -45,14 +45,13 @@ struct scene {
 	uint8_t *nvram;
 	uint8_t sum[16];
 	struct active *active;
-	struct group_builder *builder;
-	struct tag_entry *entries;
 	struct sealed *sealed; /* in the order of age */
 	uint32_t count, next_segment;
-	bool drops;    /* groups, after a member has been written, before it counts */
-	bool renews;   /* images of groups, at that time */
-	bool arranges; /* records of a segment, when it is sealed */
-	uint32_t hot;  /* one put of so many is of one of a few keys */
+	bool drops;        /* groups, after a member has been written, before it counts */
+	bool renews;       /* images of groups, at that time */
+	bool arranges;     /* records of a segment, when it is sealed */
+	bool lacks_memory; /* for a section, now and then */
+	uint32_t hot;      /* one put of so many is of one of a few keys */
 	uint32_t by_candidates, by_pages; /* groups whose ribbons have these */
 	struct {
 		uint32_t number;
@@ -83,10 +82,7 @@ static void begin_scene(struct scene *scene, uint64_t seed)
 	};
 	scene->nvram = calloc(1, growing_bytes(&scene->shape));
 	scene->active = active_create(&scene->shape);
-	scene->builder = group_builder_create(scene->shape.group_entries);
-	scene->entries = calloc(scene->shape.group_entries, sizeof(*scene->entries));
-	assert_true(scene->sealed && scene->nvram && scene->active && scene->builder &&
-		    scene->entries);
+	assert_true(scene->sealed && scene->nvram && scene->active);
 	assert_int_equal(
 		ribbon_row_create(&scene->row, &scene->shape, ROW, scene->nvram, scene->sum), 0);
 	ribbon_row_begin(&scene->row, 0);
@@ -98,8 +94,6 @@ static void end_scene(struct scene *scene)
 	for (uint32_t n = 0; n < scene->image_count; n++)
 		free(scene->images[n].bytes);
 	active_destroy(scene->active);
-	group_builder_destroy(scene->builder);
-	free(scene->entries);
 	free(scene->sealed);
 	free(scene->nvram);
 }
@@ -260,6 +254,8 @@ static void seal(struct scene *scene)
 	};
 	if (scene->arranges)
 		arrange(scene, sealed, &member);
+	if (!scene->lacks_memory || below(&scene->random, 3))
+		ribbon_row_condense(&scene->row);
 	write_member(scene, scene->arranges ? sealed : NULL, &member);
 	/* As long as it does not count nothing has changed. */
 	assert_true(sum_is_right(scene));
@@ -278,9 +274,7 @@ static void complete(struct scene *scene)
 	uint32_t number = growing_number(&scene->row.growing), n = scene->image_count++;
 	struct ribbon_image image = { .live = scene->images[n].live };
 
-	assert_int_equal(ribbon_row_make_image(&scene->row, scene->builder, scene->entries,
-					       &image.bytes, &image.length),
-			 0);
+	assert_int_equal(ribbon_row_make_image(&scene->row, &image.bytes, &image.length), 0);
 	put_le64(image.live, growing_live(&scene->row.growing));
 	assert_int_equal(ribbon_row_check(&scene->row, &image, number), 0);
 	assert_int_equal(ribbon_row_check(&scene->row, &image, number + 1), -EINVAL);
@@ -456,6 +450,7 @@ static void test_a_search_names_all_segments_of_a_key_from_the_newest_on(void **
 		begin_scene(&scene, seed);
 		scene.drops = true;
 		scene.arranges = seed > 2;
+		scene.lacks_memory = seed % 2;
 		scene.hot = seed == 4 ? 20 : 3;
 		for (uint32_t n = 0; n < 220; n++) {
 			if (growing_is_full(&scene.row.growing))
@@ -503,14 +498,18 @@ static void test_few_segments_are_named_in_vain(void **state)
 	end_scene(&scene);
 }
 
-/* The failed entries of complete groups, and those of the growing one. */
+/* The failed entries of complete groups and sections, and those of members that are in none. */
 static uint32_t exact_expected(const struct scene *scene)
 {
-	const struct growing *growing = &scene->row.growing;
-	uint32_t count = growing_entries(growing, growing_members(growing));
+	const struct ribbon_row *row = &scene->row;
+	const struct growing *growing = &row->growing;
+	uint32_t count = growing_entries(growing, growing_members(growing)) -
+			 growing_entries(growing, row->section_count * RIBBON_SECTION_MEMBERS);
 
-	for (uint32_t n = 0; n < scene->row.count; n++)
-		count += scene->row.complete[n].group.failed;
+	for (uint32_t n = 0; n < row->count; n++)
+		count += row->complete[n].group.failed;
+	for (uint32_t n = 0; n < row->section_count; n++)
+		count += row->sections[n].group.failed;
 	return count;
 }
 
@@ -534,6 +533,85 @@ static void test_the_exact_table_has_nothing_that_a_ribbon_has(void **state)
 	assert_int_equal(exact_count(scene.row.exact), exact_expected(&scene));
 	drop_group(&scene);
 	assert_int_equal(exact_count(scene.row.exact), exact_expected(&scene));
+	end_scene(&scene);
+}
+
+/* Before a member counts, the exact table has as many members as a section takes, at most. */
+static void test_members_wait_in_sections(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	begin_scene(&scene, 5);
+	for (uint32_t n = 0; n < 3 * RIBBON_MEMBERS; n++) {
+		uint32_t members;
+
+		if (growing_is_full(&scene.row.growing))
+			complete(&scene);
+		seal(&scene);
+		members = growing_members(&scene.row.growing);
+		assert_int_equal(scene.row.section_count, (members - 1) / RIBBON_SECTION_MEMBERS);
+		assert_int_equal(exact_count(scene.row.exact), exact_expected(&scene));
+		check_searches(&scene, 100);
+		reopen(&scene);
+		assert_int_equal(scene.row.section_count, members / RIBBON_SECTION_MEMBERS);
+		assert_int_equal(exact_count(scene.row.exact), exact_expected(&scene));
+		check_searches(&scene, 100);
+	}
+	end_scene(&scene);
+}
+
+/* Two bytes a key in place of four or five, and the little that a row has besides. */
+static void test_a_section_takes_less_than_the_exact_table(void **state)
+{
+	struct scene scene;
+	uint64_t exact;
+
+	(void)state;
+	begin_scene(&scene, 7);
+	scene.arranges = true;
+	scene.hot = 20;
+	seal_many(&scene, RIBBON_SECTION_MEMBERS);
+	exact = ribbon_row_bytes(&scene.row);
+	reopen(&scene);
+	assert_int_equal(scene.row.section_count, 1);
+	assert_in_range(ribbon_row_bytes(&scene.row), 1, exact * 6 / 10);
+	end_scene(&scene);
+}
+
+/* A section counts with the member that was written after it had been made. */
+static void test_a_section_counts_with_the_next_member(void **state)
+{
+	struct group_member member = { .segment = 7 };
+	struct scene scene;
+
+	(void)state;
+	begin_scene(&scene, 8);
+	seal_many(&scene, RIBBON_SECTION_MEMBERS);
+	ribbon_row_condense(&scene.row);
+	assert_non_null(scene.row.made.image);
+	for (int turn = 0; turn < 2; turn++) {
+		active_begin(scene.active);
+		write_member(&scene, NULL, &member);
+		assert_int_equal(scene.row.section_count, 0);
+		assert_int_equal(exact_count(scene.row.exact), exact_expected(&scene));
+		check_searches(&scene, 500);
+	}
+	seal(&scene);
+	assert_int_equal(scene.row.section_count, 1);
+	assert_int_equal(exact_count(scene.row.exact), exact_expected(&scene));
+	check_searches(&scene, 500);
+	/* One that was made for a group is none of the group behind it. */
+	seal_many(&scene, RIBBON_SECTION_MEMBERS - 1);
+	ribbon_row_condense(&scene.row);
+	assert_non_null(scene.row.made.image);
+	ribbon_row_begin(&scene.row, growing_number(&scene.row.growing) + 1);
+	for (uint32_t n = 0; n < scene.count; n++)
+		scene.sealed[n].live = false;
+	seal_many(&scene, RIBBON_SECTION_MEMBERS + 1);
+	assert_int_equal(scene.row.section_count, 1);
+	assert_int_equal(exact_count(scene.row.exact), exact_expected(&scene));
+	check_searches(&scene, 500);
 	end_scene(&scene);
 }
 
@@ -764,6 +842,9 @@ int main(void)
 		cmocka_unit_test(test_a_search_names_all_segments_of_a_key_from_the_newest_on),
 		cmocka_unit_test(test_few_segments_are_named_in_vain),
 		cmocka_unit_test(test_the_exact_table_has_nothing_that_a_ribbon_has),
+		cmocka_unit_test(test_members_wait_in_sections),
+		cmocka_unit_test(test_a_section_takes_less_than_the_exact_table),
+		cmocka_unit_test(test_a_section_counts_with_the_next_member),
 		cmocka_unit_test(test_a_group_takes_its_own_copy_while_a_member_does_not_count_yet),
 		cmocka_unit_test(test_a_member_that_was_not_committed_is_none),
 		cmocka_unit_test(test_every_changed_byte_of_a_growing_group_is_noticed),

@@ -16,6 +16,7 @@
 #include <errno.h>
 
 #include "engine/muninn/index/bloom.h"
+#include "engine/muninn/index/ribbon/ribbon_shape.h"
 #include "nand/faults.h"
 #include "nand/timing.h"
 #include "tests/engine/flush_now.h"
@@ -185,6 +186,38 @@ static void put_new_key(struct model *model, uint64_t number)
 						       sizeof(value), false),
 			 0);
 	model->store->operations->commit(model->store);
+}
+
+/* Opening makes sections of the growing group as sealing does, but for what the last seal began. */
+static void test_opening_needs_as_much_memory_for_the_index_as_sealing_left(void **state)
+{
+	struct model *model;
+	struct record_statistics sealed = { 0 }, opened = { 0 };
+	uint64_t number = 0;
+
+	(void)state;
+	if (index_under_test() != INDEX_RIBBON)
+		skip();
+	model = calloc(1, sizeof(*model));
+	assert_non_null(model);
+	model_open(model, &model_nand, &model_options);
+	for (;;) {
+		const struct muninn_store *store =
+			(const struct muninn_store *)(const void *)model->store;
+		uint32_t members = row_index_members(store->rows[0].index);
+
+		if (members > 2 * RIBBON_SECTION_MEMBERS && members % RIBBON_SECTION_MEMBERS == 1)
+			break;
+		put_new_key(model, number++);
+	}
+	model->store->operations->statistics(model->store, &sealed);
+	model_crash(model);
+	model->store->operations->statistics(model->store, &opened);
+	print_message("%llu and %llu bytes\n", (unsigned long long)sealed.index_bytes,
+		      (unsigned long long)opened.index_bytes);
+	assert_in_range(sealed.index_bytes, opened.index_bytes * 95 / 100,
+			opened.index_bytes * 105 / 100);
+	model_close(model);
 }
 
 static void test_tables_read_on_demand_take_the_memory_of_the_cache_and_are_counted(void **state)
@@ -469,6 +502,7 @@ static void test_damaged_pages_of_a_run_do_not_hide_the_others(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_opening_needs_as_much_memory_for_the_index_as_sealing_left),
 		cmocka_unit_test(
 			test_store_equals_a_model_under_random_transactions_aborts_and_crashes),
 		cmocka_unit_test(test_store_equals_a_model_with_every_configuration_of_filters),

@@ -3,6 +3,7 @@
 #include "engine/muninn/index/ribbon/group.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
 #include "common/crc32c.h"
 #include "engine/muninn/index/ribbon/group_format.h"
@@ -66,6 +67,19 @@ bool group_is_intact(const struct group *group, uint64_t length)
 	crc = crc32c(crc, zero, sizeof(zero));
 	crc = crc32c(crc, group->image + GROUP_CRC_AT + 4, length - GROUP_CRC_AT - 4);
 	return crc == get_le32(group->image + GROUP_CRC_AT);
+}
+
+uint8_t *group_keep(const struct group *group, struct group *kept)
+{
+	uint8_t *image = aligned_alloc(64, align_up(group->kept, 64));
+	bool attached;
+
+	if (!image)
+		return NULL;
+	memcpy(image, group->image, group->kept);
+	attached = group_attach(kept, image, group->kept);
+	assert(attached);
+	return image;
 }
 
 void group_get_member(const uint8_t *at, struct group_member *facts)

@@ -95,6 +95,12 @@ struct group {
 bool group_attach(struct group *group, const uint8_t *image, uint64_t length);
 bool group_is_intact(const struct group *group, uint64_t length);
 
+/*
+ * Copies what look-ups need of a group to memory of its own at a cache line, which it returns, and
+ * takes that up. NULL: out of memory.
+ */
+uint8_t *group_keep(const struct group *group, struct group *kept);
+
 void group_read_member(const struct group *group, uint32_t member, struct group_member *facts);
 
 /* The n-th failed entry, from 0, while the whole image is there. `segment` is the member. */

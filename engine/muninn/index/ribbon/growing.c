@@ -209,6 +209,19 @@ struct tag_entry growing_entry(const struct growing *growing, uint32_t n)
 				   .location = word_location(get_le16(entry_at(growing, n) + 4)) };
 }
 
+uint32_t growing_list(const struct growing *growing, uint32_t from, uint32_t to, uint32_t segment,
+		      struct tag_entry *entries)
+{
+	uint32_t begin = growing_entries(growing, from), n = begin;
+
+	for (uint32_t member = from; member < to; member++)
+		for (; n < growing_entries(growing, member + 1); n++) {
+			entries[n - begin] = growing_entry(growing, n);
+			entries[n - begin].segment = segment + member - from;
+		}
+	return n - begin;
+}
+
 uint32_t growing_entry_page(const struct growing *growing, uint32_t n)
 {
 	return word_page(get_le16(entry_at(growing, n) + 4));

@@ -51,7 +51,21 @@ void growing_read_member(const struct growing *growing, uint32_t member,
 uint32_t growing_entries(const struct growing *growing, uint32_t members);
 struct tag_entry growing_entry(const struct growing *growing, uint32_t n);
 
+/*
+ * The entries of members from `from` on that are below `to`, one behind the other. The segment of
+ * the first of these members is `segment`, that of each other one follows. Returns how many.
+ */
+uint32_t growing_list(const struct growing *growing, uint32_t from, uint32_t to, uint32_t segment,
+		      struct tag_entry *entries);
+
 /* The page of an entry, whether or not that is its location. */
 uint32_t growing_entry_page(const struct growing *growing, uint32_t n);
+
+/*
+ * The image of a group of members from `from` on that are below `to`, on the heap. Only bits of
+ * live members may change meanwhile. -ENOMEM.
+ */
+int growing_make_image(const struct growing *growing, uint32_t from, uint32_t to,
+		       uint32_t fingerprint_bits, uint8_t **image, uint64_t *length);
 
 #endif

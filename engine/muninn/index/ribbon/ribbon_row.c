@@ -35,11 +35,20 @@ int ribbon_row_create(struct ribbon_row *row, const struct ribbon_shape *shape, 
 	return row->exact ? 0 : -ENOMEM;
 }
 
+static void drop_sections(struct ribbon_row *row)
+{
+	while (row->section_count)
+		section_destroy(&row->sections[--row->section_count]);
+	section_destroy(&row->made);
+	row->next_has_section = false;
+}
+
 void ribbon_row_destroy(struct ribbon_row *row)
 {
 	for (uint32_t n = 0; n < row->count; n++)
 		free(row->complete[n].image);
 	free(row->complete);
+	drop_sections(row);
 	exact_destroy(row->exact);
 	exact_destroy(row->next);
 	*row = (struct ribbon_row){ 0 };
@@ -51,6 +60,8 @@ uint64_t ribbon_row_bytes(const struct ribbon_row *row)
 
 	for (uint32_t n = 0; n < row->count; n++)
 		bytes += row->complete[n].group.kept;
+	for (uint32_t n = 0; n < row->section_count; n++)
+		bytes += row->sections[n].group.kept;
 	return bytes;
 }
 
@@ -60,6 +71,8 @@ uint64_t ribbon_row_images_memory(const struct ribbon_row *row)
 
 	for (uint32_t n = 0; n < row->count; n++)
 		bytes += malloc_usable_size(row->complete[n].image);
+	for (uint32_t n = 0; n < row->section_count; n++)
+		bytes += malloc_usable_size(row->sections[n].image);
 	return bytes;
 }
 
@@ -76,83 +89,86 @@ struct change {
 	uint32_t from, to; /* places that go */
 	uint32_t added;    /* groups that come in their place: 0 or 1 */
 	uint32_t count;    /* complete groups before that */
+	bool grows_on;     /* the growing group's entries stay */
 };
 
-static uint32_t place_after(const struct change *change, uint32_t place)
-{
-	return place < change->to ? place : place - (change->to - change->from) + change->added;
-}
-
-/* The growing group's entries are added anew each time. */
 static uint32_t renumber(void *context, uint32_t segment)
 {
 	const struct change *change = context;
 	uint32_t place = segment / RIBBON_MEMBERS;
 
-	if (place >= change->count || (place >= change->from && place < change->to))
+	if ((place >= change->from && place < change->to) ||
+	    (place >= change->count && !change->grows_on))
 		return EXACT_DROP;
-	return place_after(change, place) * RIBBON_MEMBERS + segment % RIBBON_MEMBERS;
+	if (place >= change->to)
+		place = place - (change->to - change->from) + change->added;
+	return place * RIBBON_MEMBERS + segment % RIBBON_MEMBERS;
 }
 
-/* The growing group's entries stay. */
-static uint32_t renumber_all(void *context, uint32_t segment)
+/* Of the growing group: in the row, what member 0 is. */
+static uint32_t growing_first(const struct ribbon_row *row)
 {
-	const struct change *change = context;
-	uint32_t place = segment / RIBBON_MEMBERS;
-
-	if (place >= change->from && place < change->to)
-		return EXACT_DROP;
-	return place_after(change, place) * RIBBON_MEMBERS + segment % RIBBON_MEMBERS;
+	return row->count * RIBBON_MEMBERS;
 }
 
-/* Entries of the growing group from member `first` on, up to `last`, whose place is `place`. */
-static uint32_t growing_entries_of(const struct growing *growing, uint32_t first, uint32_t last,
-				   uint32_t place, struct tag_entry *entries)
-{
-	uint32_t begin = growing_entries(growing, first), n = begin;
-
-	for (uint32_t member = first; member < last; member++)
-		for (; n < growing_entries(growing, member + 1); n++) {
-			entries[n - begin] = growing_entry(growing, n);
-			entries[n - begin].segment = place * RIBBON_MEMBERS + member;
-		}
-	return n - begin;
-}
-
-/*
- * The table after a change: what is left of complete groups, the failed entries of `by`, and the
- * growing group's, if it stays. NULL: out of memory.
- */
+/* The table after a group has come. NULL: out of memory. */
 static struct exact *change_exact(const struct ribbon_row *row, const struct change *change,
-				  const struct group *by, bool grows_on)
+				  const struct group *by)
 {
 	uint32_t groups = change->count - (change->to - change->from) + change->added;
-	uint32_t members = grows_on ? growing_members(&row->growing) : 0;
-	uint32_t failed = by ? by->failed : 0;
 	struct exact_shape shape = exact_shape_for(row, groups);
-	struct tag_entry *entries =
-		malloc((failed + growing_entries(&row->growing, members) + 1) * sizeof(*entries));
+	struct tag_entry *entries = malloc((by->failed + UINT64_C(1)) * sizeof(*entries));
 	struct exact *exact;
 
 	if (!entries)
 		return NULL;
-	for (uint32_t n = 0; n < failed; n++) {
+	for (uint32_t n = 0; n < by->failed; n++) {
 		entries[n] = group_failed_entry(by, n);
 		entries[n].segment += change->from * RIBBON_MEMBERS;
 		entries[n].location += ribbon_location_base(by);
 	}
-	failed += growing_entries_of(&row->growing, 0, members, groups, entries + failed);
-	exact = exact_rewrite(row->exact, &shape, entries, failed, renumber,
+	exact = exact_rewrite(row->exact, &shape, entries, by->failed, renumber,
 			      (void *)(uintptr_t)change);
 	free(entries);
 	return exact;
 }
 
+/* The failed entries of a section, as the exact table has them. Returns how many there are. */
+static uint32_t section_entries(const struct ribbon_row *row, const struct section *section,
+				uint32_t number, struct tag_entry *entries)
+{
+	for (uint32_t n = 0; n < section->group.failed; n++) {
+		entries[n] = section->failed[n];
+		entries[n].segment += growing_first(row) + number * RIBBON_SECTION_MEMBERS;
+		entries[n].location += ribbon_location_base(&section->group);
+	}
+	return section->group.failed;
+}
+
+/* The growing group's entries that no section has. */
+static uint32_t entries_apart(const struct ribbon_row *row, struct tag_entry *entries)
+{
+	uint32_t first = row->section_count * RIBBON_SECTION_MEMBERS, count = 0;
+
+	for (uint32_t n = 0; n < row->section_count; n++)
+		count += section_entries(row, &row->sections[n], n, entries + count);
+	return count + growing_list(&row->growing, first, growing_members(&row->growing),
+				    growing_first(row) + first, entries + count);
+}
+
+/* The growing group's entries anew. Its sections still know what failed. */
 static int rebuild_exact(struct ribbon_row *row)
 {
-	const struct change none = { .from = row->count, .to = row->count, .count = row->count };
-	struct exact *exact = change_exact(row, &none, NULL, true);
+	struct change none = { .from = row->count, .to = row->count, .count = row->count };
+	uint32_t all = growing_entries(&row->growing, growing_members(&row->growing));
+	struct tag_entry *entries = malloc((all + UINT64_C(1)) * sizeof(*entries));
+	struct exact_shape shape = exact_shape_for(row, row->count);
+	struct exact *exact = NULL;
 
+	if (entries)
+		exact = exact_rewrite(row->exact, &shape, entries, entries_apart(row, entries),
+				      renumber, &none);
+	free(entries);
 	if (!exact)
 		return -ENOMEM;
 	exact_destroy(row->exact);
@@ -169,6 +185,7 @@ void ribbon_row_begin(struct ribbon_row *row, uint32_t number)
 	 * Entries of the group before this one may stay in the exact table until it is written
 	 * again. They name members that there are not yet.
 	 */
+	drop_sections(row);
 	growing_begin(&row->growing, number);
 	row->grows_in_exact = true;
 }
@@ -179,33 +196,80 @@ int ribbon_row_attach(struct ribbon_row *row)
 	return growing_is_sound(&row->growing) ? 0 : -EINVAL;
 }
 
+/* Whether there are members for one more section. */
+static bool has_members_for_section(const struct ribbon_row *row)
+{
+	return growing_members(&row->growing) / RIBBON_SECTION_MEMBERS > row->section_count;
+}
+
+void ribbon_row_condense(struct ribbon_row *row)
+{
+	if (!row->made.image && has_members_for_section(row))
+		section_make(&row->made, &row->growing, row->section_count);
+}
+
+static void take_made(struct ribbon_row *row)
+{
+	row->sections[row->section_count++] = row->made;
+	row->made = (struct section){ 0 };
+}
+
 int ribbon_row_finish(struct ribbon_row *row)
 {
-	return row->grows_in_exact ? 0 : rebuild_exact(row);
+	int result;
+
+	if (row->grows_in_exact)
+		return 0;
+	for (ribbon_row_condense(row); row->made.image; ribbon_row_condense(row))
+		take_made(row);
+	result = rebuild_exact(row);
+	for (uint32_t n = 0; n < row->section_count; n++)
+		section_forget_failed(&row->sections[n]);
+	return result;
+}
+
+/* Members that the section has which has been made. */
+static uint32_t drop_made(void *context, uint32_t segment)
+{
+	const struct ribbon_row *row = context;
+	uint32_t first = growing_first(row) + row->section_count * RIBBON_SECTION_MEMBERS;
+
+	return segment >= first && segment < first + RIBBON_SECTION_MEMBERS ? EXACT_DROP : segment;
+}
+
+/* The exact table with member `member`, whose `count` entries have been written. */
+static struct exact *add_member(struct ribbon_row *row, uint32_t member, uint32_t count)
+{
+	bool has_section = row->made.image != NULL;
+	uint32_t all = count + (has_section ? row->made.group.failed : 0);
+	struct tag_entry *added = malloc((all + UINT64_C(1)) * sizeof(*added));
+	struct exact *exact;
+
+	if (!added)
+		return NULL;
+	growing_list(&row->growing, member, member + 1, growing_first(row) + member, added);
+	if (has_section)
+		section_entries(row, &row->made, row->section_count, added + count);
+	exact = exact_rewrite(row->exact, exact_shape_of(row->exact), added, all,
+			      has_section ? drop_made : NULL, row);
+	free(added);
+	row->next_has_section = has_section;
+	return exact;
 }
 
 int ribbon_row_write(struct ribbon_row *row, const struct tag_entry *entries, uint32_t count,
 		     const struct group_member *member)
 {
 	uint32_t members = growing_members(&row->growing);
-	struct exact_shape shape = *exact_shape_of(row->exact);
-	struct tag_entry *added = malloc((count + 1) * sizeof(*added));
 
 	assert(row->grows_in_exact);
 	exact_destroy(row->next);
 	row->next = NULL;
-	if (!added)
-		return -ENOMEM;
 	/* The first member ends what the group before it has left. */
-	if (members == 0 && rebuild_exact(row)) {
-		free(added);
+	if (members == 0 && rebuild_exact(row))
 		return -ENOMEM;
-	}
-	shape = *exact_shape_of(row->exact);
 	growing_write(&row->growing, entries, count, member);
-	growing_entries_of(&row->growing, members, members + 1, row->count, added);
-	row->next = exact_rewrite(row->exact, &shape, added, count, NULL, NULL);
-	free(added);
+	row->next = add_member(row, members, count);
 	return row->next ? 0 : -ENOMEM;
 }
 
@@ -216,60 +280,19 @@ void ribbon_row_commit(struct ribbon_row *row)
 	exact_destroy(row->exact);
 	row->exact = row->next;
 	row->next = NULL;
-}
-
-/* Of a part of a group's entries that have no candidate: most that its ribbon may leave out. */
-enum { APART_MAX = 4 };
-
-/*
- * A ribbon of candidates takes six bits less for each entry than one of pages, but can't have those
- * without a candidate, which are moved to the end. If these are too many, all have pages.
- */
-static void plan_locations(const struct ribbon_row *row, struct group_plan *plan,
-			   struct tag_entry *entries)
-{
-	uint32_t count = plan->entry_count, placed = 0;
-
-	for (uint32_t n = 0; n < count; n++) {
-		struct tag_entry entry = entries[n];
-
-		if (entry.location >= PLACEMENT_CANDIDATES)
-			continue;
-		entries[n] = entries[placed];
-		entries[placed++] = entry;
-	}
-	plan->locations = PLACEMENT_CANDIDATES;
-	plan->entry_count = placed;
-	plan->apart = entries + placed;
-	plan->apart_count = count - placed;
-	if (plan->apart_count <= count / APART_MAX)
+	if (!row->next_has_section)
 		return;
-	plan->locations = row->shape->segment_pages;
-	plan->entry_count = growing_entries_of(&row->growing, 0, plan->member_count, 0, entries);
-	plan->apart_count = 0;
-	for (uint32_t n = 0; n < count; n++)
-		entries[n].location = growing_entry_page(&row->growing, n);
+	section_forget_failed(&row->made);
+	take_made(row);
+	row->next_has_section = false;
 }
 
-int ribbon_row_make_image(const struct ribbon_row *row, struct group_builder *builder,
-			  struct tag_entry *entries, uint8_t **image, uint64_t *length)
+int ribbon_row_make_image(const struct ribbon_row *row, uint8_t **image, uint64_t *length)
 {
 	const struct growing *growing = &row->growing;
-	struct group_member members[RIBBON_MEMBERS];
-	struct group_plan plan = {
-		.row = growing->row,
-		.number = growing_number(growing),
-		.fingerprint_bits = ribbon_fingerprint_bits(growing_number(growing)),
-		.members = members,
-		.member_count = growing_members(growing),
-		.entries = entries,
-	};
 
-	for (uint32_t member = 0; member < plan.member_count; member++)
-		growing_read_member(growing, member, &members[member]);
-	plan.entry_count = growing_entries_of(growing, 0, plan.member_count, 0, entries);
-	plan_locations(row, &plan, entries);
-	return group_build(builder, &plan, image, length);
+	return growing_make_image(growing, 0, growing_members(growing),
+				  ribbon_fingerprint_bits(growing_number(growing)), image, length);
 }
 
 /* ---- complete groups ---- */
@@ -293,22 +316,17 @@ int ribbon_row_check(const struct ribbon_row *row, const struct ribbon_image *im
 		       : -EINVAL;
 }
 
-/* What is kept of an image, in memory of its own at a cache line. */
+/* What is kept of an image. */
 static int keep(const struct ribbon_image *image, struct complete *complete)
 {
 	struct group group;
 	bool attached = group_attach(&group, image->bytes, image->length);
 
 	assert(attached);
-	*complete = (struct complete){
-		.image = aligned_alloc(64, align_up(group.kept, 64)),
-		.live = image->live,
-		.first_sequence = UINT64_MAX,
-	};
+	*complete = (struct complete){ .live = image->live, .first_sequence = UINT64_MAX };
+	complete->image = group_keep(&group, &complete->group);
 	if (!complete->image)
 		return -ENOMEM;
-	memcpy(complete->image, image->bytes, group.kept);
-	group_attach(&complete->group, complete->image, group.kept);
 	for (uint32_t member = 0; member < group.members; member++) {
 		struct group_member facts;
 
@@ -338,9 +356,9 @@ static void put_in_place(struct ribbon_row *row, const struct change *change,
 /* A member may have been written that does not count yet. */
 static void take_away(struct ribbon_row *row, struct change *change)
 {
-	exact_reduce(row->exact, renumber_all, change);
+	exact_reduce(row->exact, renumber, change);
 	if (row->next)
-		exact_reduce(row->next, renumber_all, change);
+		exact_reduce(row->next, renumber, change);
 	put_in_place(row, change, NULL);
 }
 
@@ -362,7 +380,9 @@ static bool takes_copy(struct ribbon_row *row, const struct change *change, cons
 int ribbon_row_replace(struct ribbon_row *row, uint32_t from, uint32_t to,
 		       const struct ribbon_image *by)
 {
-	struct change change = { .from = from, .to = to, .added = by != NULL, .count = row->count };
+	struct change change = {
+		.from = from, .to = to, .added = by != NULL, .count = row->count, .grows_on = true
+	};
 	struct complete complete, *grown;
 	struct exact *exact;
 	struct group whole;
@@ -383,8 +403,10 @@ int ribbon_row_replace(struct ribbon_row *row, uint32_t from, uint32_t to,
 	row->complete = grown;
 	if (keep(by, &complete))
 		return -ENOMEM;
-	exact = change_exact(row, &change, &whole,
-			     row->grows_in_exact && whole.number != growing_number(&row->growing));
+	/* Without members, what the group before it has left. */
+	change.grows_on = growing_members(&row->growing) &&
+			  whole.number != growing_number(&row->growing);
+	exact = change_exact(row, &change, &whole);
 	if (!exact) {
 		free(complete.image);
 		return -ENOMEM;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * The ribbon index of a row: its growing group, its complete ones in the order of age, and the
- * exact table of what no ribbon has.
+ * exact table of what no ribbon has. Most of a long growing group is in sections, ribbons in memory
+ * alone, which take less than the exact table.
  */
 #ifndef MUNINN_ENGINE_MUNINN_INDEX_RIBBON_ROW_H
 #define MUNINN_ENGINE_MUNINN_INDEX_RIBBON_ROW_H
 
-#include "engine/muninn/index/ribbon/growing.h"
+#include "engine/muninn/index/ribbon/section.h"
 
 /* A complete group. */
 struct complete {
@@ -21,14 +22,19 @@ struct ribbon_row {
 	struct growing growing;
 	struct complete *complete; /* the oldest first */
 	uint32_t count;
+	/* Of the growing group: its first members, the oldest first. */
+	struct section sections[RIBBON_SECTIONS];
+	uint32_t section_count;
+	struct section made; /* the next one; it counts when a member does that is written then */
 	/*
-	 * Of the failed entries of complete groups and all of the growing one. Segments are
-	 * numbered RIBBON_MEMBERS x the group's place + member; the growing group's place is
-	 * behind that of the last complete one.
+	 * Of the failed entries of complete groups and sections, and all of other members of the
+	 * growing group. Segments are numbered RIBBON_MEMBERS x the group's place + member; the
+	 * growing group's place is behind that of the last complete one.
 	 */
 	struct exact *exact;
-	struct exact *next;  /* what it will be when the member counts that has been written */
-	bool grows_in_exact; /* false: the growing group's entries are not in there yet */
+	struct exact *next;    /* what it will be when the member counts that has been written */
+	bool next_has_section; /* the one that has been made */
+	bool grows_in_exact;   /* false: the growing group's entries are not in there yet */
 };
 
 /* ---- the row ---- */
@@ -57,6 +63,12 @@ int ribbon_row_attach(struct ribbon_row *row);
 int ribbon_row_finish(struct ribbon_row *row);
 
 /*
+ * Makes a section of members that are in none, if there are as many as it takes. It may run beside
+ * everything but ribbon_row_begin, _write and _commit, which use it. Without memory there is none.
+ */
+void ribbon_row_condense(struct ribbon_row *row);
+
+/*
  * Writes a member, whose entries have words for locations; ribbon_row_commit makes it count.
  * -ENOMEM: it can't count.
  */
@@ -65,11 +77,10 @@ int ribbon_row_write(struct ribbon_row *row, const struct tag_entry *entries, ui
 void ribbon_row_commit(struct ribbon_row *row);
 
 /*
- * The image of the growing group, on the heap. `entries`: space for a group's. Nothing of the row
- * is changed, and only bits of live members may change meanwhile.
+ * The image of the growing group, on the heap. Nothing of the row is changed, and only bits of live
+ * members may change meanwhile. -ENOMEM.
  */
-int ribbon_row_make_image(const struct ribbon_row *row, struct group_builder *builder,
-			  struct tag_entry *entries, uint8_t **image, uint64_t *length);
+int ribbon_row_make_image(const struct ribbon_row *row, uint8_t **image, uint64_t *length);
 
 /* ---- its complete groups ---- */
 

@@ -13,10 +13,13 @@ void ribbon_search_begin(struct ribbon_search *search, const struct ribbon_row *
 	search->hash = *hash;
 	search->bound = bound;
 	search->place = row->count;
+	search->section = row->section_count;
 	search->in_group = false;
 	search->locations.end = 0;
 	/* What is asked first, of all groups: their answers come together. */
 	exact_prefetch(row->exact, tag);
+	for (uint32_t n = row->section_count; n-- > 0;)
+		group_prefetch(&row->sections[n].group, tag);
 	for (uint32_t n = row->count; n-- > 0;)
 		group_prefetch(&row->complete[n].group, tag);
 }
@@ -31,15 +34,48 @@ static bool is_wanted(const struct ribbon_search *search, uint64_t after)
 		row->complete[search->place].last_sequence > after);
 }
 
+/* Whether it goes through the growing group, section by section. */
+static bool grows(const struct ribbon_search *search)
+{
+	return search->place == search->row->count;
+}
+
 static void begin_group(struct ribbon_search *search)
 {
 	const struct ribbon_row *row = search->row;
-	bool grows = search->place == row->count;
-	const struct group *group = grows ? NULL : &row->complete[search->place].group;
+	const struct group *group = NULL;
+	uint32_t members = RIBBON_MEMBERS;
 
+	search->member_first = 0;
+	if (!grows(search)) {
+		group = &row->complete[search->place].group;
+	} else {
+		search->member_first = search->section * RIBBON_SECTION_MEMBERS;
+		members -= search->member_first;
+		if (search->section < row->section_count) {
+			group = &row->sections[search->section].group;
+			members = RIBBON_SECTION_MEMBERS;
+		}
+	}
 	member_walk_begin(&search->walk, group, group ? ribbon_location_base(group) : 0, row->exact,
-			  search->place * RIBBON_MEMBERS, RIBBON_MEMBERS, tag_of(&search->hash));
+			  search->place * RIBBON_MEMBERS + search->member_first, members,
+			  tag_of(&search->hash));
 	search->in_group = true;
+}
+
+/* False: that was the oldest one. */
+static bool go_on(struct ribbon_search *search)
+{
+	search->in_group = false;
+	search->locations.end = 0;
+	if (grows(search) && search->section) {
+		search->section--;
+		return true;
+	}
+	if (search->place == 0)
+		return false;
+	search->place--;
+	return true;
 }
 
 /* Whether a member is there and may have anything between the numbers. */
@@ -47,13 +83,12 @@ static bool read_member(const struct ribbon_search *search, uint32_t member, uin
 			struct group_member *facts)
 {
 	const struct ribbon_row *row = search->row;
-	bool grows = search->place == row->count;
-	uint64_t live = grows ? growing_live(&row->growing)
-			      : get_le64(row->complete[search->place].live);
+	uint64_t live = grows(search) ? growing_live(&row->growing)
+				      : get_le64(row->complete[search->place].live);
 
 	if (!(live >> member & 1))
 		return false;
-	if (grows)
+	if (grows(search))
 		growing_read_member(&row->growing, member, facts);
 	else
 		group_read_member(&row->complete[search->place].group, member, facts);
@@ -70,16 +105,13 @@ bool ribbon_search_segment(struct ribbon_search *search, uint64_t after, uint32_
 			begin_group(search);
 		while (search->in_group &&
 		       member_walk_next(&search->walk, &member, &search->locations)) {
-			if (!read_member(search, member, after, facts))
+			if (!read_member(search, search->member_first + member, after, facts))
 				continue;
 			*segment = facts->segment;
 			return true;
 		}
-		search->in_group = false;
-		search->locations.end = 0;
-		if (search->place == 0)
+		if (!go_on(search))
 			return false;
-		search->place--;
 	}
 }
 

@@ -10,8 +10,11 @@ struct ribbon_search {
 	const struct ribbon_row *row;
 	struct key_hash hash;
 	uint64_t bound;
-	uint32_t place; /* of the group being searched; the row's count: the growing one ... */
-	bool in_group;  /* ... and whether that has begun */
+	uint32_t place; /* of the group being searched; the row's count: the growing one */
+	/* Of the growing one, the section; the row's count of these: members that are in none. */
+	uint32_t section;
+	bool in_group;               /* whether that has begun ... */
+	uint32_t member_first;       /* ... and which member its first one is */
 	struct group_member segment; /* the one being searched */
 	struct member_walk walk;
 	struct locations locations; /* in it, still to visit */

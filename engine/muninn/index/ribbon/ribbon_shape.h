@@ -15,6 +15,13 @@ enum {
 	RIBBON_MEMBERS = 24,
 	RIBBON_SPARSE = 8, /* a group that is full has more segments, however small their records */
 	RIBBON_FINGERPRINT_BITS = 7, /* one more in every eighth group */
+	/*
+	 * Segments of a section of a growing group (section.h). It is in memory alone, and there
+	 * are few: a longer fingerprint costs next to nothing.
+	 */
+	RIBBON_SECTION_MEMBERS = 6,
+	RIBBON_SECTIONS = RIBBON_MEMBERS / RIBBON_SECTION_MEMBERS,
+	RIBBON_SECTION_FINGERPRINT_BITS = 10,
 };
 
 struct ribbon_shape {
