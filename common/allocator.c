@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Asks jemalloc, if it is in this process. */
+/* Asks jemalloc, if it is in this process, or the C library. */
 #include "common/allocator.h"
 
+#include <malloc.h>
 #include <stddef.h>
 
 /* jemalloc's; absent with another allocator, such as that of the sanitizers. */
@@ -29,4 +30,15 @@ bool allocator_read(struct allocator_figures *figures)
 	       read_size("stats.allocated", &figures->allocated_bytes) &&
 	       read_size("stats.active", &figures->active_bytes) &&
 	       read_size("stats.resident", &figures->resident_bytes);
+}
+
+/* "arena.4096": all of them (MALLCTL_ARENAS_ALL). Where that fails nothing is lost. */
+void allocator_give_back(void)
+{
+	if (!mallctl) {
+		malloc_trim(0);
+		return;
+	}
+	mallctl("thread.tcache.flush", NULL, NULL, NULL, 0);
+	mallctl("arena.4096.purge", NULL, NULL, NULL, 0);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* What the process has of memory, as jemalloc counts it. */
+/* What the process has of memory, as jemalloc counts it; giving some of it back. */
 #ifndef MUNINN_COMMON_ALLOCATOR_H
 #define MUNINN_COMMON_ALLOCATOR_H
 
@@ -14,5 +14,11 @@ struct allocator_figures {
 
 /* False: the process has another allocator. What this thread's cache keeps counts as freed. */
 bool allocator_read(struct allocator_figures *figures);
+
+/*
+ * Gives what has been freed back to the kernel, now: allocators keep it for some time, or for good.
+ * For moments after which a process needs less.
+ */
+void allocator_give_back(void);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/allocator.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "engine/muninn/aborted.h"
@@ -377,6 +378,8 @@ static int open_once(struct nand *nand, const struct record_options *records,
 	store->records = NULL;
 	store->options = NULL;
 	set_limits(store);
+	/* What opening had for a moment: images as they are on flash, tables that have grown. */
+	allocator_give_back();
 	store->open_microseconds = clock_microseconds() - begin;
 	*out = &store->base;
 	return 0;

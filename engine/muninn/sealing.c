@@ -11,12 +11,13 @@ static int create_pages(const struct muninn_store *store, struct seal_scratch *s
 {
 	const struct muninn_geometry *geometry = &store->geometry;
 
-	scratch->views = calloc(geometry->segment_pages, sizeof(*scratch->views));
+	scratch->views = malloc(geometry->segment_pages * sizeof(*scratch->views));
 	scratch->pages = aligned_alloc(geometry->page_bytes,
 				       (uint64_t)geometry->segment_pages * geometry->page_bytes);
 	return scratch->views && scratch->pages ? 0 : -ENOMEM;
 }
 
+/* What is written before it is read is not cleared: memory that nobody has used yet is none. */
 int sealing_create(struct muninn_store *store)
 {
 	const struct parity_shape *parity = &store->geometry.parity;
@@ -28,7 +29,7 @@ int sealing_create(struct muninn_store *store)
 		struct seal_scratch *scratch = &store->scratch[n];
 
 		scratch->spares = calloc(pages, nand_spare_usable(nand_geometry(store->nand)));
-		scratch->ios = calloc(pages, sizeof(*scratch->ios));
+		scratch->ios = malloc(pages * sizeof(*scratch->ios));
 		if (parity->losses)
 			scratch->parity = malloc(parity_scratch_bytes(parity));
 		if (!scratch->spares || !scratch->ios || (parity->losses && !scratch->parity) ||
