@@ -736,11 +736,12 @@ bench-paper: bootstrap
 	@$(BIN)/muninn-bench paper $(if $(QUICK),--quick) --output $(PAPER_RESULTS) \
 		--commit "$$(git describe --always --dirty 2>/dev/null || echo unknown)"
 
-# Results of another scale do not replace figures of full scale: FIGURES=build/bench.
+# Results of another scale do not replace figures of full scale: FIGURES=build/bench. UPDATE=1: only
+# the sections that the results have, as of muninn-bench paper --only.
 FIGURES ?= docs/figures
 figures:
 	@scripts/bootstrap figures
-	@scripts/figures-muninn $(PAPER_RESULTS) $(FIGURES)
+	@scripts/figures-muninn $(if $(UPDATE),--update) $(PAPER_RESULTS) $(FIGURES)
 
 SECONDS ?= 60
 FUZZ ?= $(FUZZ_TARGETS)

@@ -110,10 +110,20 @@ uint64_t sampler_pareto_rank(const struct sampler *sampler, struct random_state 
 #define BASHO_SHAPE 1.5
 #define BASHO_SHARE 0.2
 
+static double basho_scale(uint64_t pairs)
+{
+	return floor(BASHO_SHARE * (double)(pairs - 1)) * (BASHO_SHAPE - 1);
+}
+
+double basho_truncated_share(uint64_t pairs)
+{
+	return pow(1 + (double)(pairs - 1) / basho_scale(pairs), -BASHO_SHAPE);
+}
+
 uint64_t sampler_basho_value(const struct sampler *sampler, struct random_state *random)
 {
-	double scale = floor(BASHO_SHARE * (double)(sampler->pairs - 1)) * (BASHO_SHAPE - 1);
-	double value = (pow(random_unit(random), -1 / BASHO_SHAPE) - 1) * scale;
+	double value =
+		(pow(random_unit(random), -1 / BASHO_SHAPE) - 1) * basho_scale(sampler->pairs);
 
 	return value < 0x1p63 ? (uint64_t)value : UINT64_C(1) << 63;
 }

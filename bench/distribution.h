@@ -83,6 +83,9 @@ bool distribution_repeats(enum distribution distribution);
  */
 uint64_t sampler_basho_value(const struct sampler *sampler, struct random_state *random);
 
+/* The share of the operations that go to the last pair of `basho-truncated`. */
+double basho_truncated_share(uint64_t pairs);
+
 /* Ranks 0 (hottest)..pairs - 1 behind `pareto` and `zipfian`, before they are strewn. */
 uint64_t sampler_pareto_rank(const struct sampler *sampler, struct random_state *random);
 uint64_t sampler_zipfian_rank(const struct sampler *sampler, struct random_state *random);

@@ -11,6 +11,8 @@
 
 #include "bench/experiments_history.h"
 #include "bench/experiments_merge.h"
+#include "bench/experiments_places.h"
+#include "bench/predict.h"
 
 const struct experiment_scale experiment_scale_full = {
 	.name = "full",
@@ -76,6 +78,7 @@ struct paper_figure *experiment_find(struct experiment *experiment, const char *
 		.metric = metric,
 		.unit = unit,
 		.paper = NAN,
+		.predicted = NAN,
 		.ours = ours,
 		.note = experiment->note,
 	};
@@ -92,6 +95,32 @@ static double per_operation(const struct phase_report *report, uint64_t count)
 static double index_bytes_per_record(const struct phase_report *report)
 {
 	return (double)report->statistics.index_bytes / (double)report->statistics.sealed_records;
+}
+
+/* The same, as it should be. */
+static double predicted_bytes_per_record(const struct prediction *predicted, double sealed)
+{
+	return predict_index_bytes(predicted, sealed) /
+	       (sealed * predicted->rows * predicted->segment.records);
+}
+
+/* Page reads of a look-up of the `from`-th to the `to`-th of so many pairs. */
+static double predicted_reads(const struct prediction *predicted, uint64_t pairs, uint64_t from,
+			      uint64_t to)
+{
+	return predict_reads(predicted, predict_sealed(predicted, (double)pairs),
+			     predict_segments(predicted, (double)from),
+			     predict_segments(predicted, (double)to));
+}
+
+/* Page writes of putting so many pairs behind those that are there. */
+static double predicted_writes(const struct prediction *predicted, uint64_t pairs, uint64_t more)
+{
+	double before = predict_sealed(predicted, (double)pairs);
+	double after = predict_sealed(predicted, (double)(pairs + more));
+
+	return (predict_page_writes(predicted, after) - predict_page_writes(predicted, before)) /
+	       (double)more;
 }
 
 /* Runs a phase whose latencies are not wanted. */
@@ -118,6 +147,8 @@ static int run_filters(struct experiment *experiment, struct bench_store *store,
 					   .distribution = experiment->distribution,
 					   .operations = experiment->segments * 16 };
 	struct phase_report report = { 0 };
+	struct prediction predicted;
+	struct paper_figure *finding;
 	int result = 0;
 
 	for (uint32_t n = 0; !result && report.statistics.segments_sealed < experiment->segments;
@@ -125,11 +156,29 @@ static int run_filters(struct experiment *experiment, struct bench_store *store,
 		result = run_phase(store, &phase, n, &report, error);
 	if (result)
 		return result;
-	experiment_find(experiment, "segment_utilization", "share",
-			phase_utilization(&report, store));
-	experiment_find(experiment, "index_bytes_per_key", "bytes",
-			index_bytes_per_record(&report));
+	finding = experiment_find(experiment, "segment_utilization", "share",
+				  phase_utilization(&report, store));
+	predict_begin(&predicted, &experiment->options);
+	finding->predicted = predict_utilization(&predicted);
+	finding = experiment_find(experiment, "index_bytes_per_key", "bytes",
+				  index_bytes_per_record(&report));
+	finding->predicted = predicted_bytes_per_record(&predicted, (double)experiment->segments /
+									    predicted.rows);
 	return 0;
+}
+
+static struct paper_figure *find_index_bytes(struct experiment *experiment,
+					     const struct phase_report *report,
+					     const struct prediction *predicted)
+{
+	double pairs = (double)report->live;
+	struct paper_figure *finding =
+		experiment_find(experiment, "index_bytes_per_key", "bytes",
+				(double)report->statistics.index_bytes / pairs);
+
+	finding->predicted =
+		predict_index_bytes(predicted, predict_sealed(predicted, pairs)) / pairs;
+	return finding;
 }
 
 /* ---- Figure 8: initial false-positive rate and its growth ---- */
@@ -143,51 +192,92 @@ static int run_rates(struct experiment *experiment, struct bench_store *store,
 					    .distribution = DISTRIBUTION_OLDEST,
 					    .operations = experiment->operations };
 	struct phase_report report;
+	struct prediction predicted;
 	int result = run_phase(store, &insert, 0, &report, error);
 
 	if (!result)
 		result = run_phase(store, &lookup, 1, &report, error);
 	if (result)
 		return result;
+	predict_begin(&predicted, &experiment->options);
 	experiment_find(experiment, "page_reads_per_lookup", "pages",
-			per_operation(&report, report.page_reads));
-	experiment_find(experiment, "index_bytes_per_key", "bytes",
-			(double)report.statistics.index_bytes / (double)report.live);
+			per_operation(&report, report.page_reads))
+		->predicted = predicted_reads(&predicted, report.pairs, 0, report.window);
+	find_index_bytes(experiment, &report, &predicted);
 	return 0;
 }
 
 /* ---- Figure 9 and section 6.3: 50 million pairs ---- */
 
+/* Look-ups of pairs of one age, and what the paper has. */
+struct lookup_case {
+	enum distribution distribution;
+	const char *name;
+	double paper_reads, paper_per_second;
+};
+
+/*
+ * How many operations of a phase are done in a second when what the store takes of a processor
+ * counts, too. Unlike everything else this is measured, so it is not the same in two runs.
+ */
+static int run_with_processor(struct bench_store *store, const struct bench_phase *phase,
+			      uint32_t number, double *per_second, struct error_text *error)
+{
+	struct phase_report report = { 0 };
+	int result;
+
+	store->options.adds_processor = true;
+	result = run_phase(store, phase, number, &report, error);
+	store->options.adds_processor = false;
+	if (!result)
+		*per_second = (double)report.operations / report.seconds;
+	return result;
+}
+
 static int lookup_by_age(struct experiment *experiment, struct bench_store *store,
-			 enum distribution distribution, const char *name, double paper_per_second,
-			 double paper_reads, struct error_text *error)
+			 const struct prediction *predicted, const struct lookup_case *lookup,
+			 struct error_text *error)
 {
 	const struct bench_phase phase = { .operation = OPERATION_LOOKUP,
-					   .distribution = distribution,
+					   .distribution = lookup->distribution,
 					   .operations = experiment->operations };
+	uint32_t first = experiment->finding_count;
+	double reads, with_processor = 0;
 	struct phase_report report;
 	struct paper_figure *finding;
-	int result = run_phase(store, &phase, 100 + distribution, &report, error);
+	int result = run_phase(store, &phase, 100 + lookup->distribution, &report, error);
 
+	if (!result)
+		result = run_with_processor(store, &phase, 100 + lookup->distribution,
+					    &with_processor, error);
 	if (result)
 		return result;
+	reads = lookup->distribution == DISTRIBUTION_NEWEST
+			? predicted_reads(predicted, report.pairs, report.pairs - report.window,
+					  report.pairs)
+			: predicted_reads(predicted, report.pairs, 0,
+					  report.window ? report.window : report.pairs);
 	finding = experiment_find(experiment, "page_reads_per_lookup", "pages",
 				  per_operation(&report, report.page_reads));
-	snprintf(finding->name, sizeof(finding->name), "lookup %s", name);
-	finding->paper = paper_reads;
-	finding = experiment_find(experiment, "false_positive_reads_per_lookup", "pages",
-				  per_operation(&report, report.false_positive_reads));
-	snprintf(finding->name, sizeof(finding->name), "lookup %s", name);
+	finding->paper = lookup->paper_reads;
+	finding->predicted = reads;
+	experiment_find(experiment, "false_positive_reads_per_lookup", "pages",
+			per_operation(&report, report.false_positive_reads));
 	finding = experiment_find(experiment, "ops_per_s", "1/s",
 				  (double)report.operations / report.seconds);
-	snprintf(finding->name, sizeof(finding->name), "lookup %s", name);
-	finding->paper = paper_per_second;
+	finding->paper = lookup->paper_per_second;
+	finding->predicted = predict_per_second(predicted, reads);
+	experiment_find(experiment, "ops_per_s_with_processor", "1/s", with_processor);
+	for (uint32_t n = first; n < experiment->finding_count; n++)
+		snprintf(experiment->findings[n].name, sizeof(experiment->findings[n].name),
+			 "lookup %s", lookup->name);
 	return 0;
 }
 
 /* Inserts a part of the pairs, then looks up some of all. */
-static int grow(struct experiment *experiment, struct bench_store *store, uint32_t step,
-		uint64_t *page_writes, struct phase_report *report, struct error_text *error)
+static int grow(struct experiment *experiment, struct bench_store *store,
+		const struct prediction *predicted, uint32_t step, uint64_t *page_writes,
+		struct phase_report *report, struct error_text *error)
 {
 	uint64_t pairs = experiment->options.pairs;
 	const struct bench_phase insert = { .operation = OPERATION_INSERT,
@@ -205,16 +295,26 @@ static int grow(struct experiment *experiment, struct bench_store *store, uint32
 	*page_writes += report->page_writes;
 	writes = experiment_find(experiment, "page_writes_per_insert", "pages",
 				 per_operation(report, report->page_writes));
+	writes->predicted =
+		predicted_writes(predicted, report->pairs - report->operations, report->operations);
 	result = run_phase(store, &lookup, 2 * step + 1, report, error);
 	if (result)
 		return result;
 	reads = experiment_find(experiment, "page_reads_per_lookup", "pages",
 				per_operation(report, report->page_reads));
+	reads->predicted = predicted_reads(predicted, report->pairs, 0, report->pairs);
 	writes->section = reads->section = "Figure 9";
 	snprintf(writes->name, sizeof(writes->name), "%llu pairs",
 		 (unsigned long long)report->pairs);
 	snprintf(reads->name, sizeof(reads->name), "%llu pairs", (unsigned long long)report->pairs);
 	return 0;
+}
+
+static void find_at_once(struct experiment *experiment, const char *metric, double per_second)
+{
+	struct paper_figure *finding = experiment_find(experiment, metric, "1/s", per_second);
+
+	snprintf(finding->name, sizeof(finding->name), "lookup of 64 at once, 8 dies");
 }
 
 /* The paper has one die, and looks up one pair at a time. */
@@ -226,7 +326,7 @@ static int lookup_on_dies(struct experiment *experiment, struct bench_store *sto
 					   .operations = experiment->operations };
 	const struct nand_timing before = store->options.timing;
 	struct phase_report report = { 0 };
-	struct paper_figure *finding;
+	double with_processor = 0;
 	int result;
 
 	store->options.timing.dies_per_channel = 8;
@@ -234,11 +334,13 @@ static int lookup_on_dies(struct experiment *experiment, struct bench_store *sto
 	result = nand_set_timing(store->nand, &store->options.timing, error);
 	if (!result)
 		result = run_phase(store, &phase, 200, &report, error);
+	if (!result)
+		result = run_with_processor(store, &phase, 200, &with_processor, error);
 	if (!result) {
 		/* Not beside those of one die: a figure shows all of `ops_per_s`. */
-		finding = experiment_find(experiment, "ops_per_s_at_once", "1/s",
-					  (double)report.operations / report.seconds);
-		snprintf(finding->name, sizeof(finding->name), "lookup of 64 at once, 8 dies");
+		find_at_once(experiment, "ops_per_s_at_once",
+			     (double)report.operations / report.seconds);
+		find_at_once(experiment, "ops_per_s_at_once_with_processor", with_processor);
 		result = nand_set_timing(store->nand, &before, error);
 	}
 	store->options.timing = before;
@@ -246,40 +348,51 @@ static int lookup_on_dies(struct experiment *experiment, struct bench_store *sto
 	return result;
 }
 
+static void find_inserts(struct experiment *experiment, const struct bench_store *store,
+			 const struct prediction *predicted, const struct phase_report *report,
+			 uint64_t page_writes)
+{
+	uint32_t first = experiment->finding_count;
+	struct paper_figure *finding = experiment_find(experiment, "page_writes_per_insert",
+						       "pages",
+						       (double)page_writes / (double)report->live);
+
+	finding->paper = 0.26;
+	finding->predicted = predicted_writes(predicted, 0, report->live);
+	finding = experiment_find(experiment, "segment_utilization", "share",
+				  phase_utilization(report, store));
+	finding->paper = 0.92;
+	finding->predicted = predict_utilization(predicted);
+	finding->note = "paper: 0.92 to 0.941";
+	finding = find_index_bytes(experiment, report, predicted);
+	finding->paper = 2.5;
+	finding->note = "paper: 2.14 to 2.5";
+	for (uint32_t n = first; n < experiment->finding_count; n++)
+		snprintf(experiment->findings[n].name, sizeof(experiment->findings[n].name),
+			 "insert");
+}
+
 static int run_operations(struct experiment *experiment, struct bench_store *store,
 			  struct error_text *error)
 {
+	static const struct lookup_case lookups[] = {
+		{ DISTRIBUTION_NEWEST, "best (newest table)", NAN, 69000 },
+		{ DISTRIBUTION_RANDOM, "average (uniform)", 1.5, 34000 },
+		{ DISTRIBUTION_OLDEST, "worst (oldest table)", NAN, 20000 },
+	};
 	struct phase_report report = { 0 };
+	struct prediction predicted;
 	uint64_t page_writes = 0;
-	struct paper_figure *finding;
 	int result = 0;
 
+	predict_begin(&predicted, &experiment->options);
 	for (uint32_t step = 0; !result && step < experiment->steps; step++)
-		result = grow(experiment, store, step, &page_writes, &report, error);
+		result = grow(experiment, store, &predicted, step, &page_writes, &report, error);
 	if (result)
 		return result;
-	finding = experiment_find(experiment, "page_writes_per_insert", "pages",
-				  (double)page_writes / (double)report.live);
-	snprintf(finding->name, sizeof(finding->name), "insert");
-	finding->paper = 0.26;
-	finding = experiment_find(experiment, "segment_utilization", "share",
-				  phase_utilization(&report, store));
-	snprintf(finding->name, sizeof(finding->name), "insert");
-	finding->paper = 0.92;
-	finding->note = "paper: 0.92 to 0.941";
-	finding = experiment_find(experiment, "index_bytes_per_key", "bytes",
-				  (double)report.statistics.index_bytes / (double)report.live);
-	snprintf(finding->name, sizeof(finding->name), "insert");
-	finding->paper = 2.5;
-	finding->note = "paper: 2.14 to 2.5";
-	result = lookup_by_age(experiment, store, DISTRIBUTION_NEWEST, "best (newest table)", 69000,
-			       NAN, error);
-	if (!result)
-		result = lookup_by_age(experiment, store, DISTRIBUTION_RANDOM, "average (uniform)",
-				       34000, 1.5, error);
-	if (!result)
-		result = lookup_by_age(experiment, store, DISTRIBUTION_OLDEST,
-				       "worst (oldest table)", 20000, NAN, error);
+	find_inserts(experiment, store, &predicted, &report, page_writes);
+	for (size_t n = 0; !result && n < sizeof(lookups) / sizeof(lookups[0]); n++)
+		result = lookup_by_age(experiment, store, &predicted, &lookups[n], error);
 	if (!result)
 		result = lookup_on_dies(experiment, store, error);
 	return result;
@@ -296,7 +409,9 @@ static int run_updates(struct experiment *experiment, struct bench_store *store,
 					    .distribution = experiment->distribution,
 					    .operations = experiment->operations };
 	bool history = experiment->options.history;
+	bool random = experiment->distribution == DISTRIBUTION_RANDOM;
 	struct phase_report report;
+	struct prediction predicted;
 	struct paper_figure *finding;
 	int result = run_phase(store, &insert, 0, &report, error);
 
@@ -304,15 +419,26 @@ static int run_updates(struct experiment *experiment, struct bench_store *store,
 		result = run_phase(store, &update, 1, &report, error);
 	if (result)
 		return result;
+	predict_begin(&predicted, &experiment->options);
 	finding = experiment_find(experiment, "segment_utilization", "share",
 				  phase_utilization_of_phase(&report, store));
-	if (experiment->distribution == DISTRIBUTION_PARETO)
-		finding->paper = history ? 0.652 : 0.941;
-	else
-		finding->paper = 0.92;
-	experiment_find(experiment, "page_writes_per_update", "pages",
-			per_operation(&report, report.page_writes));
+	finding->paper = random ? 0.92 : history ? 0.652 : 0.941;
+	/* The equations know no hot keys but one, and no overwrites in a buffer. */
+	if (random || predicted.index == INDEX_RIBBON)
+		finding->predicted = predict_utilization(&predicted);
+	finding = experiment_find(experiment, "page_writes_per_update", "pages",
+				  per_operation(&report, report.page_writes));
+	if (history && (random || predicted.index == INDEX_RIBBON))
+		finding->predicted = predicted_writes(&predicted, report.pairs, report.operations);
 	return 0;
+}
+
+/* Does one key end segments before they are full? */
+static bool has_hot_key(const struct experiment *experiment)
+{
+	return experiment->distribution == DISTRIBUTION_BASHO_TRUNCATED &&
+	       experiment->options.index == INDEX_BLOOM &&
+	       experiment->options.hot_rows == BLOOM_HOT_ROWS_FINALISE;
 }
 
 /* As many puts as there are keys, every one of them kept. */
@@ -322,18 +448,31 @@ static int run_basho(struct experiment *experiment, struct bench_store *store,
 	const struct bench_phase put = { .operation = OPERATION_INSERT,
 					 .distribution = experiment->distribution };
 	struct phase_report report;
+	struct prediction predicted;
+	struct paper_figure *utilization, *bytes, *writes;
 	int result = run_phase(store, &put, 0, &report, error);
 
 	if (result)
 		return result;
-	experiment_find(experiment, "segment_utilization", "share",
-			phase_utilization(&report, store))
-		->paper = 0.652;
-	experiment_find(experiment, "index_bytes_per_version", "bytes",
-			index_bytes_per_record(&report))
-		->paper = 3.1;
-	experiment_find(experiment, "page_writes_per_put", "pages",
-			per_operation(&report, report.page_writes));
+	utilization = experiment_find(experiment, "segment_utilization", "share",
+				      phase_utilization(&report, store));
+	utilization->paper = 0.652;
+	bytes = experiment_find(experiment, "index_bytes_per_version", "bytes",
+				index_bytes_per_record(&report));
+	bytes->paper = 3.1;
+	writes = experiment_find(experiment, "page_writes_per_put", "pages",
+				 per_operation(&report, report.page_writes));
+	predict_begin(&predicted, &experiment->options);
+	if (has_hot_key(experiment)) {
+		utilization->predicted = predict_hot_utilization(
+			&predicted, (double)report.operations, basho_truncated_share(report.pairs),
+			PREDICT_FUNCTIONS * predicted.shape.per_page);
+		return 0;
+	}
+	utilization->predicted = predict_utilization(&predicted);
+	bytes->predicted = predicted_bytes_per_record(
+		&predicted, predict_sealed(&predicted, (double)report.operations));
+	writes->predicted = predicted_writes(&predicted, 0, report.operations);
 	return 0;
 }
 
@@ -489,6 +628,7 @@ void experiments_list(struct experiment_list *list, const struct experiment_scal
 		 (unsigned long long)scale->pairs);
 	list_updates(list, scale, seed);
 	list_basho(list, scale, seed);
+	experiments_list_places(list, scale, seed);
 	experiments_list_merge(list, scale, seed);
 	experiments_list_history(list, scale, seed);
 }
@@ -518,7 +658,9 @@ void experiment_run(struct experiment *experiment)
 	struct bench_store *store = NULL;
 
 	clock_gettime(CLOCK_MONOTONIC, &begun);
-	experiment->result = bench_store_open(&store, &experiment->options, &experiment->error);
+	if (!experiment->has_no_store)
+		experiment->result =
+			bench_store_open(&store, &experiment->options, &experiment->error);
 	if (!experiment->result)
 		experiment->result = experiment->run(experiment, store, &experiment->error);
 	bench_store_close(store);

@@ -7,6 +7,7 @@
 #define MUNINN_BENCH_EXPERIMENTS_H
 
 #include "bench/phase.h"
+#include "bench/places.h"
 
 enum { EXPERIMENTS_MAX = 80, FINDINGS_MAX = 40, NAME_BYTES = 48 };
 
@@ -17,6 +18,7 @@ struct paper_figure {
 	const char *metric, *unit;
 	double paper; /* NAN: the paper gives no number, or it is not known here */
 	double ours;
+	double predicted; /* by predict.h; NAN: no equation says it */
 	const char *note; /* or NULL */
 };
 
@@ -26,12 +28,14 @@ struct experiment {
 	int (*run)(struct experiment *experiment, struct bench_store *store,
 		   struct error_text *error);
 	struct bench_options options; /* of the store */
+	bool has_no_store;            /* it gets NULL for a store */
 	/* What `run` makes of it. */
 	enum distribution distribution;
 	uint64_t operations; /* updates or lookups */
 	uint32_t steps;
-	uint64_t segments; /* to be sealed */
-	uint32_t keys;     /* with many versions */
+	uint64_t segments;            /* to be sealed */
+	uint32_t keys;                /* with many versions */
+	struct places_options places; /* to be simulated */
 	const char *note;
 	bool has_second;           /* it is run with the ribbon index, too, ... */
 	struct experiment *second; /* ... which is this one, behind all others; NULL: not so */

@@ -15,9 +15,12 @@ enum { JOBS_MAX = 16, JOBS_DEFAULT = 2 };
 
 const char bench_paper_help[] =
 	"muninn-bench paper [OPTION...]\n"
-	"Repeats the experiments of the paper (SYSTOR'14, section 6): its numbers beside ours. "
-	"Some are\n"
-	"run with the ribbon index, too, which the paper does not have.\n"
+	"Repeats the experiments of the paper (SYSTOR'14, section 6): its numbers beside ours, and "
+	"what\n"
+	"equations predict. Some are run with the ribbon index, too, which the paper does not "
+	"have.\n"
+	"Only what has _with_processor in its name differs from run to run: measure it with "
+	"--jobs 1.\n"
 	"\n"
 	"  --quick                2 million pairs and less, in place of 50 million\n"
 	"  --output FILE          where the results go as JSON; default muninn-paper.json\n"
@@ -207,12 +210,14 @@ static json_t *parameters_json(const struct experiment *experiment, const char *
 }
 
 /*
- * What the n-th finding of an experiment is with the ribbon index; NAN: that has not been run.
+ * The n-th finding of an experiment with the ribbon index; NAN: that has not been run.
  * Look-ups that read nothing take no time, so their rate may be no number.
  */
-static double with_ribbon(const struct experiment *experiment, uint32_t n)
+static struct paper_figure with_ribbon(const struct experiment *experiment, uint32_t n)
 {
-	return experiment->second ? experiment->second->findings[n].ours : NAN;
+	static const struct paper_figure none = { .ours = NAN, .predicted = NAN };
+
+	return experiment->second ? experiment->second->findings[n] : none;
 }
 
 static json_t *number_json(double number)
@@ -225,11 +230,15 @@ static json_t *finding_json(uint32_t n, const struct experiment *experiment,
 {
 	const struct paper_figure *finding = &experiment->findings[n];
 
-	return json_pack("{s:s, s:s, s:s, s:s, s:o, s:f, s:o, s:s?, s:o, s:I, s:s?}", "section",
-			 finding->section, "case", finding->name, "metric", finding->metric, "unit",
-			 finding->unit, "paper", number_json(finding->paper), "ours", finding->ours,
-			 "ribbon", number_json(with_ribbon(experiment, n)), "note", finding->note,
-			 "parameters", parameters_json(experiment, options->scale->name), "seed",
+	struct paper_figure ribbon = with_ribbon(experiment, n);
+
+	return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:f, s:o, s:o, s:s?, s:o, s:I, s:s?}",
+			 "section", finding->section, "case", finding->name, "metric",
+			 finding->metric, "unit", finding->unit, "paper",
+			 number_json(finding->paper), "predicted", number_json(finding->predicted),
+			 "ours", finding->ours, "ribbon_predicted", number_json(ribbon.predicted),
+			 "ribbon", number_json(ribbon.ours), "note", finding->note, "parameters",
+			 parameters_json(experiment, options->scale->name), "seed",
 			 (json_int_t)options->seed, "commit", options->commit);
 }
 
@@ -288,10 +297,12 @@ static struct cell cell_of(double number)
 static void print_table(const struct experiment_list *list, const struct experiment_scale *scale,
 			FILE *to)
 {
-	fprintf(to, "%s scale: %s. -: the paper gives no number, or none that is known here.\n\n",
+	fprintf(to,
+		"%s scale: %s. -: the paper gives no number, or none that is known here; no "
+		"equation\npredicts it.\n\n",
 		scale->name, scale->description);
-	fprintf(to, "%-9s %-36s %-32s %10s %10s %10s\n", "section", "case", "metric", "paper",
-		"ours", "ribbon");
+	fprintf(to, "%-11s %-38s %-32s %10s %10s %10s %10s %10s\n", "section", "case", "metric",
+		"paper", "predicted", "ours", "predicted", "ribbon");
 	for (uint32_t i = 0; i < list->count; i++) {
 		const struct experiment *experiment = &list->experiments[i];
 
@@ -299,10 +310,13 @@ static void print_table(const struct experiment_list *list, const struct experim
 			continue;
 		for (uint32_t n = 0; n < experiment->finding_count; n++) {
 			const struct paper_figure *finding = &experiment->findings[n];
+			struct paper_figure ribbon = with_ribbon(experiment, n);
 
-			fprintf(to, "%-9s %-36s %-32s %10s %10.6g %10s\n", finding->section,
-				finding->name, finding->metric, cell_of(finding->paper).text,
-				finding->ours, cell_of(with_ribbon(experiment, n)).text);
+			fprintf(to, "%-11s %-38s %-32s %10s %10s %10.6g %10s %10s\n",
+				finding->section, finding->name, finding->metric,
+				cell_of(finding->paper).text, cell_of(finding->predicted).text,
+				finding->ours, cell_of(ribbon.predicted).text,
+				cell_of(ribbon.ours).text);
 		}
 	}
 }

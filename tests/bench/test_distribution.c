@@ -204,6 +204,7 @@ static void test_the_last_pair_takes_what_a_truncated_basho_cuts_off(void **stat
 	(void)state;
 	draw(&cut, 11, counts);
 	assert_share(counts[1000], 0.0274);
+	assert_true(fabs(basho_truncated_share(1001) - pow(11, -1.5)) < 1e-9);
 	assert_share(counts[0], 1 - pow(1.01, -1.5));
 	for (uint32_t pair = 0; pair < 200; pair++)
 		hottest += counts[pair];
