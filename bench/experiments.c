@@ -217,20 +217,25 @@ struct lookup_case {
 };
 
 /*
- * How many operations of a phase are done in a second when what the store takes of a processor
- * counts, too. Unlike everything else this is measured, so it is not the same in two runs.
+ * If it is wanted: how many operations of a phase are done in a second when what the store takes of
+ * a processor counts, too. Unlike everything else that is measured, so it is not the same in two
+ * runs.
  */
-static int run_with_processor(struct bench_store *store, const struct bench_phase *phase,
-			      uint32_t number, double *per_second, struct error_text *error)
+static int find_with_processor(struct experiment *experiment, struct bench_store *store,
+			       const struct bench_phase *phase, uint32_t number, const char *metric,
+			       struct error_text *error)
 {
 	struct phase_report report = { 0 };
 	int result;
 
+	if (!experiment->adds_processor)
+		return 0;
 	store->options.adds_processor = true;
 	result = run_phase(store, phase, number, &report, error);
 	store->options.adds_processor = false;
 	if (!result)
-		*per_second = (double)report.operations / report.seconds;
+		experiment_find(experiment, metric, "1/s",
+				(double)report.operations / report.seconds);
 	return result;
 }
 
@@ -242,14 +247,11 @@ static int lookup_by_age(struct experiment *experiment, struct bench_store *stor
 					   .distribution = lookup->distribution,
 					   .operations = experiment->operations };
 	uint32_t first = experiment->finding_count;
-	double reads, with_processor = 0;
+	double reads;
 	struct phase_report report;
 	struct paper_figure *finding;
 	int result = run_phase(store, &phase, 100 + lookup->distribution, &report, error);
 
-	if (!result)
-		result = run_with_processor(store, &phase, 100 + lookup->distribution,
-					    &with_processor, error);
 	if (result)
 		return result;
 	reads = lookup->distribution == DISTRIBUTION_NEWEST
@@ -267,11 +269,12 @@ static int lookup_by_age(struct experiment *experiment, struct bench_store *stor
 				  (double)report.operations / report.seconds);
 	finding->paper = lookup->paper_per_second;
 	finding->predicted = predict_per_second(predicted, reads);
-	experiment_find(experiment, "ops_per_s_with_processor", "1/s", with_processor);
+	result = find_with_processor(experiment, store, &phase, 100 + lookup->distribution,
+				     "ops_per_s_with_processor", error);
 	for (uint32_t n = first; n < experiment->finding_count; n++)
 		snprintf(experiment->findings[n].name, sizeof(experiment->findings[n].name),
 			 "lookup %s", lookup->name);
-	return 0;
+	return result;
 }
 
 /* Inserts a part of the pairs, then looks up some of all. */
@@ -310,13 +313,6 @@ static int grow(struct experiment *experiment, struct bench_store *store,
 	return 0;
 }
 
-static void find_at_once(struct experiment *experiment, const char *metric, double per_second)
-{
-	struct paper_figure *finding = experiment_find(experiment, metric, "1/s", per_second);
-
-	snprintf(finding->name, sizeof(finding->name), "lookup of 64 at once, 8 dies");
-}
-
 /* The paper has one die, and looks up one pair at a time. */
 static int lookup_on_dies(struct experiment *experiment, struct bench_store *store,
 			  struct error_text *error)
@@ -325,8 +321,8 @@ static int lookup_on_dies(struct experiment *experiment, struct bench_store *sto
 					   .distribution = DISTRIBUTION_RANDOM,
 					   .operations = experiment->operations };
 	const struct nand_timing before = store->options.timing;
+	uint32_t first = experiment->finding_count;
 	struct phase_report report = { 0 };
-	double with_processor = 0;
 	int result;
 
 	store->options.timing.dies_per_channel = 8;
@@ -334,15 +330,18 @@ static int lookup_on_dies(struct experiment *experiment, struct bench_store *sto
 	result = nand_set_timing(store->nand, &store->options.timing, error);
 	if (!result)
 		result = run_phase(store, &phase, 200, &report, error);
-	if (!result)
-		result = run_with_processor(store, &phase, 200, &with_processor, error);
 	if (!result) {
 		/* Not beside those of one die: a figure shows all of `ops_per_s`. */
-		find_at_once(experiment, "ops_per_s_at_once",
-			     (double)report.operations / report.seconds);
-		find_at_once(experiment, "ops_per_s_at_once_with_processor", with_processor);
-		result = nand_set_timing(store->nand, &before, error);
+		experiment_find(experiment, "ops_per_s_at_once", "1/s",
+				(double)report.operations / report.seconds);
+		result = find_with_processor(experiment, store, &phase, 200,
+					     "ops_per_s_at_once_with_processor", error);
 	}
+	for (uint32_t n = first; n < experiment->finding_count; n++)
+		snprintf(experiment->findings[n].name, sizeof(experiment->findings[n].name),
+			 "lookup of 64 at once, 8 dies");
+	if (!result)
+		result = nand_set_timing(store->nand, &before, error);
 	store->options.timing = before;
 	store->options.depth = 1;
 	return result;

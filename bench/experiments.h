@@ -32,6 +32,7 @@ struct experiment {
 	/* What `run` makes of it. */
 	enum distribution distribution;
 	uint64_t operations; /* updates or lookups */
+	bool adds_processor; /* look-ups of 6.3 once more, with their processor time */
 	uint32_t steps;
 	uint64_t segments;            /* to be sealed */
 	uint32_t keys;                /* with many versions */

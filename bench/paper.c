@@ -19,13 +19,14 @@ const char bench_paper_help[] =
 	"what\n"
 	"equations predict. Some are run with the ribbon index, too, which the paper does not "
 	"have.\n"
-	"Only what has _with_processor in its name differs from run to run: measure it with "
-	"--jobs 1.\n"
 	"\n"
 	"  --quick                2 million pairs and less, in place of 50 million\n"
 	"  --output FILE          where the results go as JSON; default muninn-paper.json\n"
 	"  --only TEXT            only sections whose name holds the text: \"Figure 7\", 6.4, ...\n"
 	"  --jobs 2               experiments side by side\n"
+	"  --processor            look-ups of 6.3 once more, with their processor time added: "
+	"needs a\n"
+	"                         machine with nothing else on it, and --jobs 1; not repeatable\n"
 	"  --seed 1               of everything random\n"
 	"  --commit TEXT          noted beside the results\n";
 
@@ -57,6 +58,9 @@ static int parse_option(struct paper_options *options, int id, const char *text,
 	case 'o':
 		options->output = text;
 		return 0;
+	case 'p':
+		options->adds_processor = true;
+		return 0;
 	case 'n':
 		options->only = text;
 		return 0;
@@ -82,6 +86,7 @@ int paper_options_parse(struct paper_options *options, int argc, char **argv,
 		{ "output", required_argument, NULL, 'o' },
 		{ "only", required_argument, NULL, 'n' },
 		{ "jobs", required_argument, NULL, 'j' },
+		{ "processor", no_argument, NULL, 'p' },
 		{ "seed", required_argument, NULL, 's' },
 		{ "commit", required_argument, NULL, 'c' },
 		{ "help", no_argument, NULL, 'h' },
@@ -342,6 +347,8 @@ int paper_run(const struct paper_options *options, FILE *table, FILE *progress,
 	if (!list)
 		return error_set(error, -ENOMEM, "out of memory");
 	experiments_list(list, options->scale, options->seed);
+	for (uint32_t n = 0; n < list->count; n++)
+		list->experiments[n].adds_processor = options->adds_processor;
 	if (options->only)
 		keep_only(list, options->only);
 	experiments_add_ribbon(list);

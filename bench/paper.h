@@ -15,7 +15,8 @@ struct paper_options {
 	const char *only;   /* NULL, or a part of the names of the sections to run */
 	const char *commit; /* NULL, or what was measured */
 	uint64_t seed;
-	uint32_t jobs; /* experiments side by side */
+	uint32_t jobs;       /* experiments side by side */
+	bool adds_processor; /* look-ups once more with what they take of a processor */
 };
 
 extern const char bench_paper_help[];
