@@ -16,7 +16,7 @@ from harness import BUILD, LIMIT_SECONDS, MUNINNCTL, E2ETest, noise
 FSCK = os.path.join(BUILD, "bin", "muninn-fsck")
 P, Q = "0x10000", "0x20000"
 # A backup of so much takes long enough to be interrupted.
-MUCH = 96 << 20
+MUCH = 48 << 20
 INTERRUPTED, EXISTS, NOT_FOUND, NO_SPACE, CONNECTION, DENIED, TARGET = 130, 4, 3, 5, 6, 7, 8
 
 
