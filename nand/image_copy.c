@@ -22,6 +22,8 @@
 /* What a step copies, about. */
 #define STEP_BYTES (UINT64_C(4) << 20)
 #define NO_BLOCK   UINT32_MAX
+/* Before everything else in an image. */
+#define SUPERBLOCKS_BYTES ((uint64_t)NAND_SUPERBLOCK_COPIES * NAND_SUPERBLOCK_SPACING)
 
 /* Linux 5.14; older headers lack it. */
 #ifndef MADV_POPULATE_READ
@@ -263,9 +265,8 @@ void nand_image_copy_begin(struct nand_image_copy *copy)
 	}
 	nand->image_copy = copy;
 	pthread_rwlock_unlock(&nand->erasing);
-	atomic_store(&copy->total, nand->layout.table_offset + copy->table.bytes +
-					   NAND_NVRAM_FILE_AT + nand->nvram_bytes +
-					   pages * nand->layout.page_stride);
+	atomic_store(&copy->total, SUPERBLOCKS_BYTES + copy->table.bytes + NAND_NVRAM_FILE_AT +
+					   nand->nvram_bytes + pages * nand->layout.page_stride);
 }
 
 /* ---- errors ---- */
@@ -318,17 +319,12 @@ static int read_all(int fd, uint8_t *to, uint64_t bytes, uint64_t offset)
 	return 0;
 }
 
-static uint64_t block_offset(const struct nand *nand, uint32_t block)
-{
-	return nand->layout.data_offset + (uint64_t)block * nand->layout.block_stride;
-}
-
 /* The first pages of a block as they are stored, past flash and its time. */
 static int read_pages(struct nand_image_copy *copy, const struct kept *place)
 {
 	struct nand *nand = copy->nand;
 	uint64_t bytes = (uint64_t)place->pages * nand->layout.page_stride;
-	uint64_t offset = block_offset(nand, place->block);
+	uint64_t offset = nand_block_offset(&nand->layout, place->block);
 
 	/* By direct I/O where pages are moved so: whole units, of which a block has some. */
 	if (nand->backend->async)
@@ -438,7 +434,7 @@ static int write_headers(struct nand_image_copy *copy)
 	struct nand *nand = copy->nand;
 	int result = copy_header(copy, nand->nvram_fd, copy->nvram_fd, 0);
 
-	for (uint64_t at = 0; !result && at < nand->layout.table_offset; at += NAND_HEADER_BYTES)
+	for (uint64_t at = 0; !result && at < SUPERBLOCKS_BYTES; at += NAND_HEADER_BYTES)
 		result = copy_header(copy, nand->image_fd, copy->image_fd, at);
 	if (!result)
 		result = write_out(copy, copy->image_fd, copy->table.at, copy->table.bytes,
@@ -544,7 +540,7 @@ static uint64_t bytes_of(const struct nand_image_copy *copy, const struct kept *
 static int write_pages(struct nand_image_copy *copy, const struct kept *place)
 {
 	return write_out(copy, copy->image_fd, place->bytes, bytes_of(copy, place),
-			 block_offset(copy->nand, place->block));
+			 nand_block_offset(&copy->nand->layout, place->block));
 }
 
 /* ... of a block that was erased; then its place is free. */
@@ -587,8 +583,8 @@ static int write_blocks(struct nand_image_copy *copy)
 			result = write_kept(copy, place);
 			continue;
 		}
-		from = min_u64(from, block_offset(copy->nand, place->block));
-		to = block_offset(copy->nand, place->block) + bytes_of(copy, place);
+		from = min_u64(from, nand_block_offset(&copy->nand->layout, place->block));
+		to = nand_block_offset(&copy->nand->layout, place->block) + bytes_of(copy, place);
 		result = read_chosen(copy);
 		if (!result)
 			result = write_pages(copy, place);

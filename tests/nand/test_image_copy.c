@@ -185,6 +185,36 @@ static void test_a_copy_has_holes_where_nothing_is_programmed(void **state)
 	scene_end(&scene);
 }
 
+/* Its block table stands behind the blocks of its creation, and the new blocks behind that. */
+static void test_a_device_that_has_grown_is_copied_with_its_new_blocks(void **state)
+{
+	const struct nand_growth growth = { .blocks = 2 * BLOCKS, .nvram_bytes = TEST_NVRAM_BYTES };
+	struct error_text error = { "" };
+	struct nand_image_copy *copy;
+	struct scene scene;
+	struct nand *result;
+
+	scene_begin(&scene, state);
+	program_block(scene.nand, BLOCKS - 1, BLOCK_PAGES, OLD);
+	if (nand_grow(scene.nand, &growth, &error))
+		fail_msg("%s", error.text);
+	assert_int_equal(nand_close(scene.nand), 0);
+	scene.nand = open_image_ok(scene.directory);
+	program_block(scene.nand, BLOCKS, BLOCK_PAGES, OLD);
+	program_block(scene.nand, 2 * BLOCKS - 1, 3, OLD);
+	copy = open_copy(&scene, NULL);
+	begin_copy(&scene, copy);
+	program_anew(scene.nand, BLOCKS, NEW);
+	complete(copy);
+	result = open_result(&scene);
+	assert_block(result, BLOCKS - 1, BLOCK_PAGES, OLD);
+	assert_block(result, BLOCKS, BLOCK_PAGES, OLD);
+	assert_block(result, 2 * BLOCKS - 1, 3, OLD);
+	assert_block(result, BLOCKS + 1, 0, OLD);
+	assert_int_equal(nand_close(result), 0);
+	scene_end(&scene);
+}
+
 static void test_who_erases_goes_on_when_the_copy_takes_nothing(void **state)
 {
 	const struct nand_image_copy_options options = { .kept_bytes = 1, .wait_ms = 1 };
@@ -357,6 +387,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_a_copy_has_what_the_device_had_at_the_instant),
 		TEST(test_a_copy_has_holes_where_nothing_is_programmed),
+		TEST(test_a_device_that_has_grown_is_copied_with_its_new_blocks),
 		TEST(test_who_erases_goes_on_when_the_copy_takes_nothing),
 		TEST(test_a_copy_that_ends_early_leaves_the_device_to_the_next_one),
 		TEST(test_wrong_files_are_refused),
