@@ -39,6 +39,7 @@ static const char head[] =
 	"\n"
 	".l3{fill:#369;background:#369}.l4{fill:#036;background:#036}\n"
 	".key i{display:inline-block;width:.8rem;height:.8rem;margin:0 .2rem 0 .4rem}\n"
+	".key span{white-space:nowrap}\n"
 	".key,.ends{font-size:.85rem;margin:.3rem "
 	"0}.ends{display:flex;justify-content:space-between}\n"
 	".wide{overflow-x:auto}table{border-collapse:collapse;font-size:.9rem}\n"

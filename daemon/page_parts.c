@@ -136,9 +136,13 @@ void page_put_map(FILE *to, const json_t *map)
 		put_stretch(to, &stretch, n, first);
 		first += stretch.segments;
 	}
-	fputs("</svg>\n<p class=\"key\"><i class=\"fr\"></i>free <i class=\"me\"></i>metadata "
-	      "live: <i class=\"l0\"></i>little <i class=\"l1\"></i><i class=\"l2\"></i>"
-	      "<i class=\"l3\"></i><i class=\"l4\"></i>all <i class=\"un\"></i>not looked at</p>\n",
+	/* Two lines, each of one question; and no colour stands apart from its word. */
+	fputs("</svg>\n<p class=\"key\"><span><i class=\"fr\"></i>free</span> "
+	      "<span><i class=\"me\"></i>metadata</span></p>\n"
+	      "<p class=\"key\">What lives of sealed segments: "
+	      "<span><i class=\"l0\"></i>little</span> <span><i class=\"l1\"></i>"
+	      "<i class=\"l2\"></i><i class=\"l3\"></i><i class=\"l4\"></i>all</span> "
+	      "<span><i class=\"un\"></i>not looked at</span></p>\n",
 	      to);
 }
 

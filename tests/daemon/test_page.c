@@ -73,6 +73,10 @@ static void test_a_device_is_drawn_by_use_and_life(void **state)
 	assert_int_equal(count_of(page, "<rect class=\"me\""), 2);
 	assert_int_equal(count_of(page, "<rect class=\"l3\""), 1);
 	assert_non_null(strstr(page, "segments 8 to 11: 1 free, 3 sealed, 1 % live"));
+	/* What the colours mean: two lines, which no width makes one. */
+	assert_int_equal(count_of(page, "<p class=\"key\">"), 2);
+	assert_non_null(strstr(page, "</i>metadata</span></p>\n<p class=\"key\">What lives of "
+				     "sealed segments: <span>"));
 	assert_non_null(strstr(page, "<td>&lt;b&gt; two words</td><td>4.0 KiB</td>"));
 	assert_non_null(strstr(page, "There are more partitions"));
 	/* A quarter is needed; as much is history. */
