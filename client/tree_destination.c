@@ -176,8 +176,8 @@ struct sweep {
 static bool is_file_of_tree(const struct sweep *sweep, char *path)
 {
 	const struct manifest_entry key = { .path = path }, *wanted = &key;
-	const struct manifest_entry *const *found = bsearch(
-		&wanted, sweep->sorted, sweep->count, sizeof(*sweep->sorted), compare_paths);
+	const struct manifest_entry *const *found = bsearch(&wanted, sweep->sorted, sweep->count,
+							    sizeof(*sweep->sorted), compare_paths);
 
 	return found && ((*found)->type == MANIFEST_FILE || (*found)->type == MANIFEST_HARD_LINK);
 }
