@@ -34,6 +34,7 @@
 /* Two copies of the superblock, far enough apart that one bad track does not take both. */
 #define NAND_SUPERBLOCK_COPIES  2
 #define NAND_SUPERBLOCK_SPACING 32768
+#define NAND_SUPERBLOCKS_BYTES  (NAND_SUPERBLOCK_COPIES * NAND_SUPERBLOCK_SPACING)
 
 /* Every region begins at a multiple of this: any page size and any host page size divides it. */
 #define NAND_REGION_ALIGNMENT 65536

@@ -101,7 +101,7 @@ struct nand_layout nand_layout_of(const struct nand_geometry *geometry)
 		.pages = (uint64_t)geometry->blocks * geometry->pages_per_block,
 		.page_stride = (uint32_t)align_up(geometry->page_bytes + geometry->spare_bytes,
 						  NAND_PAGE_ALIGNMENT),
-		.table_offset = (uint64_t)NAND_SUPERBLOCK_COPIES * NAND_SUPERBLOCK_SPACING,
+		.table_offset = NAND_SUPERBLOCKS_BYTES,
 		.table_bytes = region_bytes(geometry->blocks, sizeof(uint64_t)),
 		.gap_at = UINT32_MAX,
 	};

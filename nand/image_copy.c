@@ -23,7 +23,6 @@
 #define STEP_BYTES (UINT64_C(4) << 20)
 #define NO_BLOCK   UINT32_MAX
 /* Before everything else in an image. */
-#define SUPERBLOCKS_BYTES ((uint64_t)NAND_SUPERBLOCK_COPIES * NAND_SUPERBLOCK_SPACING)
 
 /* Linux 5.14; older headers lack it. */
 #ifndef MADV_POPULATE_READ
@@ -265,7 +264,7 @@ void nand_image_copy_begin(struct nand_image_copy *copy)
 	}
 	nand->image_copy = copy;
 	pthread_rwlock_unlock(&nand->erasing);
-	atomic_store(&copy->total, SUPERBLOCKS_BYTES + copy->table.bytes + NAND_NVRAM_FILE_AT +
+	atomic_store(&copy->total, NAND_SUPERBLOCKS_BYTES + copy->table.bytes + NAND_NVRAM_FILE_AT +
 					   nand->nvram_bytes + pages * nand->layout.page_stride);
 }
 
@@ -434,7 +433,7 @@ static int write_headers(struct nand_image_copy *copy)
 	struct nand *nand = copy->nand;
 	int result = copy_header(copy, nand->nvram_fd, copy->nvram_fd, 0);
 
-	for (uint64_t at = 0; !result && at < SUPERBLOCKS_BYTES; at += NAND_HEADER_BYTES)
+	for (uint64_t at = 0; !result && at < NAND_SUPERBLOCKS_BYTES; at += NAND_HEADER_BYTES)
 		result = copy_header(copy, nand->image_fd, copy->image_fd, at);
 	if (!result)
 		result = write_out(copy, copy->image_fd, copy->table.at, copy->table.bytes,
