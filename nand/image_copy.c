@@ -22,7 +22,6 @@
 /* What a step copies, about. */
 #define STEP_BYTES (UINT64_C(4) << 20)
 #define NO_BLOCK   UINT32_MAX
-/* Before everything else in an image. */
 
 /* Linux 5.14; older headers lack it. */
 #ifndef MADV_POPULATE_READ

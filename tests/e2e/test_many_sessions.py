@@ -16,7 +16,8 @@ TIME_LIMIT_SECONDS = 1800
 SESSIONS = 1000
 COMMANDS = int(os.environ.get("E2E_COMMANDS", "20000"))
 AT_ONCE = 32
-FILLS = bytes([0x38, 0x07]) + bytes(4)  # the end of fixed sense data: THIN PROVISIONING SOFT THRESHOLD REACHED
+# The end of fixed sense data: THIN PROVISIONING SOFT THRESHOLD REACHED.
+FILLS = bytes([0x38, 0x07]) + bytes(4)
 GROWTH_MAX = 8 << 20  # of a process, behind a first part that fills caches
 
 
@@ -76,11 +77,11 @@ class ManySessions(ServiceTest):
             for _ in range(0, commands, AT_ONCE):
                 tasks = [session.submit(write, data) if n % 4 == 0 else session.submit(read, b"", 4096) for n in range(AT_ONCE)]
                 session.wait(*tasks)
-                # A device that fills with history says so now and then, in place of one command's answer.
+                # A device that fills with history says so now and then, instead of an answer.
                 told = [task for task in tasks if task.status]
                 self.assertTrue(all(task.sense.endswith(FILLS) for task in told), [task.sense.hex() for task in told])
 
-        # Of many commands the first half fills the device and begins to merge, which takes memory once.
+        # Of many commands the first half fills the device and begins to merge: memory, once.
         self.assert_constant(daemon, work, COMMANDS // 2, COMMANDS)
         self.assertEqual(daemon.stop(), 0)
 
