@@ -157,9 +157,10 @@ static int refuse_image(const struct nand *nand, const struct superblock_pair *p
 	if (other >= 0)
 		return error_set(
 			error, -EINVAL,
-			"%s has image format version %u, this program knows version %u only: use "
-			"the Muninn release that wrote it%s",
+			"%s has image format version %u, this program knows versions %u and %u "
+			"only: use the Muninn release that wrote it%s",
 			nand->path, pair->copies[other].version, NAND_FORMAT_VERSION,
+			NAND_FORMAT_GROWN,
 			pair->copies[other].version < NAND_FORMAT_VERSION
 				? ", or copy its objects out with that release and into a new image"
 				: "");

@@ -62,9 +62,9 @@ static int read_superblock(const struct nand *nand, int fd, int copy,
 	*verdict = nand_superblock_decode(bytes, superblock, &version);
 	if (*verdict == NAND_HEADER_OTHER_VERSION)
 		return error_set(error, -EINVAL,
-				 "%s has image format version %u, this program knows version %u "
-				 "only: use the Muninn release that wrote it",
-				 nand->path, version, NAND_FORMAT_VERSION);
+				 "%s has image format version %u, this program knows versions %u "
+				 "and %u only: use the Muninn release that wrote it",
+				 nand->path, version, NAND_FORMAT_VERSION, NAND_FORMAT_GROWN);
 	if (*verdict == NAND_HEADER_VALID && superblock->state == NAND_IMAGE_CREATING)
 		*verdict = NAND_HEADER_CORRUPT;
 	return 0;

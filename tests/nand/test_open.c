@@ -126,12 +126,12 @@ static void test_another_version(void **state)
 	patch_header(directory->image, 0, 8, 2);
 	patch_header(directory->image, NAND_SUPERBLOCK_SPACING, 8, 2);
 	assert_refused(directory,
-		       WORDS("image format version 2", "knows version 3 only",
+		       WORDS("image format version 2", "knows versions 3 and 4 only",
 			     "use the Muninn release that wrote it, or copy its objects"));
-	patch_header(directory->image, 0, 8, 4);
-	patch_header(directory->image, NAND_SUPERBLOCK_SPACING, 8, 4);
+	patch_header(directory->image, 0, 8, 5);
+	patch_header(directory->image, NAND_SUPERBLOCK_SPACING, 8, 5);
 	assert_refused(directory,
-		       WORDS("image format version 4", "use the Muninn release that wrote it"));
+		       WORDS("image format version 5", "use the Muninn release that wrote it"));
 }
 
 static void test_both_superblocks_damaged(void **state)
