@@ -193,8 +193,8 @@ int engine_flush(struct engine *engine);
 
 /*
  * The same beside transactions that are under way, however long they take: a writing one flushes
- * between two of its records what was committed before it. Access times stay in memory. Waits at
- * most for reading transactions, and only if a writing one waits for those.
+ * between two of its records what was committed before it, and nobody waits for a reading one.
+ * Access times stay in memory.
  */
 int engine_flush_beside(struct engine *engine);
 

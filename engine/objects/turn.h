@@ -5,12 +5,13 @@
  * long, lets all others that wait have it first. Commands and other short work may pass the first
  * of them a few times: he sleeps, and nobody would have the turn until he has woken up.
  *
- * Sleeping and waking takes longer than most hold it. So everybody first tries again and again for
- * some microseconds, and who may not wait for a few more. Who holds it for long, in pieces, ends a
- * piece when that happens (`awaited`).
+ * Sleeping and waking takes longer than most hold it. So everybody, readers too, first tries again
+ * and again for some microseconds, and who may not wait for a few more. Who holds it for long, in
+ * pieces, ends a piece when that happens (`awaited`). With one processor nobody tries twice: who
+ * has it could not give it meanwhile.
  *
  * What is short need not wait for the end of a long transaction: whoever has the turn alone does it
- * for others between two records (turn_call).
+ * for others between two records, and beside readers it is done at once (turn_call).
  *
  * It counts how long it is held, in records that the holder works on (engine/records/work.h), and
  * of those who have it alone also in time.
@@ -43,10 +44,12 @@ struct turn_times {
 };
 
 struct turn {
-	pthread_rwlock_t lock;
-	/* Those who wait: the first of them for the lock, the others for their number. */
+	uint32_t state; /* atomic: who has it, and whether the first of the queue sleeps */
+	bool tries;     /* before it waits: there is another processor */
+	/* Those who wait: the first of them for the turn, the others for their number. */
 	struct turn_queue {
 		pthread_mutex_t mutex;
+		pthread_cond_t first_may;
 		pthread_cond_t places[TURN_PLACES]; /* by number */
 		uint32_t first;                     /* number of who gets it next; atomic */
 		uint32_t next;                      /* of who comes next; atomic */
@@ -83,13 +86,15 @@ bool turn_try_share(struct turn *turn, uint64_t *since);
 
 /*
  * Runs something short in the turn: between two records of a transaction that has it alone, or
- * beside readers. Waits at most for reading transactions, and only if a writing one waits for
- * those. The caller has no turn.
+ * beside readers, also if somebody waits for these. The caller has no turn.
  */
 void turn_call(struct turn *turn, void (*run)(void *context), void *context);
 
 /* By who has the turn alone, between two records: does what turn_call waits for. */
 void turn_serve(struct turn *turn);
+
+/* Whether the first of those who wait sleeps, until somebody else has given the turn. */
+bool turn_is_slept_for(const struct turn *turn);
 
 /* Records of the longest holding since the last call. */
 uint64_t turn_take_most(struct turn *turn);

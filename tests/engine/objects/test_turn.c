@@ -359,6 +359,88 @@ static void test_what_is_called_for_is_done_behind_the_turn_at_the_latest(void *
 	}
 }
 
+static void *take_and_give(void *context)
+{
+	struct turn *turn = context;
+
+	turn_take(turn);
+	turn_give(turn);
+	return NULL;
+}
+
+/* The first of the queue sleeps, because others share the turn. */
+static void let_sleep(struct turn *turn, pthread_t *writer)
+{
+	assert_int_equal(pthread_create(writer, NULL, take_and_give, turn), 0);
+	while (!turn_is_slept_for(turn))
+		sched_yield();
+}
+
+/* A long READ, behind which a writer sleeps, does not hold it up. */
+static void test_what_is_called_for_is_done_beside_readers_that_a_writer_waits_for(void **state)
+{
+	struct turn turn;
+	struct errand errand = { .turn = &turn };
+	pthread_t writer;
+	uint64_t since;
+
+	(void)state;
+	turn_init(&turn);
+	since = turn_share(&turn);
+	let_sleep(&turn, &writer);
+	alarm(60); /* who waits for the end of the READ would do so for ever */
+	turn_call(&turn, do_errand, &errand);
+	alarm(0);
+	assert_int_equal(errand.done, 1);
+	assert_true(turn_is_slept_for(&turn));
+	turn_unshare(&turn, since);
+	assert_int_equal(pthread_join(writer, NULL), 0);
+	assert_int_equal(turn.times.taken, 1);
+	turn_destroy(&turn);
+}
+
+/* Otherwise attempts that follow each other would keep it for ever. */
+static void test_nobody_shares_it_before_a_writer_that_sleeps(void **state)
+{
+	struct turn turn;
+	pthread_t writer;
+	uint64_t since, other;
+
+	(void)state;
+	turn_init(&turn);
+	since = turn_share(&turn);
+	let_sleep(&turn, &writer);
+	assert_false(turn_try_share(&turn, &other));
+	assert_false(turn_try_take(&turn));
+	turn_unshare(&turn, since);
+	assert_int_equal(pthread_join(writer, NULL), 0);
+	assert_true(turn_try_share(&turn, &other));
+	turn_unshare(&turn, other);
+	turn_destroy(&turn);
+}
+
+/* The first of the queue has not gone to sleep yet: he gets it, and nobody else has to wake him. */
+static void test_with_one_processor_nobody_tries_before_he_waits(void **state)
+{
+	(void)state;
+	for (int round = 0; round < ROUNDS; round++) {
+		struct crowd crowd = { .shared = { round & 1, round & 2, round & 4 } };
+		struct waiter waiters[WAITERS];
+		uint64_t other;
+
+		turn_init(&crowd.turn);
+		crowd.turn.tries = false;
+		turn_take(&crowd.turn);
+		assert_false(turn_try_share(&crowd.turn, &other));
+		let_wait(&crowd, waiters);
+		turn_give(&crowd.turn);
+		for (int n = 0; n < WAITERS; n++)
+			pthread_join(waiters[n].thread, NULL);
+		assert_int_equal(crowd.got, WAITERS);
+		turn_destroy(&crowd.turn);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -371,6 +453,10 @@ int main(void)
 		cmocka_unit_test(test_holding_is_counted_in_records),
 		cmocka_unit_test(test_who_has_the_turn_does_what_others_call_for),
 		cmocka_unit_test(test_what_is_called_for_is_done_behind_the_turn_at_the_latest),
+		cmocka_unit_test(
+			test_what_is_called_for_is_done_beside_readers_that_a_writer_waits_for),
+		cmocka_unit_test(test_nobody_shares_it_before_a_writer_that_sleeps),
+		cmocka_unit_test(test_with_one_processor_nobody_tries_before_he_waits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

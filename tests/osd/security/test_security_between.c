@@ -79,14 +79,16 @@ static unsigned looks, writers_let_in, readers_let_in;
 static int get_watched(struct record_store *store, const struct record_key *key, uint64_t bound,
 		       void *value, uint32_t capacity, struct record_info *info)
 {
+	uint64_t since;
+
 	looks++;
-	if (pthread_rwlock_trywrlock(&watched->turn.lock) == 0) {
+	if (turn_try_take(&watched->turn)) {
 		writers_let_in++;
-		pthread_rwlock_unlock(&watched->turn.lock);
+		turn_give(&watched->turn);
 	}
-	if (pthread_rwlock_tryrdlock(&watched->turn.lock) == 0) {
+	if (turn_try_share(&watched->turn, &since)) {
 		readers_let_in++;
-		pthread_rwlock_unlock(&watched->turn.lock);
+		turn_unshare(&watched->turn, since);
 	}
 	return true_operations->get(store, key, bound, value, capacity, info);
 }
