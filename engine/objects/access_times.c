@@ -45,7 +45,7 @@ static void waiting_add(struct access_times *times, struct access_note *note)
 	*(times->newest == ACCESS_NONE ? &times->oldest : &times->notes[times->newest].newer) =
 		number;
 	times->newest = number;
-	times->count++;
+	__atomic_store_n(&times->count, times->count + 1, __ATOMIC_RELAXED);
 }
 
 static void waiting_remove(struct access_times *times, struct access_note *note)
@@ -54,7 +54,7 @@ static void waiting_remove(struct access_times *times, struct access_note *note)
 		note->newer;
 	*(note->newer == ACCESS_NONE ? &times->newest : &times->notes[note->newer].older) =
 		note->older;
-	times->count--;
+	__atomic_store_n(&times->count, times->count - 1, __ATOMIC_RELAXED);
 }
 
 /* Gives a note that is in neither list back. */
@@ -78,7 +78,7 @@ static void reset(struct access_times *times)
 									  : ACCESS_NONE;
 	times->free = 0;
 	times->oldest = times->newest = times->taken = ACCESS_NONE;
-	times->count = 0;
+	__atomic_store_n(&times->count, 0, __ATOMIC_RELAXED);
 }
 
 int access_times_init(struct access_times *times, uint32_t capacity)
@@ -173,6 +173,9 @@ bool access_times_take(struct access_times *times, struct access_key key, uint64
 	struct access_note *note;
 	bool take;
 
+	/* Nobody notes anything beside a writing transaction. */
+	if (!access_times_count(times))
+		return false;
 	pthread_mutex_lock(&times->mutex);
 	note = find(times, &key);
 	take = note && !note->taken;
@@ -190,6 +193,9 @@ bool access_times_take(struct access_times *times, struct access_key key, uint64
 static void settle_taken(struct access_times *times,
 			 void (*settle)(struct access_times *, struct access_note *))
 {
+	/* Only writing transactions take any. */
+	if (times->taken == ACCESS_NONE)
+		return;
 	pthread_mutex_lock(&times->mutex);
 	while (times->taken != ACCESS_NONE) {
 		struct access_note *note = &times->notes[times->taken];
@@ -252,14 +258,9 @@ void access_times_forget_partition(struct access_times *times, uint64_t partitio
 	pthread_mutex_unlock(&times->mutex);
 }
 
-uint32_t access_times_count(struct access_times *times)
+uint32_t access_times_count(const struct access_times *times)
 {
-	uint32_t count;
-
-	pthread_mutex_lock(&times->mutex);
-	count = times->count;
-	pthread_mutex_unlock(&times->mutex);
-	return count;
+	return __atomic_load_n(&times->count, __ATOMIC_RELAXED);
 }
 
 void access_times_clear(struct access_times *times)

@@ -33,7 +33,8 @@ struct access_times {
 	pthread_mutex_t mutex;
 	struct access_note *notes;
 	uint32_t *buckets;
-	uint32_t bucket_mask, capacity, count;
+	uint32_t bucket_mask, capacity;
+	uint32_t count; /* of waiting notes; atomic: it is also read without the mutex */
 	uint32_t free, oldest, newest; /* lists of unused and of waiting notes */
 	uint32_t taken; /* list (by `newer`) of those in an onode of the open transaction */
 };
@@ -69,7 +70,7 @@ void access_times_forget(struct access_times *times, struct access_key key);
 void access_times_forget_partition(struct access_times *times, uint64_t partition);
 
 /* Notes that wait. */
-uint32_t access_times_count(struct access_times *times);
+uint32_t access_times_count(const struct access_times *times);
 
 void access_times_clear(struct access_times *times);
 

@@ -2,6 +2,7 @@
 /* Transactions with their buffers, used again and again, so that commands allocate none. */
 #include <stdlib.h>
 
+#include "common/quick_mutex.h"
 #include "engine/objects/objects.h"
 
 /*
@@ -17,7 +18,7 @@ int txn_pool_init(struct engine *engine)
 	struct txn_pool *pool = &engine->pool;
 	size_t page_bytes = engine->page_bytes;
 
-	pthread_mutex_init(&pool->mutex, NULL);
+	quick_mutex_init(&pool->mutex);
 	pool->transactions = calloc(TRANSACTIONS_MADE, sizeof(*pool->transactions));
 	pool->pages = malloc(TRANSACTIONS_MADE * PAGES_EACH * page_bytes);
 	if (!pool->transactions || !pool->pages)

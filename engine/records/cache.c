@@ -6,6 +6,21 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "common/quick_mutex.h"
+
+/* Nobody else uses it while a transaction writes. */
+static void lock(struct cache *cache)
+{
+	if (!cache->writing)
+		pthread_mutex_lock(&cache->mutex);
+}
+
+static void unlock(struct cache *cache)
+{
+	if (!cache->writing)
+		pthread_mutex_unlock(&cache->mutex);
+}
+
 static uint64_t mix(uint64_t value)
 {
 	value ^= value >> 30;
@@ -148,20 +163,20 @@ int cache_init(struct cache *cache, uint32_t entries_max, size_t bytes_max,
 	};
 	if (!cache->buckets)
 		return -ENOMEM;
-	pthread_mutex_init(&cache->mutex, NULL);
+	quick_mutex_init(&cache->mutex);
 	return 0;
 }
 
 void cache_clear(struct cache *cache)
 {
-	pthread_mutex_lock(&cache->mutex);
+	lock(cache);
 	for (uint32_t bucket = 0; bucket <= cache->bucket_mask; bucket++) {
 		while (cache->buckets[bucket]) {
 			assert(cache->buckets[bucket]->pins == 0);
 			forget(cache, cache->buckets[bucket]);
 		}
 	}
-	pthread_mutex_unlock(&cache->mutex);
+	unlock(cache);
 }
 
 void cache_destroy(struct cache *cache)
@@ -178,11 +193,11 @@ struct cache_entry *cache_get(struct cache *cache, struct cache_key key)
 {
 	struct cache_entry *entry;
 
-	pthread_mutex_lock(&cache->mutex);
+	lock(cache);
 	entry = find(cache, key);
 	if (entry)
 		pin(cache, entry);
-	pthread_mutex_unlock(&cache->mutex);
+	unlock(cache);
 	return entry;
 }
 
@@ -190,11 +205,11 @@ struct cache_entry *cache_add(struct cache *cache, struct cache_entry *entry, si
 {
 	struct cache_entry *found, **bucket;
 
-	pthread_mutex_lock(&cache->mutex);
+	lock(cache);
 	found = find(cache, entry->key);
 	if (found) {
 		pin(cache, found);
-		pthread_mutex_unlock(&cache->mutex);
+		unlock(cache);
 		cache->destroy(entry);
 		return found;
 	}
@@ -210,13 +225,13 @@ struct cache_entry *cache_add(struct cache *cache, struct cache_entry *entry, si
 	if (cache->writing)
 		changed_add(cache, entry, CACHE_TOUCHED);
 	evict(cache);
-	pthread_mutex_unlock(&cache->mutex);
+	unlock(cache);
 	return entry;
 }
 
 void cache_unpin(struct cache *cache, struct cache_entry *entry)
 {
-	pthread_mutex_lock(&cache->mutex);
+	lock(cache);
 	assert(entry->pins > 0);
 	entry->pins--;
 	if (!entry->dropped) {
@@ -225,7 +240,7 @@ void cache_unpin(struct cache *cache, struct cache_entry *entry)
 	} else if (entry->pins == 0) {
 		cache->destroy(entry);
 	}
-	pthread_mutex_unlock(&cache->mutex);
+	unlock(cache);
 }
 
 bool cache_ask(struct cache *cache, struct cache_key key,
@@ -234,43 +249,42 @@ bool cache_ask(struct cache *cache, struct cache_key key,
 	struct cache_entry *entry;
 	bool answer;
 
-	pthread_mutex_lock(&cache->mutex);
+	lock(cache);
 	entry = find(cache, key);
 	answer = entry && ask(context, entry);
-	pthread_mutex_unlock(&cache->mutex);
+	unlock(cache);
 	return answer;
 }
 
 void cache_begin(struct cache *cache)
 {
-	pthread_mutex_lock(&cache->mutex);
+	assert(!cache->writing);
 	cache->writing = true;
-	pthread_mutex_unlock(&cache->mutex);
 }
 
 void cache_mark_dirty(struct cache *cache, struct cache_entry *entry)
 {
-	pthread_mutex_lock(&cache->mutex);
+	lock(cache);
 	assert(cache->writing && entry->pins > 0 && !entry->dropped);
 	if (entry->state != CACHE_DIRTY) {
 		changed_remove(cache, entry);
 		changed_add(cache, entry, CACHE_DIRTY);
 	}
-	pthread_mutex_unlock(&cache->mutex);
+	unlock(cache);
 }
 
 void cache_mark_touched(struct cache *cache, struct cache_entry *entry)
 {
-	pthread_mutex_lock(&cache->mutex);
+	lock(cache);
 	assert(cache->writing && entry->pins > 0 && !entry->dropped);
 	if (entry->state == CACHE_COMMITTED)
 		changed_add(cache, entry, CACHE_TOUCHED);
-	pthread_mutex_unlock(&cache->mutex);
+	unlock(cache);
 }
 
 void cache_mark_clean(struct cache *cache, struct cache_entry *entry, size_t bytes)
 {
-	pthread_mutex_lock(&cache->mutex);
+	lock(cache);
 	assert(entry->state == CACHE_DIRTY && !entry->dropped);
 	changed_remove(cache, entry);
 	changed_add(cache, entry, CACHE_TOUCHED);
@@ -278,20 +292,20 @@ void cache_mark_clean(struct cache *cache, struct cache_entry *entry, size_t byt
 	entry->bytes = bytes;
 	settle(cache, entry);
 	evict(cache);
-	pthread_mutex_unlock(&cache->mutex);
+	unlock(cache);
 }
 
 static struct cache_entry *oldest_dirty(struct cache *cache)
 {
 	struct cache_entry *entry;
 
-	pthread_mutex_lock(&cache->mutex);
+	lock(cache);
 	entry = cache->dirty.oldest;
 	while (entry && entry->pins > 0)
 		entry = entry->changed_newer;
 	if (entry)
 		pin(cache, entry);
-	pthread_mutex_unlock(&cache->mutex);
+	unlock(cache);
 	return entry;
 }
 
@@ -313,16 +327,16 @@ int cache_put_dirty(struct cache *cache, uint32_t limit,
 
 void cache_drop(struct cache *cache, struct cache_entry *entry)
 {
-	pthread_mutex_lock(&cache->mutex);
+	lock(cache);
 	if (!entry->dropped)
 		forget(cache, entry);
-	pthread_mutex_unlock(&cache->mutex);
+	unlock(cache);
 }
 
 /* Forgets what is in a partition and, if `identifier` is given, under that. */
 static void drop_matching(struct cache *cache, uint16_t partition, const uint64_t *identifier)
 {
-	pthread_mutex_lock(&cache->mutex);
+	lock(cache);
 	for (uint32_t bucket = 0; bucket <= cache->bucket_mask; bucket++) {
 		struct cache_entry *entry = cache->buckets[bucket], *next;
 
@@ -333,7 +347,7 @@ static void drop_matching(struct cache *cache, uint16_t partition, const uint64_
 				forget(cache, entry);
 		}
 	}
-	pthread_mutex_unlock(&cache->mutex);
+	unlock(cache);
 }
 
 void cache_drop_partition(struct cache *cache, uint16_t partition)
@@ -348,21 +362,18 @@ void cache_drop_identifier(struct cache *cache, uint16_t partition, uint64_t ide
 
 void cache_commit(struct cache *cache)
 {
-	pthread_mutex_lock(&cache->mutex);
-	assert(cache->dirty_entries == 0);
+	assert(cache->writing && cache->dirty_entries == 0);
 	while (cache->touched.oldest)
 		changed_remove(cache, cache->touched.oldest);
 	cache->writing = false;
-	pthread_mutex_unlock(&cache->mutex);
 }
 
 void cache_abort(struct cache *cache)
 {
-	pthread_mutex_lock(&cache->mutex);
+	assert(cache->writing);
 	while (cache->dirty.oldest)
 		forget(cache, cache->dirty.oldest);
 	while (cache->touched.oldest)
 		forget(cache, cache->touched.oldest);
 	cache->writing = false;
-	pthread_mutex_unlock(&cache->mutex);
 }

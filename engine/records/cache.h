@@ -8,8 +8,9 @@
  * until their owner has put them into the store and says so with cache_mark_clean; dirty and pinned
  * entries are never evicted.
  *
- * Thread-safe. The functions of the writer (marked W) are called by the one writing transaction
- * only.
+ * Thread-safe, but from cache_begin to the end of that transaction nobody else may call anything,
+ * and nothing is locked: in the engine it has the turn alone. The functions of the writer (marked
+ * W) are called by it only.
  */
 #ifndef MUNINN_ENGINE_RECORDS_CACHE_H
 #define MUNINN_ENGINE_RECORDS_CACHE_H
@@ -58,7 +59,7 @@ struct cache {
 	size_t bytes, bytes_max;
 	struct cache_list idle, touched, dirty;
 	uint32_t dirty_entries;
-	bool writing;
+	bool writing; /* a transaction, which has it alone */
 	void (*destroy)(struct cache_entry *entry);
 };
 
