@@ -360,6 +360,7 @@ help:
 	@echo 'make bench-disk-history the same of a disk: build/bench/muninn-disk-history.json'
 	@echo 'make bench-open a full device of 64 GiB is opened behind a crash: build/bench/muninn-open.json'
 	@echo 'make bench-hold how long each command holds up the others: build/bench/muninn-hold.json'
+	@echo 'make bench-threads threads that call one engine: build/bench/muninn-threads.json'
 	@echo 'make bench-list LIST of a million objects and members: build/bench/muninn-list.json'
 	@echo "make bench-paper the paper's experiments, its numbers beside ours: build/bench/muninn-paper.json"
 	@echo '                QUICK=1: a minute, with 2 million pairs in place of 50 million'
@@ -708,6 +709,13 @@ bench-hold: bootstrap
 	+@$(SUBMAKE) $(BIN)/muninn-bench
 	@mkdir -p $(BUILD)/bench
 	@$(BIN)/muninn-bench hold $(BENCH_HOLD) >$(BUILD)/bench/muninn-hold.json
+
+# Threads that call one engine. BENCH_THREADS: its options.
+.PHONY: bench-threads
+bench-threads: bootstrap
+	+@$(SUBMAKE) $(BIN)/muninn-bench
+	@mkdir -p $(BUILD)/bench
+	@$(BIN)/muninn-bench threads $(BENCH_THREADS) >$(BUILD)/bench/muninn-threads.json
 
 # LIST and LIST COLLECTION of a million, over the place in the list. BENCH_LIST: its options.
 .PHONY: bench-list

@@ -14,6 +14,7 @@
 #include "bench/peers_bench.h"
 #include "bench/report.h"
 #include "bench/ribbon_bench.h"
+#include "bench/threads_bench.h"
 
 /* Exit codes. */
 enum { DONE = 0, FAILED = 1, WRONG_USE = 2 };
@@ -24,6 +25,7 @@ static const char usage[] =
 	"muninn-bench nand [OPTION...]    the emulated NAND beside memcpy and fio\n"
 	"muninn-bench list [OPTION...]    what listing objects and members costs\n"
 	"muninn-bench hold [OPTION...]    how long each command holds up the others\n"
+	"muninn-bench threads [OPTION...] what the engine does for threads that call it at once\n"
 	"muninn-bench history [OPTION...] what snapshots, rollbacks and old versions cost\n"
 	"muninn-bench disk-history [OPTION...]  what the history of a disk costs\n"
 	"muninn-bench iscsi [OPTION...]   a served unit beside stock tgtd and fio\n"
@@ -86,6 +88,8 @@ int main(int argc, char **argv)
 		return list_bench_main(argc - 1, argv + 1, stdout, stderr);
 	if (argc >= 2 && strcmp(argv[1], "hold") == 0)
 		return hold_bench_main(argc - 1, argv + 1, stdout, stderr);
+	if (argc >= 2 && strcmp(argv[1], "threads") == 0)
+		return threads_bench_main(argc - 1, argv + 1, stdout, stderr);
 	if (argc >= 2 && strcmp(argv[1], "history") == 0)
 		return history_bench_main(argc - 1, argv + 1, stdout, stderr);
 	if (argc >= 2 && strcmp(argv[1], "disk-history") == 0)
