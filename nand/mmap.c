@@ -121,8 +121,8 @@ static int drive_write(struct nand *nand, uint64_t page, const void *data, const
 }
 
 /* A call of many pages takes a third of the processor time of as many calls. */
-static int drive_write_run(struct nand *nand, const struct nand_page_io *pages, uint8_t *spares,
-			   uint32_t count, uint32_t *done)
+static int write_run_by_call(struct nand *nand, const struct nand_page_io *pages, uint8_t *spares,
+			     uint32_t count, uint32_t *done)
 {
 	const struct nand_geometry *geometry = &nand->geometry;
 	uint64_t offset = nand_page_offset(&nand->layout, geometry, pages[0].page);
@@ -136,13 +136,8 @@ static int drive_write_run(struct nand *nand, const struct nand_page_io *pages, 
 						   geometry->spare_bytes };
 	}
 	*done = count;
-	if (pwritev(nand->image_fd, parts, (int)(2 * count), (off_t)offset) == bytes) {
-		/* The drive begins with it while the next ones come, so that a sync waits less. */
-		if (bytes >= WRITE_BACK_BYTES)
-			(void)sync_file_range(nand->image_fd, (off_t)offset, bytes,
-					      SYNC_FILE_RANGE_WRITE);
+	if (pwritev(nand->image_fd, parts, (int)(2 * count), (off_t)offset) == bytes)
 		return 0;
-	}
 	/* Interrupted or cut short: once more, one by one, which tells how many there is space for.
 	 */
 	for (*done = 0; *done < count; ++*done) {
@@ -152,6 +147,38 @@ static int drive_write_run(struct nand *nand, const struct nand_page_io *pages, 
 			break;
 	}
 	return result;
+}
+
+static int drive_write_run(struct nand *nand, const struct nand_page_io *pages, uint8_t *spares,
+			   uint32_t count, uint32_t *done)
+{
+	uint64_t bytes = (uint64_t)count * nand->layout.page_stride;
+	int result = write_run_by_call(nand, pages, spares, count, done);
+
+	/* The drive begins with it while the next ones come, so that a sync waits less. */
+	if (result == 0 && bytes >= WRITE_BACK_BYTES)
+		(void)sync_file_range(
+			nand->image_fd,
+			(off_t)nand_page_offset(&nand->layout, &nand->geometry, pages[0].page),
+			(off_t)bytes, SYNC_FILE_RANGE_WRITE);
+	return result;
+}
+
+/*
+ * Pages of memory that are new to the file are cleared before they are mapped. A call fills them
+ * without that, and maps nothing. Those that the file has had are faster to store to.
+ */
+static int memory_write_run(struct nand *nand, const struct nand_page_io *pages, uint8_t *spares,
+			    uint32_t count, uint32_t *done)
+{
+	const struct nand_geometry *geometry = &nand->geometry;
+
+	if (nand_space_is_fresh(nand, (uint32_t)(pages[0].page / geometry->pages_per_block)))
+		return write_run_by_call(nand, pages, spares, count, done);
+	for (*done = 0; *done < count; ++*done)
+		memory_write(nand, pages[*done].page, pages[*done].data,
+			     spares + (size_t)*done * geometry->spare_bytes);
+	return 0;
 }
 
 static int mmap_read(struct nand *nand, uint64_t page, void *data, void *spare)
@@ -201,6 +228,18 @@ static const struct nand_backend in_memory = {
 	.close = mmap_close,
 };
 
+static const struct nand_backend in_file_of_memory = {
+	.name = "mmap",
+	.prepare = nand_space_take,
+	.write = memory_write,
+	.write_run = memory_write_run,
+	.read = mmap_read,
+	.read_at_hand = mmap_read,
+	.discard = nand_space_give,
+	.sync = nand_image_sync,
+	.close = mmap_close,
+};
+
 static const struct nand_backend on_drive = {
 	.name = "mmap",
 	.prepare = nand_space_take,
@@ -227,10 +266,13 @@ int nand_mmap_open(struct nand *nand, struct error_text *error)
 				  error);
 	if (result < 0)
 		return result;
-	nand->backend = is_memory ? &in_memory : &on_drive;
-	if (!is_memory)
+	if (nand->image_fd < 0)
+		nand->backend = &in_memory;
+	else
+		nand->backend = is_memory ? &in_file_of_memory : &on_drive;
+	if (nand->backend->write_run)
 		nand->on_the_way = calloc(nand->geometry.blocks, sizeof(*nand->on_the_way));
-	if (!is_memory && !nand->on_the_way)
+	if (nand->backend->write_run && !nand->on_the_way)
 		return error_set(error, -ENOMEM, "cannot open %s: %s", nand->path,
 				 strerror(ENOMEM));
 	/*

@@ -88,6 +88,8 @@ struct nand {
 	uint32_t blocks_damaged;      /* see nand_mend_blocks */
 	_Atomic uint64_t *given_back; /* the same of those whose space the host has for sure, and
 					 whose programs alone may take it again */
+	_Atomic uint64_t *fresh;      /* the same of those that this process has taken the space of,
+					 and that were not erased since */
 	pthread_mutex_t space_lock;   /* over taking space ahead, and giving it back */
 	bool keep_space;              /* an erased block's space on the host stays its own */
 	uint64_t space_ahead;         /* bytes for which it is taken at once, where it is kept */

@@ -286,14 +286,22 @@ int nand_space_take(struct nand *nand, uint32_t block)
 	while (result == -ENOSPC && drop_ballast(nand, block));
 	if (result < 0)
 		return nand_space_failed(nand, block, result);
+	set_bits(nand->fresh, block, 1);
 	set_bits(nand->prepared, block, 1);
 	if (nand->ballast == nand->ballast_wanted)
 		atomic_store_explicit(&nand->prepare_failed, false, memory_order_relaxed);
 	return 0;
 }
 
+bool nand_space_is_fresh(const struct nand *nand, uint32_t block)
+{
+	return nand->fresh && has_bit(nand->fresh, block);
+}
+
 void nand_space_give(struct nand *nand, uint32_t block)
 {
+	if (nand->fresh)
+		clear_bits(nand->fresh, block, 1);
 	if (!nand->keep_space)
 		nand_give_back(nand, block, 1);
 }
@@ -334,7 +342,8 @@ int nand_space_open(struct nand *nand, struct error_text *error)
 
 	nand->prepared = calloc(words, sizeof(*nand->prepared));
 	nand->given_back = calloc(words, sizeof(*nand->given_back));
-	if (!nand->prepared || !nand->given_back)
+	nand->fresh = calloc(words, sizeof(*nand->fresh));
+	if (!nand->prepared || !nand->given_back || !nand->fresh)
 		return error_set(error, -ENOMEM, "cannot open %s: %s", nand->path,
 				 strerror(ENOMEM));
 	if (nand->keep_space && !nand_space_is_memory(nand->image_fd))
@@ -347,7 +356,8 @@ void nand_space_close(struct nand *nand)
 {
 	free((void *)nand->prepared);
 	free((void *)nand->given_back);
-	nand->prepared = nand->given_back = NULL;
+	free((void *)nand->fresh);
+	nand->prepared = nand->given_back = nand->fresh = NULL;
 }
 
 int nand_space_cut(struct nand *nand)

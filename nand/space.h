@@ -41,12 +41,18 @@ int nand_space_cut(struct nand *nand);
 int nand_space_take(struct nand *nand, uint32_t block);
 
 /*
+ * Is the block being filled for the first time since its space was taken? What the host has for it
+ * may be pages of memory that nothing has been stored to.
+ */
+bool nand_space_is_fresh(const struct nand *nand, uint32_t block);
+
+/*
  * Logs that the host could not write to a block, a full one once until it has space again. Returns
  * -ENOSPC for a full host, else -EIO.
  */
 int nand_space_failed(struct nand *nand, uint32_t block, int result);
 
-/* As `discard`: gives the space back, unless it is kept. */
+/* As `discard`: gives the space back, unless it is kept; then it is fresh no more. */
 void nand_space_give(struct nand *nand, uint32_t block);
 
 /* As `sync`. */

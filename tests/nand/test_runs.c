@@ -80,7 +80,7 @@ static void wrap(struct nand *nand,
 	calls = 0;
 }
 
-/* Only images on a drive are written by calls. */
+/* Images on a drive are always written by calls, those in memory only at first. */
 static struct nand *create_on_drive(const struct test_directory *directory)
 {
 	struct nand *nand;
@@ -97,8 +97,10 @@ static struct nand *create_on_drive(const struct test_directory *directory)
 static void test_neighbours_of_a_block_are_written_in_one_call(void **state)
 {
 	static const uint32_t expected[] = { 5, 8, 8, 7 };
-	struct nand *nand = create_on_drive(*state);
+	struct nand *nand;
 
+	test_device = TEST_DEVICE_MMAP;
+	nand = create_image(*state);
 	wrap(nand, noting_write_run);
 	assert_int_equal(program_run(nand, 0, 3, 1), 0);
 	calls = 0;
@@ -111,10 +113,12 @@ static void test_neighbours_of_a_block_are_written_in_one_call(void **state)
 
 static void test_killed_in_the_middle_of_a_run_no_page_of_it_is_programmed(void **state)
 {
-	struct nand *nand = create_on_drive(*state);
+	struct nand *nand;
 	pid_t child;
 	int status;
 
+	test_device = TEST_DEVICE_MMAP;
+	nand = create_image(*state);
 	assert_int_equal(program_run(nand, 0, 2, 1), 0);
 	assert_int_equal(nand_close(nand), 0);
 	child = fork();
@@ -151,6 +155,29 @@ static void test_pages_before_the_end_of_the_hosts_patience_are_programmed(void 
 	assert_programmed(nand, 0, 12, 1);
 	assert_int_equal(program_run(nand, 12, 4, 1), 0);
 	assert_programmed(nand, 0, 16, 1);
+	assert_int_equal(nand_close(nand), 0);
+}
+
+/* Calls meet the limit, stores don't. */
+static void test_in_memory_only_fresh_space_is_written_by_calls(void **state)
+{
+	const struct rlimit none = { 0, RLIM_INFINITY };
+	struct rlimit old;
+	struct nand *nand;
+
+	test_device = TEST_DEVICE_MMAP;
+	nand = create_image(*state);
+	assert_true(nand_space_is_memory(nand->image_fd));
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	assert_int_equal(program_run(nand, 0, 4, 1), 0);
+	log_capture();
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+	assert_int_equal(program_run(nand, 4, 4, 1), -EIO);
+	assert_int_equal(nand_erase(nand, NAND_CAUSE_USER, 0), 0);
+	assert_int_equal(program_run(nand, 0, 8, 2), 0);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+	assert_programmed(nand, 0, 8, 2);
 	assert_int_equal(nand_close(nand), 0);
 }
 
@@ -213,6 +240,11 @@ static void test_pages_before_a_power_cut_are_programmed(void **state)
 
 int main(void)
 {
+	const struct CMUnitTest in_memory[] = {
+		IMAGE(test_neighbours_of_a_block_are_written_in_one_call),
+		IMAGE(test_killed_in_the_middle_of_a_run_no_page_of_it_is_programmed),
+		IMAGE(test_in_memory_only_fresh_space_is_written_by_calls),
+	};
 	const struct CMUnitTest of_drives[] = {
 		IMAGE(test_neighbours_of_a_block_are_written_in_one_call),
 		IMAGE(test_killed_in_the_middle_of_a_run_no_page_of_it_is_programmed),
@@ -224,5 +256,9 @@ int main(void)
 		IMAGE(test_pages_before_a_power_cut_are_programmed),
 	};
 
-	return cmocka_run_group_tests(of_drives, NULL, NULL) + RUN_ON_IMAGES(tests, NULL, NULL);
+	int failed =
+		cmocka_run_group_tests(of_drives, NULL, NULL) + RUN_ON_IMAGES(tests, NULL, NULL);
+
+	setenv("TMPDIR", "/dev/shm", 1);
+	return failed + cmocka_run_group_tests(in_memory, NULL, NULL);
 }
