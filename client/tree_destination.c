@@ -39,7 +39,7 @@ void tree_partial_name(const char *path, size_t number, char partial[PATH_MAX])
 		 (int)(NAME_MAX - strlen(ending)), name, ending);
 }
 
-static bool is_partial(const char *path)
+bool tree_is_partial(const char *path)
 {
 	size_t length = strlen(path), ending = strlen(TREE_PARTIAL);
 
@@ -188,7 +188,7 @@ static int consider(const struct sweep *sweep, char *path)
 	const struct tree_destination *destination = sweep->destination;
 	struct stat status;
 
-	if (!is_partial(path) || strcmp(path, destination->marker_name) == 0 ||
+	if (!tree_is_partial(path) || strcmp(path, destination->marker_name) == 0 ||
 	    is_file_of_tree(sweep, path))
 		return 0;
 	if (fstatat(destination->root, path, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
@@ -349,7 +349,7 @@ int tree_destination_has(const struct tree_destination *destination, const char 
 		return result;
 	has_time = status.st_mtim.tv_sec == entry->seconds &&
 		   status.st_mtim.tv_nsec == (long)entry->nanoseconds;
-	if (!has_time && !is_partial(path))
+	if (!has_time && !tree_is_partial(path))
 		return -EEXIST;
 	return unlinkat(destination->root, path, 0) < 0 ? -errno : 0;
 }

@@ -25,6 +25,8 @@ struct tree_destination {
 
 /* PATH.partial, or PATH.NUMBER.partial. A long name loses its end. */
 void tree_partial_name(const char *path, size_t number, char partial[PATH_MAX]);
+/* Could this be such a name? */
+bool tree_is_partial(const char *path);
 
 /*
  * Makes the directory, or opens one that is empty or has a marker for this tree, which begins again

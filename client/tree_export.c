@@ -4,6 +4,9 @@
  * at once. manifest_parse has made sure that no path leaves the directory. Everything is made anew,
  * or is there already as an interrupted export has made it. So nothing else that exists is ever
  * followed or overwritten.
+ *
+ * Small files are written by a second thread, one after the other, while more of them arrive. Where
+ * a name might be that of a file that is not whole, it has written all that it was given.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +21,7 @@
 #include <openssl/evp.h>
 #include <openssl/sha.h>
 
+#include "client/aside.h"
 #include "client/sparse_file.h"
 #include "client/tree_destination.h"
 #include "client/tree_xattr.h"
@@ -25,6 +29,10 @@
 
 /* Without set-user-ID and set-group-ID. */
 #define FILE_MODE_MASK 01777U
+
+/* Files that have arrived and are not written; so many, or so many bytes. */
+#define UNWRITTEN_MAX       64U
+#define UNWRITTEN_BYTES_MAX (8U << 20)
 
 struct exporter {
 	struct osd_client *client;
@@ -34,16 +42,28 @@ struct exporter {
 	struct manifest manifest;
 	struct tree_report *report;
 	struct tree_flight flight;
-	int result; /* the first error */
+	struct aside *writer;
+	uint64_t unwritten_bytes; /* that the writer has */
+	int result;               /* the first error */
 	struct osd_client_error *error;
 };
 
+/* What could not be given to a file: 0, or why not. */
+struct lack {
+	int owner, xattr;
+	const char *xattr_name;
+};
+
 struct small_file {
+	struct aside_task task;
 	struct osd_request request;
 	struct exporter *exporter;
 	size_t index;
 	struct osd_client_value get;
-	uint64_t length; /* of the object, as the target says */
+	uint64_t length;     /* of the object, as the target says */
+	const char *differs; /* in which way it is not what was stored; NULL: it is */
+	int result;          /* of writing it */
+	struct lack lack;
 	uint8_t data[];
 };
 
@@ -146,15 +166,24 @@ static void warn_incomplete(struct exporter *exporter, const struct manifest_ent
 	exporter->options->warn(exporter->options->context, sentence.text);
 }
 
+static void warn_of_lack(struct exporter *exporter, const struct manifest_entry *entry,
+			 const struct lack *lack)
+{
+	if (lack->owner < 0)
+		warn_incomplete(exporter, entry, "the owner", lack->owner);
+	if (lack->xattr < 0)
+		warn_incomplete(exporter, entry, lack->xattr_name, lack->xattr);
+}
+
 /* Only root can give files away. That others can't is no error, as with tar. */
-static bool give_owner(struct exporter *exporter, int fd, const struct manifest_entry *entry)
+static bool give_owner(int fd, const struct manifest_entry *entry, struct lack *lack)
 {
 	if (entry->user == MANIFEST_NO_OWNER)
 		return false;
 	if (fchown(fd, entry->user, entry->group) == 0)
 		return true;
 	if (errno != EPERM || geteuid() == 0)
-		warn_incomplete(exporter, entry, "the owner", -errno);
+		lack->owner = -errno;
 	return false;
 }
 
@@ -162,27 +191,24 @@ static bool give_owner(struct exporter *exporter, int fd, const struct manifest_
  * The owner first: changing it takes capabilities and special modes away. Extended attributes,
  * which may be ACLs, come behind the mode.
  */
-static int give_status(struct exporter *exporter, int fd, const struct manifest_entry *entry)
+static int give_status(int fd, const struct manifest_entry *entry, struct lack *lack)
 {
 	mode_t mode = entry->mode;
-	const char *name;
-	int result;
 
+	*lack = (struct lack){ 0 };
 	/* Set-user-ID and set-group-ID would mean another user here. */
-	if (!give_owner(exporter, fd, entry) && entry->type == MANIFEST_FILE)
+	if (!give_owner(fd, entry, lack) && entry->type == MANIFEST_FILE)
 		mode &= FILE_MODE_MASK;
 	if (fchmod(fd, mode) < 0)
 		return -errno;
-	result = tree_xattrs_write(fd, entry, &name);
-	if (result < 0)
-		warn_incomplete(exporter, entry, name, result);
+	lack->xattr = tree_xattrs_write(fd, entry, &lack->xattr_name);
 	return set_times(fd, entry);
 }
 
 /* Sets owner, mode and time and closes. The descriptor is closed in any case. */
-static int finish_file(struct exporter *exporter, int fd, const struct manifest_entry *entry)
+static int finish_file(int fd, const struct manifest_entry *entry, struct lack *lack)
 {
-	int result = give_status(exporter, fd, entry);
+	int result = give_status(fd, entry, lack);
 
 	if (close(fd) < 0 && result == 0)
 		result = -errno;
@@ -197,41 +223,88 @@ static void arrived(struct exporter *exporter, const struct manifest_entry *entr
 	tree_count_file(count, entry->length);
 }
 
-static int write_small(struct exporter *exporter, const struct manifest_entry *entry,
-		       const uint8_t *data)
+/* ---- by the writer ---- */
+
+static int write_small(const struct exporter *exporter, const struct manifest_entry *entry,
+		       struct small_file *small)
 {
 	struct partial partial;
 	int result = create_file(exporter, entry, &partial), finished;
 	struct sparse_file file = { .fd = partial.fd };
 
 	if (result < 0)
-		return fail_local(exporter, result, entry->path);
-	result = sparse_file_write(&file, data, entry->length);
+		return result;
+	result = sparse_file_write(&file, small->data, entry->length);
 	if (result == 0)
 		result = sparse_file_end(&file);
-	finished = finish_file(exporter, file.fd, entry);
-	result = name_file(exporter, entry, &partial, result < 0 ? result : finished);
-	return result < 0 ? fail_local(exporter, result, entry->path) : 0;
+	finished = finish_file(file.fd, entry, &small->lack);
+	return name_file(exporter, entry, &partial, result < 0 ? result : finished);
 }
 
-static void take_small(struct exporter *exporter, const struct manifest_entry *entry,
-		       const struct small_file *small)
+/* Changes nothing of the exporter. */
+static void check_and_write(void *context, struct aside_task *task)
 {
-	struct tree_count count = { .options = exporter->options };
+	const struct exporter *exporter = context;
+	struct small_file *small = (struct small_file *)task;
+	const struct manifest_entry *entry = &exporter->manifest.entries[small->index];
 	uint8_t digest[MANIFEST_SHA256_BYTES];
 
-	if (small->length != entry->length || small->request.received != entry->length) {
-		fail_content(exporter, entry, "its length is not that of the file that was stored");
-		return;
-	}
 	SHA256(small->data, entry->length, digest);
-	if (memcmp(digest, entry->sha256, sizeof(digest)) != 0) {
-		fail_content(exporter, entry,
-			     "its content is not that of the file that was stored (SHA-256)");
-		return;
-	}
-	if (write_small(exporter, entry, small->data) == 0)
+	if (memcmp(digest, entry->sha256, sizeof(digest)) != 0)
+		small->differs = "its content is not that of the file that was stored (SHA-256)";
+	else
+		small->result = write_small(exporter, entry, small);
+}
+
+/* ---- small files ---- */
+
+static void take_written(struct exporter *exporter, struct small_file *small)
+{
+	const struct manifest_entry *entry = &exporter->manifest.entries[small->index];
+	struct tree_count count = { .options = exporter->options };
+
+	exporter->unwritten_bytes -= entry->length;
+	warn_of_lack(exporter, entry, &small->lack);
+	if (small->differs)
+		fail_content(exporter, entry, small->differs);
+	else if (small->result < 0)
+		fail_local(exporter, small->result, entry->path);
+	else
 		arrived(exporter, entry, &count);
+	free(small);
+}
+
+/* Takes back what the writer has done. Waits until it has no more than it may have. */
+static void pace_writer(struct exporter *exporter, size_t files_max, uint64_t bytes_max)
+{
+	bool wait = true;
+	struct aside_task *task;
+
+	do {
+		wait = aside_outstanding(exporter->writer) > files_max ||
+		       exporter->unwritten_bytes > bytes_max;
+		task = aside_take(exporter->writer, wait);
+		if (task)
+			take_written(exporter, (struct small_file *)task);
+	} while (task);
+}
+
+/* Everything that arrives has been written. */
+static void settle(struct exporter *exporter)
+{
+	tree_flight_drain(&exporter->flight);
+	pace_writer(exporter, 0, 0);
+}
+
+static bool has_length(const struct small_file *small)
+{
+	struct exporter *exporter = small->exporter;
+	const struct manifest_entry *entry = &exporter->manifest.entries[small->index];
+
+	if (small->length == entry->length && small->request.received == entry->length)
+		return true;
+	fail_content(exporter, entry, "its length is not that of the file that was stored");
+	return false;
 }
 
 static void small_done(struct osd_request *request)
@@ -249,8 +322,11 @@ static void small_done(struct osd_request *request)
 		    osd_list_next(&reader, &attribute) == 1 && attribute.length == 8 &&
 		    attribute.present == 8)
 			small->length = get_be64(attribute.value);
-		if (exporter->result == 0)
-			take_small(exporter, &exporter->manifest.entries[small->index], small);
+		if (exporter->result == 0 && has_length(small)) {
+			exporter->unwritten_bytes += request->buffer_length;
+			aside_give(exporter->writer, &small->task);
+			return;
+		}
 	}
 	free(small);
 }
@@ -267,6 +343,9 @@ static int fetch_small(struct exporter *exporter, size_t index)
 	small->exporter = exporter;
 	small->index = index;
 	small->length = UINT64_MAX;
+	small->differs = NULL;
+	small->result = 0;
+	small->lack = (struct lack){ 0 };
 	small->get = (struct osd_client_value){
 		.page = OSD_USER_OBJECT_INFORMATION,
 		.number = OSD_INFORMATION_LOGICAL_LENGTH,
@@ -364,6 +443,7 @@ static int fetch_whole(struct exporter *exporter, const struct manifest_entry *e
 		       const struct partial *partial, struct tree_count *count)
 {
 	struct large_file large = { .file = { .fd = partial->fd }, .hash = EVP_MD_CTX_new() };
+	struct lack lack;
 	int result, finished;
 
 	if (!large.hash || EVP_DigestInit_ex(large.hash, EVP_sha256(), NULL) != 1)
@@ -374,7 +454,8 @@ static int fetch_whole(struct exporter *exporter, const struct manifest_entry *e
 	result = exporter->result;
 	if (result == 0)
 		result = sparse_file_end(&large.file);
-	finished = finish_file(exporter, partial->fd, entry);
+	finished = finish_file(partial->fd, entry, &lack);
+	warn_of_lack(exporter, entry, &lack);
 	result = name_file(exporter, entry, partial, result < 0 ? result : finished);
 	return result < 0 ? fail_local(exporter, result, entry->path) : 0;
 }
@@ -386,7 +467,7 @@ static int fetch_large(struct exporter *exporter, const struct manifest_entry *e
 	int result;
 
 	/* So that no file that arrives meanwhile has the name of the one that is not whole. */
-	tree_flight_drain(&exporter->flight);
+	settle(exporter);
 	if (exporter->result < 0)
 		return exporter->result;
 	result = create_file(exporter, entry, &partial);
@@ -483,6 +564,9 @@ static int make_entry(struct exporter *exporter, size_t index)
 {
 	const struct manifest_entry *entry = &exporter->manifest.entries[index];
 
+	/* A file that the writer has may be under this name by now. */
+	if (tree_is_partial(entry->path))
+		settle(exporter);
 	switch (entry->type) {
 	case MANIFEST_DIRECTORY:
 		return make_directory(exporter, index);
@@ -501,8 +585,9 @@ static int make_entries(struct exporter *exporter)
 	for (size_t i = 0; i < exporter->manifest.count && exporter->result == 0; i++) {
 		make_entry(exporter, i);
 		tree_flight_pace(&exporter->flight);
+		pace_writer(exporter, UNWRITTEN_MAX, UNWRITTEN_BYTES_MAX);
 	}
-	tree_flight_drain(&exporter->flight);
+	settle(exporter);
 	return exporter->result;
 }
 
@@ -546,6 +631,7 @@ static int finish_directories(struct exporter *exporter)
 
 	for (size_t i = manifest->count; i-- > 0;) {
 		const struct manifest_entry *entry = &manifest->entries[i];
+		struct lack lack = { 0 };
 		int fd, result;
 
 		if (entry->type != MANIFEST_DIRECTORY)
@@ -557,9 +643,10 @@ static int finish_directories(struct exporter *exporter)
 		}
 		fd = openat(exporter->destination.root, entry->path,
 			    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		result = fd < 0 ? -errno : give_status(exporter, fd, entry);
+		result = fd < 0 ? -errno : give_status(fd, entry, &lack);
 		if (fd >= 0)
 			close(fd);
+		warn_of_lack(exporter, entry, &lack);
 		if (result < 0)
 			return fail_local(exporter, result, entry->path);
 	}
@@ -625,6 +712,16 @@ static int read_tree(struct exporter *exporter, struct tree_pointer *pointer)
 	return result < 0 ? outcome_set_local(error, result, "export: out of memory") : 0;
 }
 
+static int start_writer(struct exporter *exporter)
+{
+	int result = aside_create(check_and_write, exporter, &exporter->writer);
+
+	return result < 0 ? outcome_set_local(exporter->error, result,
+					      "export: no thread can be started: %s",
+					      strerror(-result))
+			  : 0;
+}
+
 int tree_export(struct osd_client *client, struct osd_client_address partition,
 		const char *directory, const struct tree_options *options,
 		struct tree_report *report, struct osd_client_error *error)
@@ -650,6 +747,8 @@ int tree_export(struct osd_client *client, struct osd_client_address partition,
 	if (result == 0)
 		result = tree_destination_open(&exporter.destination, &pointer, options->below,
 					       error);
+	if (result == 0)
+		result = start_writer(&exporter);
 	if (result == 0) {
 		announce(&exporter);
 		result = make_entries(&exporter);
@@ -658,6 +757,7 @@ int tree_export(struct osd_client *client, struct osd_client_address partition,
 		result = make_hard_links(&exporter);
 	if (result == 0)
 		result = finish_directories(&exporter);
+	aside_destroy(exporter.writer);
 	tree_destination_close(&exporter.destination);
 	manifest_free(&exporter.manifest);
 	return result;
