@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Work that a second thread does while the session's own goes on: it writes files behind the
- * commands that fetched them. Tasks are done one by one, in the order in which they were given, and
- * come back in that order.
+ * Work that a second thread does while the session's own goes on: it reads files ahead of the
+ * commands that store them, and writes files behind those that fetched them. Tasks are done one by
+ * one, in the order in which they were given, and come back in that order.
  *
  * Only one thread gives and takes. A task is the worker's from aside_give until aside_take.
  */

@@ -296,6 +296,13 @@ void tree_flight_end(struct tree_flight *flight, uint64_t bytes)
 	flight->bytes -= bytes;
 }
 
+void tree_flight_push(struct tree_flight *flight)
+{
+	if (flight->unsent > 0)
+		osd_client_step(flight->client, 0);
+	flight->unsent = 0;
+}
+
 void tree_flight_pace(struct tree_flight *flight)
 {
 	size_t depth = osd_client_queue_depth(flight->client);

@@ -12,23 +12,6 @@
 #include "client/tree_store.h"
 #include "common/bytes.h"
 
-/*
- * Stores all files that have no object yet, in the order of their paths; IDs ascend with it. When
- * it returns, nothing is in flight.
- */
-static int store_files(struct importer *importer)
-{
-	for (size_t i = 0; i < importer->manifest->count && importer->result == 0; i++) {
-		const struct manifest_entry *entry = &importer->manifest->entries[i];
-
-		if (entry->type == MANIFEST_FILE && entry->object == 0)
-			tree_store_file(importer, i);
-		tree_flight_pace(&importer->flight);
-	}
-	tree_flight_drain(&importer->flight);
-	return importer->result;
-}
-
 /* Does the stored manifest have this text already? 1, 0, or -ENOMEM. */
 static int is_stored(const struct manifest *old, const char *text, size_t length)
 {
@@ -201,7 +184,7 @@ static int update_files(struct importer *importer, const struct manifest *old,
 	int result = tree_update_begin(importer, old, leftovers, &update);
 
 	if (result == 0)
-		result = store_files(importer);
+		result = tree_store_files(importer);
 	if (result == 0)
 		result = tree_update_change(update);
 	tree_update_free(update);
@@ -316,7 +299,7 @@ static int import(struct importer *importer)
 		options->total(options->context, report->files, report->bytes);
 	if (result == 0)
 		result = has_old || leftovers.count ? update_files(importer, &old, &leftovers)
-						    : store_files(importer);
+						    : tree_store_files(importer);
 	if (result == 0 && leftovers.count)
 		result = tree_clean_leftovers(importer->client, importer->partition,
 					      importer->manifest, &leftovers, report,

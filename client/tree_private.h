@@ -69,6 +69,8 @@ struct tree_flight {
 /* One was submitted, and has ended. */
 void tree_flight_add(struct tree_flight *flight, uint64_t bytes);
 void tree_flight_end(struct tree_flight *flight, uint64_t bytes);
+/* Sends what has not left. */
+void tree_flight_push(struct tree_flight *flight);
 /* Steps until there is room for another command, or at the end until none is under way. */
 void tree_flight_pace(struct tree_flight *flight);
 void tree_flight_drain(struct tree_flight *flight);

@@ -24,25 +24,37 @@ static void warn(struct importer *importer, const struct manifest_entry *entry, 
 	importer->options->warn(importer->options->context, sentence.text);
 }
 
-static int open_file(const struct importer *importer, const char *name)
+int importer_open_path(const struct importer *importer, const char *path)
 {
-	char *path;
+	char *whole;
 	int fd;
 
-	if (asprintf(&path, "%s/%s", importer->directory, name) < 0)
+	if (asprintf(&whole, "%s/%s", importer->directory, path) < 0)
 		return -ENOMEM;
 	/* What was a file may be a pipe now, for which nobody waits. */
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	fd = open(whole, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		fd = -errno;
-	free(path);
+	free(whole);
 	return fd;
+}
+
+void importer_take_status(struct importer *importer, struct manifest_entry *entry,
+			  const struct stat *status)
+{
+	importer->report->bytes += (uint64_t)status->st_size - entry->length;
+	entry->length = (uint64_t)status->st_size;
+	entry->mode = status->st_mode & 07777;
+	entry->user = status->st_uid;
+	entry->group = status->st_gid;
+	entry->seconds = status->st_mtim.tv_sec;
+	entry->nanoseconds = (uint32_t)status->st_mtim.tv_nsec;
 }
 
 int importer_open(struct importer *importer, struct manifest_entry *entry, struct reading *reading)
 {
 	struct stat *status = &reading->before;
-	int fd = open_file(importer, entry->path), result = 0;
+	int fd = importer_open_path(importer, entry->path), result = 0;
 
 	if (fd < 0)
 		return fd;
@@ -54,17 +66,11 @@ int importer_open(struct importer *importer, struct manifest_entry *entry, struc
 		close(fd);
 		return result;
 	}
-	importer->report->bytes += (uint64_t)status->st_size - entry->length;
-	entry->length = (uint64_t)status->st_size;
-	entry->mode = status->st_mode & 07777;
-	entry->user = status->st_uid;
-	entry->group = status->st_gid;
-	entry->seconds = status->st_mtim.tv_sec;
-	entry->nanoseconds = (uint32_t)status->st_mtim.tv_nsec;
+	importer_take_status(importer, entry, status);
 	return reading->fd = fd;
 }
 
-static bool is_unchanged(const struct reading *reading)
+bool importer_is_unchanged(const struct reading *reading)
 {
 	const struct stat *before = &reading->before;
 	struct stat now;
@@ -77,7 +83,7 @@ static bool is_unchanged(const struct reading *reading)
 int importer_end_reading(struct importer *importer, struct manifest_entry *entry,
 			 const struct reading *reading, uint64_t length)
 {
-	if (!is_unchanged(reading)) {
+	if (!importer_is_unchanged(reading)) {
 		if (!reading->is_last)
 			return -EAGAIN;
 		importer->report->torn++;

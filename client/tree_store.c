@@ -35,7 +35,7 @@ struct small_file {
 	struct osd_client_value sets[4];
 	uint8_t complete[TREE_COMPLETE_BYTES];
 	uint8_t status[TREE_STATUS_BYTES];
-	uint8_t data[];
+	struct ahead_file *file;
 };
 
 int importer_fail(struct importer *importer, const struct osd_client_error *error)
@@ -194,6 +194,12 @@ static int take_id(struct importer *importer, struct manifest_entry *entry)
 
 static void small_done(struct osd_request *request);
 
+static void small_free(struct small_file *small)
+{
+	free(small->file);
+	free(small);
+}
+
 static int submit_small(struct importer *importer, struct small_file *small)
 {
 	struct manifest_entry *entry = &importer->manifest->entries[small->index];
@@ -205,7 +211,7 @@ static int submit_small(struct importer *importer, struct small_file *small)
 		.cdb = { .action = entry->length ? OSD_CREATE_AND_WRITE : OSD_CREATE,
 			 .partition = importer->partition,
 			 .object = entry->object },
-		.data = small->data,
+		.data = small->file->data,
 		.data_length = entry->length,
 		.sets = small->sets,
 		.set_count = add_username(entry, small->sets, 3),
@@ -236,7 +242,7 @@ static void small_done(struct osd_request *request)
 		acknowledged(importer, small->index, request->data_length, &count);
 	}
 	tree_flight_end(&importer->flight, request->data_length);
-	free(small);
+	small_free(small);
 }
 
 int tree_leave_out(struct importer *importer, struct manifest_entry *entry, int result)
@@ -251,34 +257,63 @@ int tree_leave_out(struct importer *importer, struct manifest_entry *entry, int 
 
 /* ---- small files ---- */
 
-static int store_small(struct importer *importer, size_t index, const struct reading *reading)
+/* Takes `file` over; the entry says what is in it. */
+static int send_small(struct importer *importer, struct ahead_file *file)
 {
-	struct manifest_entry *entry = &importer->manifest->entries[index];
-	struct small_file *small = malloc(sizeof(*small) + entry->length);
-	ssize_t got;
-	int result;
+	struct manifest_entry *entry = &importer->manifest->entries[file->index];
+	struct small_file *small = malloc(sizeof(*small));
 
-	if (!small)
+	if (!small) {
+		free(file);
 		return importer_fail_local(importer, -ENOMEM, entry->path);
-	got = read_fully(reading->fd, small->data, entry->length);
-	result = got < 0 ? (int)got : importer_end_reading(importer, entry, reading, (uint64_t)got);
-	if (result < 0) {
-		free(small);
-		return result;
 	}
-	SHA256(small->data, entry->length, entry->sha256);
+	small->file = file;
 	small->importer = importer;
-	small->index = index;
+	small->index = file->index;
 	tree_encode_complete(entry, small->complete);
 	tree_encode_status(entry, small->status);
 	small->sets[0] = import_value(importer);
 	small->sets[1] = tree_complete_value(small->complete);
 	small->sets[2] = tree_status_value(small->status);
 	if (submit_small(importer, small) < 0)
-		free(small);
+		small_free(small);
 	else
 		tree_flight_add(&importer->flight, small->request.data_length);
 	return importer->result;
+}
+
+static int store_small(struct importer *importer, size_t index, const struct reading *reading)
+{
+	struct manifest_entry *entry = &importer->manifest->entries[index];
+	struct ahead_file *file = malloc(sizeof(*file) + entry->length);
+	ssize_t got;
+	int result;
+
+	if (!file)
+		return importer_fail_local(importer, -ENOMEM, entry->path);
+	file->index = index;
+	got = read_fully(reading->fd, file->data, entry->length);
+	result = got < 0 ? (int)got : importer_end_reading(importer, entry, reading, (uint64_t)got);
+	if (result < 0) {
+		free(file);
+		return result;
+	}
+	SHA256(file->data, entry->length, entry->sha256);
+	return send_small(importer, file);
+}
+
+int tree_store_read(struct importer *importer, struct ahead_file *file)
+{
+	struct manifest_entry *entry = &importer->manifest->entries[file->index];
+	size_t index = file->index;
+
+	if (file->result < 0) {
+		free(file);
+		return tree_store_file(importer, index);
+	}
+	importer_take_status(importer, entry, &file->status);
+	memcpy(entry->sha256, file->sha256, sizeof(entry->sha256));
+	return send_small(importer, file);
 }
 
 /* ---- large ones ---- */

@@ -8,6 +8,7 @@
 
 #include <sys/stat.h>
 
+#include "client/aside.h"
 #include "client/tree_private.h"
 
 struct importer {
@@ -35,15 +36,36 @@ struct reading {
 	bool is_last; /* what it gives is stored in any case */
 };
 
+/* A small file that was read before its turn. */
+struct ahead_file {
+	struct aside_task task;
+	size_t index;    /* of the manifest's entry */
+	size_t capacity; /* of `data` */
+	int result;      /* 0: all of it is there, and it has not changed meanwhile */
+	struct stat status;
+	uint8_t sha256[MANIFEST_SHA256_BYTES];
+	uint8_t data[];
+};
+
 /* Keep the first error; return it. */
 int importer_fail(struct importer *importer, const struct osd_client_error *error);
 int importer_fail_local(struct importer *importer, int result, const char *path);
 
+/* tree_source.c: opens what has this path in the directory. A descriptor, or a negative errno. */
+int importer_open_path(const struct importer *importer, const char *path);
+
+/* The entry takes length, owner, mode and time of its file. */
+void importer_take_status(struct importer *importer, struct manifest_entry *entry,
+			  const struct stat *status);
+
 /*
- * tree_source.c: opens the entry's file. The entry takes length, mode and time that it has now.
- * A descriptor, or a negative errno; -ESTALE: it is no file any more.
+ * Opens the entry's file, and takes its status. A descriptor, or a negative errno; -ESTALE: it is
+ * no file any more.
  */
 int importer_open(struct importer *importer, struct manifest_entry *entry, struct reading *reading);
+
+/* Is the file what it was when it was opened? */
+bool importer_is_unchanged(const struct reading *reading);
 
 /*
  * It has been read, `length` bytes of it, which the entry takes. -EAGAIN: it has changed meanwhile,
@@ -82,6 +104,8 @@ struct osd_client_value tree_username_value(const struct manifest_entry *entry);
  * done, the entry has its object and SHA-256, and the new length of a file that has shrunk.
  */
 int tree_store_file(struct importer *importer, size_t index);
+/* The same for one that was read ahead. `file` is freed when it is over. */
+int tree_store_read(struct importer *importer, struct ahead_file *file);
 /* Stores a text. Nothing is in flight on return. */
 int tree_store_text(struct importer *importer, const char *text, size_t length,
 		    struct manifest_entry *entry);
@@ -92,6 +116,12 @@ int tree_store_text(struct importer *importer, const char *text, size_t length,
  * it has by now, and no SHA-256.
  */
 int tree_find_leftovers(struct importer *importer, uint64_t first, struct manifest *found);
+
+/*
+ * tree_ahead.c: stores all files that have no object yet, in the order of their paths; IDs ascend
+ * with it. When it returns, nothing is in flight.
+ */
+int tree_store_files(struct importer *importer);
 
 /*
  * tree_update.c: finds for entries of the new manifest the objects of the partition's present tree,
