@@ -725,7 +725,7 @@ bench-list: bootstrap
 	@$(BIN)/muninn-bench list $(BENCH_LIST) >$(BUILD)/bench/muninn-list.json
 
 # What a look-up and an insert cost on larger and larger devices, with each index. SCALE: sizes and
-# pairs; 256G:200000000 takes 7 GB of memory and some ten minutes.
+# pairs; 256G:200000000 takes 7 GB of memory and some ten minutes, 1T:500000000 16.3 GB with ribbon.
 .PHONY: bench-scale
 SCALE ?= 2G:1000000 16G:10000000 64G:50000000
 bench-scale: bootstrap
