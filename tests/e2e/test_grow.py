@@ -91,6 +91,19 @@ class Grow(ServiceTest):
         daemon.wait_for_line("has 32 MiB and stays so")
         self.assertEqual(self.capacity(daemon), before)
 
+    def test_without_a_restart_when_its_units_are_taken_away_and_served_again(self):
+        daemon = self.serve(config("32M") + "[lun 2]\ntype = osd\nsize = 32M\n")
+        stored = self.fill(daemon, P)
+        before = self.capacity(daemon)
+        self.rewrite(daemon, config("64M") + "[lun 2]\ntype = osd\nsize = 32M\n")
+        self.admin(daemon, "lun", "rm", "1")
+        self.admin(daemon, "reload")
+        daemon.wait_for_line("lun1.img has grown from 32 MiB to its configured size of 64 MiB")
+        self.assertGreater(self.capacity(daemon), before * 3 // 2)
+        self.assert_holds(daemon, stored)
+        self.assertEqual(daemon.stop(), 0)
+        self.assert_clean(daemon)
+
     def test_a_size_that_cannot_be_is_refused_by_check_and_start_alike(self):
         daemon = self.serve(config("16M", more="rows = 1\n"))
         before = self.capacity(daemon)
