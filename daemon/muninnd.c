@@ -34,7 +34,7 @@ static const char help[] =
 	"Options that replace values of the configuration:\n"
 	"  --state-dir DIR   folder of the images and of the control socket\n"
 	"  --port PORT       TCP port of the portal, 1 to 65535\n"
-	"  --size SIZE       size of new images: bytes, or with K, M, G, T\n"
+	"  --size SIZE       of all images: bytes, or with K, M, G, T; smaller ones grow to it\n"
 	"\n"
 	"  --help            this text\n"
 	"  --version         which muninnd this is\n"
