@@ -364,8 +364,10 @@ help:
 	@echo 'make bench-list LIST of a million objects and members: build/bench/muninn-list.json'
 	@echo "make bench-paper the paper's experiments, its numbers beside ours: build/bench/muninn-paper.json"
 	@echo '                QUICK=1: a minute, with 2 million pairs in place of 50 million'
-	@echo 'make bench-scale look-ups and inserts on larger and larger devices: build/bench/muninn-scale.json; SCALE=256G:200000000'
-	@echo 'make figures    draws docs/figures/ from build/bench/muninn-paper.json; of quick ones FIGURES=build/bench'
+	@echo 'make bench-scale look-ups and inserts on larger and larger devices: build/bench/muninn-scale.json;'
+	@echo '                SCALE=256G:200000000 takes 7 GB of memory, SCALE=1T:500000000 16.3 GB with ribbon'
+	@echo 'make figures    draws docs/figures/ from build/bench/muninn-paper.json; of quick ones FIGURES=build/bench;'
+	@echo '                UPDATE=1: only the sections that these results have'
 	@echo 'make fuzz       fuzzes the target, the client and the formats: SECONDS=60 (of each), FUZZ=osd|disk|wire|client|flash|pdu'
 	@echo 'make fuzz-many  the same without learning, many times as fast, for counts: SECONDS=60, FUZZ=pdu'
 	@echo 'make fuzz-pdu   sessions of mutated PDUs against a real tgtd: SECONDS=60, SEED=N'
