@@ -53,13 +53,14 @@ static bool is_due(int64_t since_ms, int64_t now_ms)
 	return now_ms - since_ms >= REPETITIONS_EACH_MS;
 }
 
-/* One that does not come any more gives its place up. */
+/* One that does not come any more gives its place up, and at an end all do: then no time is known.
+ */
 static void sum_up(struct repetition *repetition, int64_t now_ms)
 {
 	if (repetition->again)
 		log_line(repetition->level, "%" PRIu64 " more in the last minute: %s",
 			 repetition->again, repetition->text);
-	else
+	if (!repetition->again || now_ms == INT64_MAX)
 		repetition->text[0] = '\0';
 	repetition->again = 0;
 	repetition->since_ms = now_ms;

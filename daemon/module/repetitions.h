@@ -37,7 +37,7 @@ void repetitions_say(struct repetitions *repetitions, enum log_level level, cons
 
 /*
  * To be called now and then: says how often lines came again, of which the last word is a minute
- * old. At the end, with INT64_MAX, of all.
+ * old. With INT64_MAX of all: it may be the end. If it is not, lines are said anew.
  */
 void repetitions_sum_up(struct repetitions *repetitions, int64_t now_ms);
 

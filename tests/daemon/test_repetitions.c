@@ -103,6 +103,22 @@ static void test_at_the_end_everything_is_told(void **state)
 	assert_int_equal(line_count, 2);
 }
 
+/* A unit that is closed may be the last one, or not. */
+static void test_behind_an_end_that_was_none_lines_are_said_and_counted(void **state)
+{
+	(void)state;
+	say("refused", BEGIN);
+	say("refused", BEGIN);
+	repetitions_sum_up(&repetitions, INT64_MAX);
+	say("refused", BEGIN + 1);
+	assert_int_equal(line_count, 3);
+	assert_string_equal(lines[2], "refused");
+	say("refused", BEGIN + 2);
+	repetitions_sum_up(&repetitions, BEGIN + 1 + MINUTE);
+	assert_int_equal(line_count, 4);
+	assert_string_equal(lines[3], "1 more in the last minute: refused");
+}
+
 static void test_lines_longer_than_their_place_are_the_same_ones(void **state)
 {
 	char text[2 * REPETITION_BYTES];
@@ -125,6 +141,8 @@ int main(void)
 				       set_up),
 		cmocka_unit_test_setup(test_lines_that_all_differ_are_bounded_too, set_up),
 		cmocka_unit_test_setup(test_at_the_end_everything_is_told, set_up),
+		cmocka_unit_test_setup(test_behind_an_end_that_was_none_lines_are_said_and_counted,
+				       set_up),
 		cmocka_unit_test_setup(test_lines_longer_than_their_place_are_the_same_ones,
 				       set_up),
 	};
