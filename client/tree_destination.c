@@ -112,17 +112,29 @@ static int make_marker(struct tree_destination *destination, const char *text, i
 	return 0;
 }
 
+/* False: another export has it, or had it just now, and has come to its end. */
+static bool lock_marker(const struct tree_destination *destination)
+{
+	/* Not every file system has locks. */
+	if (flock(destination->marker, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+		return false;
+	return faccessat(destination->root, destination->marker_name, F_OK, AT_SYMLINK_NOFOLLOW) ==
+	       0;
+}
+
+/* One that another export has is left to it. */
 static int open_marker(struct tree_destination *destination, struct osd_client_error *error)
 {
 	destination->marker = openat(destination->root, destination->marker_name,
 				     O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (destination->marker < 0)
 		return fail(destination, -errno, error);
-	/* Not every file system has locks. */
-	if (flock(destination->marker, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
-		return outcome_set_local(error, -EBUSY, "another export into %s runs",
-					 destination->directory);
-	return 0;
+	if (lock_marker(destination))
+		return 0;
+	close(destination->marker);
+	destination->marker = -1;
+	return outcome_set_local(error, -EBUSY, "another export into %s runs",
+				 destination->directory);
 }
 
 /* Reads the marker, or writes it into a directory where there is nothing else. */

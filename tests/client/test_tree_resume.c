@@ -430,6 +430,26 @@ static void test_a_second_export_does_not_go_on_with_one_that_runs(void **state)
 	scene_must(scene, scene_export(scene));
 }
 
+/* It has nothing but its marker yet. */
+static void test_a_second_export_leaves_one_that_has_just_begun_its_marker(void **state)
+{
+	struct scene *scene = *state;
+	char path[256];
+	int fd;
+
+	scene_write_file(scene->source, "a", 5000, 1);
+	scene_must(scene, scene_import(scene, plain, false));
+	assert_int_equal(mkdir(scene->copy, 0700), 0);
+	snprintf(path, sizeof(path), "%s/.muninn-export.partial", scene->copy);
+	fd = open(path, O_RDWR | O_CREAT, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+	assert_int_equal(scene_export(scene), -EBUSY);
+	assert_int_equal(access(path, F_OK), 0);
+	assert_int_equal(close(fd), 0);
+	scene_must(scene, scene_export(scene));
+}
+
 static void test_an_export_follows_no_link_where_a_directory_was(void **state)
 {
 	struct scene *scene = *state;
@@ -505,6 +525,7 @@ int main(void)
 		TEST(test_an_export_does_not_overwrite_what_somebody_has_changed),
 		TEST(test_an_export_does_not_go_on_with_another_tree),
 		TEST(test_a_second_export_does_not_go_on_with_one_that_runs),
+		TEST(test_a_second_export_leaves_one_that_has_just_begun_its_marker),
 		TEST(test_an_export_follows_no_link_where_a_directory_was),
 		TEST(test_an_export_goes_on_where_the_tree_has_names_of_files_that_are_not_whole),
 	};
