@@ -592,6 +592,9 @@ static int take_leftover(struct tree_update *update, size_t index, const struct 
 	if (!kept->is_leftover || !kept->is_whole || kept->length != entry->length)
 		return 0;
 	result = tree_hash_file(importer->client, reading->fd, entry->sha256);
+	if (result == -ECANCELED)
+		return importer->result = client_not_submitted(importer->client, result, "import",
+							       importer->error);
 	if (result == 0 && !is_there_already(update, index))
 		return lseek(reading->fd, 0, SEEK_SET) < 0 ? -errno : 0;
 	if (result == 0)

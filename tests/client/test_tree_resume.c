@@ -310,6 +310,52 @@ static void test_an_import_does_not_put_its_tree_in_the_place_of_another_new_one
 	expect_same_trees(scene, NAMES);
 }
 
+static unsigned questions, stopped_at;
+
+static bool stop(void)
+{
+	return ++questions >= stopped_at;
+}
+
+static void count_warning(void *context, const char *sentence)
+{
+	(void)sentence;
+	++*(int *)context;
+}
+
+/* Files that nobody waits for any more are not ones that can't be read. */
+static void test_an_import_that_is_stopped_as_it_goes_on_leaves_no_file_out(void **state)
+{
+	struct scene *scene = *state;
+	int warnings = 0, result;
+	const struct tree_options options = {
+		.chunk_bytes = 1 << 18, .log_fd = -1, .warn = count_warning, .context = &warnings
+	};
+	struct osd_client *client;
+	struct loopback *loopback;
+
+	scene_write_file(scene->source, "small", 5000, 1);
+	scene_write_file(scene->source, "long", 3 << 20, 2);
+	store_without_manifest(scene);
+	stopped_at = 0;
+	do {
+		questions = 0;
+		stopped_at++;
+		loopback = loopback_start(memory_osd_execute, &scene->osd, OSD_2, &client);
+		osd_client_stop_when(client, stop);
+		result = tree_import(client, PARTITION, scene->source, &options, &scene->report,
+				     &scene->error);
+		loopback_stop(loopback, client);
+		if (result < 0)
+			assert_int_equal(result, -ECANCELED);
+		assert_int_equal(warnings, 0);
+		assert_int_equal(scene->report.left_out, 0);
+	} while (result < 0);
+	assert_true(stopped_at > 20);
+	assert_int_equal(scene->report.resumed, 2);
+	expect_same_trees(scene, 2);
+}
+
 /* ---- exports ---- */
 
 static void test_an_export_cut_off_at_any_command_goes_on(void **state)
@@ -520,6 +566,7 @@ int main(void)
 		TEST(test_an_interrupted_update_and_replacement_go_on),
 		TEST(test_cleaning_removes_what_an_interrupted_import_has_left),
 		TEST(test_an_import_does_not_put_its_tree_in_the_place_of_another_new_one),
+		TEST(test_an_import_that_is_stopped_as_it_goes_on_leaves_no_file_out),
 		TEST(test_an_export_cut_off_at_any_command_goes_on),
 		TEST(test_an_export_brings_files_again_that_the_host_has_lost),
 		TEST(test_an_export_does_not_overwrite_what_somebody_has_changed),
