@@ -2,6 +2,7 @@
 /* What an export finds in its directory, and what it leaves there for the next one. */
 #include "client/tree_destination.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -194,6 +195,31 @@ static bool is_file_of_tree(const struct sweep *sweep, char *path)
 	return found && ((*found)->type == MANIFEST_FILE || (*found)->type == MANIFEST_HARD_LINK);
 }
 
+static bool is_file_up_to(const struct sweep *sweep, char *path, size_t length)
+{
+	const char behind = path[length];
+	bool is_file;
+
+	path[length] = '\0';
+	is_file = is_file_of_tree(sweep, path);
+	path[length] = behind;
+	return is_file;
+}
+
+/* Is it a name of tree_partial_name for a file of the tree? Others may have such names, too. */
+static bool is_partial_of_tree(const struct sweep *sweep, char *path)
+{
+	const char *slash = strrchr(path, '/');
+	size_t length = strlen(path) - strlen(TREE_PARTIAL);
+
+	/* A long name has lost its end. */
+	if (strlen(slash ? slash + 1 : path) == NAME_MAX || is_file_up_to(sweep, path, length))
+		return true;
+	while (length > 0 && isdigit((unsigned char)path[length - 1]))
+		length--;
+	return length > 0 && path[length - 1] == '.' && is_file_up_to(sweep, path, length - 1);
+}
+
 /* Removes a file that was not whole, and that is none of the tree's. */
 static int consider(const struct sweep *sweep, char *path)
 {
@@ -201,7 +227,7 @@ static int consider(const struct sweep *sweep, char *path)
 	struct stat status;
 
 	if (!tree_is_partial(path) || strcmp(path, destination->marker_name) == 0 ||
-	    is_file_of_tree(sweep, path))
+	    is_file_of_tree(sweep, path) || !is_partial_of_tree(sweep, path))
 		return 0;
 	if (fstatat(destination->root, path, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    !S_ISREG(status.st_mode))

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -448,6 +449,30 @@ static void test_an_export_does_not_overwrite_what_somebody_has_changed(void **s
 	assert_int_equal(unlink(mine), 0);
 }
 
+static void test_an_export_removes_no_files_but_those_it_has_not_completed(void **state)
+{
+	static const char *const ours[] = { "z.partial", "z.1.partial", "a.23.partial" },
+				 *const theirs[] = { "mine.partial", ".partial", "a.x.partial",
+						     "a.1.2.partial", "1.partial" };
+	struct scene *scene = *state;
+	char path[256], long_name[NAME_MAX + 1];
+
+	begin_export(scene);
+	memset(long_name, 'a', NAME_MAX);
+	snprintf(long_name + NAME_MAX - 8, 9, ".partial");
+	scene_write_file(scene->copy, long_name, 100, 4);
+	for (size_t i = 0; i < 3; i++)
+		scene_write_file(scene->copy, ours[i], 100, 4);
+	for (size_t i = 0; i < 5; i++)
+		scene_write_file(scene->copy, theirs[i], 100, 5);
+	scene_must(scene, scene_export(scene));
+	for (size_t i = 0; i < 5; i++) {
+		snprintf(path, sizeof(path), "%s/%s", scene->copy, theirs[i]);
+		assert_int_equal(unlink(path), 0);
+	}
+	assert_int_equal(scene_compare_trees(scene->copy, scene->source), 3);
+}
+
 static void test_an_export_does_not_go_on_with_another_tree(void **state)
 {
 	struct scene *scene = *state;
@@ -570,6 +595,7 @@ int main(void)
 		TEST(test_an_export_cut_off_at_any_command_goes_on),
 		TEST(test_an_export_brings_files_again_that_the_host_has_lost),
 		TEST(test_an_export_does_not_overwrite_what_somebody_has_changed),
+		TEST(test_an_export_removes_no_files_but_those_it_has_not_completed),
 		TEST(test_an_export_does_not_go_on_with_another_tree),
 		TEST(test_a_second_export_does_not_go_on_with_one_that_runs),
 		TEST(test_a_second_export_leaves_one_that_has_just_begun_its_marker),
