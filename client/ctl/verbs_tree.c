@@ -255,6 +255,12 @@ static int check_import(const struct ctl *ctl)
 	if (ctl->argument_count == 1 && !ctl->options->clean)
 		return ctl_fail(ctl, CTL_USAGE,
 				"import needs a directory; only --clean goes without one");
+	if (ctl->argument_count == 1 && (ctl->options->update || ctl->options->replace))
+		return ctl_fail(ctl, CTL_USAGE, "import: --update and --replace need a directory");
+	if (ctl->argument_count == 1 && ctl->options->dry_run)
+		return ctl_fail(ctl, CTL_USAGE,
+				"import: --clean without a directory removes objects at once; "
+				"there is no --dry-run of it");
 	return CTL_OK;
 }
 

@@ -117,6 +117,9 @@ static void test_wrong_usage_is_2_and_says_what_is_wrong(void **state)
 	expect("ls $U --chunk 1Q", CTL_USAGE, "--chunk");
 	expect("ls http://127.0.0.1/", CTL_USAGE, "iscsi://");
 	expect("ls iscsi://127.0.0.1/x", CTL_USAGE, "parse");
+	expect("import $U 0x10000", CTL_USAGE, "needs a directory");
+	expect("import $U 0x10000 --clean --dry-run", CTL_USAGE, "no --dry-run");
+	expect("import $U 0x10000 --clean --update", CTL_USAGE, "need a directory");
 }
 
 static void test_wrong_addresses_are_found_before_connecting(void **state)
