@@ -377,6 +377,12 @@ static void count_change(struct tree_update *update, size_t index, bool content,
 	tree_count_file(count, entry->length);
 }
 
+/* Of an interrupted import only what has this very path is known to be the file. */
+static bool may_stay(const struct kept *kept, const struct manifest_entry *entry)
+{
+	return !kept->is_leftover || (kept->is_whole && strcmp(kept->old->path, entry->path) == 0);
+}
+
 /* Of a file that can't be read. */
 static int stay(struct tree_update *update, size_t index, int result)
 {
@@ -385,14 +391,15 @@ static int stay(struct tree_update *update, size_t index, int result)
 	const struct kept *kept = &update->kept[index];
 	const struct manifest_entry *old = kept->old;
 
-	if (kept->is_leftover)
+	if (!may_stay(kept, entry))
 		return tree_leave_out(importer, entry, result);
 	if (importer_leave_out(importer, entry, result,
 			       kept->is_whole ? "it stays as it was stored" : "it is left out"))
 		return importer->result;
 	importer->report->bytes += old->length - entry->length;
 	entry->left_out = !kept->is_whole;
-	if (manifest_copy_owner(entry, old) < 0)
+	/* Objects do not tell the owner. */
+	if (!kept->is_leftover && manifest_copy_owner(entry, old) < 0)
 		return importer_fail_local(importer, -ENOMEM, entry->path);
 	entry->mode = old->mode;
 	entry->seconds = old->seconds;

@@ -281,6 +281,50 @@ static void test_cleaning_removes_what_an_interrupted_import_has_left(void **sta
 	assert_int_equal(memory_osd_count(&scene->osd, PARTITION), OBJECTS);
 }
 
+static const char *const vanishing[] = { "short", "long" };
+
+static void move_away(void *context, struct loopback_command *command)
+{
+	struct scene *scene = context;
+
+	for (size_t i = 0; i < 2; i++) {
+		char from[256], to[256];
+
+		snprintf(from, sizeof(from), "%s/%s", scene->source, vanishing[i]);
+		snprintf(to, sizeof(to), "%s/%s", scene->folder, vanishing[i]);
+		(void)rename(from, to);
+	}
+	memory_osd_execute(&scene->osd, command);
+}
+
+/* It may be the only copy that there still is. */
+static void test_a_file_that_is_stored_and_can_not_be_read_any_more_stays(void **state)
+{
+	const struct tree_options options = { .chunk_bytes = 1 << 18, .log_fd = -1 };
+	struct scene *scene = *state;
+	struct osd_client *client;
+	struct loopback *loopback;
+
+	scene_write_file(scene->source, "same", 5000, 1);
+	scene_write_file(scene->source, "short", 6000, 2);
+	scene_write_file(scene->source, "long", 3 << 20, 3);
+	store_without_manifest(scene);
+	loopback = loopback_start(move_away, scene, OSD_2, &client);
+	scene_must(scene, tree_import(client, PARTITION, scene->source, &options, &scene->report,
+				      &scene->error));
+	loopback_stop(loopback, client);
+	assert_int_equal(scene->report.left_out, 2);
+	assert_int_equal(scene->report.files, 3);
+	for (size_t i = 0; i < 2; i++) {
+		char from[256], to[256];
+
+		snprintf(from, sizeof(from), "%s/%s", scene->folder, vanishing[i]);
+		snprintf(to, sizeof(to), "%s/%s", scene->source, vanishing[i]);
+		assert_int_equal(rename(from, to), 0);
+	}
+	expect_same_trees(scene, 3);
+}
+
 /* Another import stores its tree, and removes what it does not know, while this one is at work. */
 static void store_a_tree_of_another(void *context, struct loopback_command *command)
 {
@@ -590,6 +634,7 @@ int main(void)
 		TEST(test_a_long_file_goes_on_where_it_was_cut_off),
 		TEST(test_an_interrupted_update_and_replacement_go_on),
 		TEST(test_cleaning_removes_what_an_interrupted_import_has_left),
+		TEST(test_a_file_that_is_stored_and_can_not_be_read_any_more_stays),
 		TEST(test_an_import_does_not_put_its_tree_in_the_place_of_another_new_one),
 		TEST(test_an_import_that_is_stopped_as_it_goes_on_leaves_no_file_out),
 		TEST(test_an_export_cut_off_at_any_command_goes_on),
