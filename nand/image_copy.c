@@ -511,23 +511,34 @@ static int read_chosen(struct nand_image_copy *copy)
 	return result ? fail_unlocked(copy, result, "the image can't be read") : 0;
 }
 
-/* So that a sync at the end does not find all of it, and the host's memory is not full of it. */
-static void send_to_drive(struct nand_image_copy *copy, uint64_t from, uint64_t to)
+/* It may tell of an error that fsync does not tell of again. Not every host has it. */
+static int sync_range(const struct nand_image_copy *copy, uint64_t from, uint64_t to,
+		      unsigned int flags)
 {
-	if (to > from)
-		(void)sync_file_range(copy->image_fd, (off_t)from, (off_t)(to - from),
-				      SYNC_FILE_RANGE_WRITE);
-	if (copy->written_to > copy->written_from) {
-		off_t at = (off_t)copy->written_from;
-		off_t bytes = (off_t)(copy->written_to - copy->written_from);
+	if (to <= from ||
+	    sync_file_range(copy->image_fd, (off_t)from, (off_t)(to - from), flags) == 0)
+		return 0;
+	return errno == ENOSYS ? 0 : -errno;
+}
 
-		(void)sync_file_range(copy->image_fd, at, bytes,
-				      SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
-					      SYNC_FILE_RANGE_WAIT_AFTER);
-		(void)posix_fadvise(copy->image_fd, at, bytes, POSIX_FADV_DONTNEED);
-	}
+/* So that a sync at the end does not find all of it, and the host's memory is not full of it. */
+static int send_to_drive(struct nand_image_copy *copy, uint64_t from, uint64_t to)
+{
+	int result = sync_range(copy, from, to, SYNC_FILE_RANGE_WRITE);
+
+	if (!result)
+		result = sync_range(copy, copy->written_from, copy->written_to,
+				    SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+					    SYNC_FILE_RANGE_WAIT_AFTER);
+	if (result)
+		return fail_unlocked(copy, result, "the copy can't be written");
+	if (copy->written_to > copy->written_from)
+		(void)posix_fadvise(copy->image_fd, (off_t)copy->written_from,
+				    (off_t)(copy->written_to - copy->written_from),
+				    POSIX_FADV_DONTNEED);
 	copy->written_from = from;
 	copy->written_to = to;
+	return 0;
 }
 
 static uint64_t bytes_of(const struct nand_image_copy *copy, const struct kept *place)
@@ -587,7 +598,8 @@ static int write_blocks(struct nand_image_copy *copy)
 		if (!result)
 			result = write_pages(copy, place);
 	}
-	send_to_drive(copy, from, to);
+	if (!result)
+		result = send_to_drive(copy, from, to);
 	if (!result && !place)
 		copy->stage = STAGE_SYNC;
 	return result;

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "nand/image_copy.h"
@@ -337,6 +338,39 @@ static void test_what_can_not_be_written_ends_the_copy_with_the_reason(void **st
 	scene_end(&scene);
 }
 
+static int failing_fd = -1;
+
+/* In the place of the C library's: the drive tells of an error once, as Linux does. */
+int sync_file_range(int fd, off_t offset, off_t bytes, unsigned int flags)
+{
+	if (fd < 0 || fd != failing_fd)
+		return (int)syscall(SYS_sync_file_range, fd, offset, bytes, flags);
+	failing_fd = -1;
+	errno = EIO;
+	return -1;
+}
+
+static void test_what_does_not_reach_the_drive_ends_the_copy(void **state)
+{
+	struct error_text error = { "" };
+	struct nand_image_copy *copy;
+	struct scene scene;
+	int result;
+
+	scene_begin(&scene, state);
+	program_block(scene.nand, 0, BLOCK_PAGES, OLD);
+	copy = open_copy(&scene, NULL);
+	begin_copy(&scene, copy);
+	failing_fd = scene.image_fd;
+	while ((result = nand_image_copy_step(copy, &error)) > 0)
+		;
+	assert_int_equal(failing_fd, -1);
+	assert_int_equal(result, -EIO);
+	assert_non_null(strstr(error.text, "can't be written"));
+	nand_image_copy_close(copy);
+	scene_end(&scene);
+}
+
 /* ---- beside others ---- */
 
 struct rewriting {
@@ -393,6 +427,7 @@ int main(void)
 		TEST(test_wrong_files_are_refused),
 		TEST(test_a_device_in_memory_has_nothing_to_copy),
 		TEST(test_what_can_not_be_written_ends_the_copy_with_the_reason),
+		TEST(test_what_does_not_reach_the_drive_ends_the_copy),
 		TEST(test_blocks_that_are_rewritten_beside_the_copy_are_in_it_as_they_were),
 	};
 
