@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/bytes.h"
+#include "nand/grow.h"
 #include "nand/opening.h"
 #include "nand/page.h"
 #include "nand/private.h"
@@ -131,13 +132,14 @@ static int take_superblock(struct nand *nand, const struct files *files,
 
 /* ---- the NVRAM's file ---- */
 
-static int open_nvram(const struct nand *nand, struct files *files, struct error_text *error)
+/* Takes over `path`, which is on the heap or NULL. */
+static int open_nvram(char *path, struct files *files, struct error_text *error)
 {
 	uint8_t bytes[NAND_HEADER_BYTES];
 	uint32_t version;
 	int result;
 
-	files->nvram_path = nand_nvram_path(nand->path);
+	files->nvram_path = path;
 	if (!files->nvram_path)
 		return error_set(error, -ENOMEM, "out of memory");
 	result = nand_open_regular(files->nvram_path, true, &files->nvram_fd, &files->nvram_bytes,
@@ -154,6 +156,48 @@ static int open_nvram(const struct nand *nand, struct files *files, struct error
 		files->nvram_fd = -1;
 	}
 	return 0;
+}
+
+static void close_nvram(struct files *files)
+{
+	if (files->nvram_fd >= 0)
+		close(files->nvram_fd);
+	free(files->nvram_path);
+}
+
+/* Whether the file is the image's, and of the size that it has now. */
+static bool fits_size(const struct nand *nand, const struct files *files)
+{
+	struct nand_nvram_header wanted = { 0 };
+
+	nand_nvram_note_growth(&wanted, &nand->geometry);
+	return files->nvram_fd >= 0 && files->nvram_header_valid &&
+	       memcmp(files->nvram_header.uuid, nand->uuid, NAND_UUID_BYTES) == 0 &&
+	       files->nvram_header.blocks == wanted.blocks &&
+	       files->nvram_header.grown_from == wanted.grown_from;
+}
+
+/* After a growth whose last step did not happen, the file that opening would give its name. */
+static int take_unnamed_nvram(const struct nand *nand, struct files *files,
+			      struct error_text *error)
+{
+	struct files grown = { .image_fd = -1, .nvram_fd = -1 };
+	int result;
+
+	if (!nand->geometry.grown_from || fits_size(nand, files))
+		return 0;
+	result = open_nvram(nand_grown_nvram_path(files->nvram_path), &grown, error);
+	if (!result && fits_size(nand, &grown)) {
+		close_nvram(files);
+		files->nvram_fd = grown.nvram_fd;
+		files->nvram_bytes = grown.nvram_bytes;
+		files->nvram_path = grown.nvram_path;
+		files->nvram_header = grown.nvram_header;
+		files->nvram_header_valid = true;
+	} else {
+		close_nvram(&grown);
+	}
+	return result;
 }
 
 /* Says what is wrong with it. Another image's is not taken. */
@@ -216,9 +260,11 @@ static int open_copy(struct nand *nand, struct files *files, const struct nand_g
 	if (!result)
 		result = nand_lock_image_shared(files->image_fd, nand->path, error);
 	if (!result)
-		result = open_nvram(nand, files, error);
+		result = open_nvram(nand_nvram_path(nand->path), files, error);
 	if (!result)
 		result = take_superblock(nand, files, lost, findings, error);
+	if (!result)
+		result = take_unnamed_nvram(nand, files, error);
 	if (result)
 		return result;
 	if (files->image_bytes < nand->layout.image_bytes)
@@ -243,9 +289,7 @@ int nand_open_copy(const char *path, const struct nand_geometry *lost, struct fi
 	/* It is damaged: what it breaks of the rules is no bug of the caller. */
 	handle->violation_policy = NAND_VIOLATION_FAILS;
 	result = open_copy(handle, &files, lost, findings, error);
-	if (files.nvram_fd >= 0)
-		close(files.nvram_fd);
-	free(files.nvram_path);
+	close_nvram(&files);
 	if (result) {
 		nand_free(handle);
 		return result;

@@ -305,6 +305,29 @@ static void test_a_copy_without_superblocks_finds_all_blocks(void **state)
 	assert_int_equal(findings.count, 2);
 }
 
+/* Of a growth whose last step did not happen: nothing is wrong, and the new NVRAM file is read. */
+static void test_a_copy_reads_the_new_nvram_file_before_it_has_its_name(void **state)
+{
+	const struct test_directory *directory = *state;
+	struct findings findings = { .take = pass_over };
+	struct nand *nand = make_used(directory);
+	struct error_text error = { "" };
+	char unnamed[128], kept[128];
+
+	snprintf(unnamed, sizeof(unnamed), "%s.grown", directory->nvram);
+	snprintf(kept, sizeof(kept), "%s.kept", directory->nvram);
+	assert_int_equal(link(directory->nvram, kept), 0);
+	grow_ok(nand, MORE_BLOCKS);
+	assert_int_equal(rename(directory->nvram, unnamed), 0);
+	assert_int_equal(rename(kept, directory->nvram), 0);
+	if (nand_open_copy(directory->image, NULL, &findings, &nand, &error))
+		fail_msg("%s", error.text);
+	check_grown(nand, MORE_BLOCKS);
+	nand_abandon(nand);
+	assert_int_equal(findings.count, 0);
+	assert_int_equal(unlink(unnamed), 0);
+}
+
 /* ---- killed meanwhile ---- */
 
 /*
@@ -429,6 +452,7 @@ int main(void)
 		with_directory(test_the_nvram_file_of_before_is_refused),
 		with_directory(test_a_lost_nvram_file_is_made_again_in_its_new_size),
 		with_directory(test_a_copy_without_superblocks_finds_all_blocks),
+		with_directory(test_a_copy_reads_the_new_nvram_file_before_it_has_its_name),
 		with_directory(test_killed_before_any_call_of_the_host_it_has_grown_or_not),
 		with_directory(test_what_a_growth_left_does_not_stand_in_the_way_of_the_next),
 	};
