@@ -142,6 +142,27 @@ static int find_copy(const struct superblock_pair *pair, enum nand_header_verdic
 	return -1;
 }
 
+/*
+ * The copy that counts. Growth writes the second one only when the first one is stable, so what the
+ * larger one says is true, also where the host has lost the other. -1: none.
+ */
+static int find_good(const struct superblock_pair *pair)
+{
+	int good = -1;
+	uint32_t most = 0;
+
+	for (int i = 0; i < NAND_SUPERBLOCK_COPIES; i++) {
+		const struct nand_superblock *superblock = &pair->copies[i].superblock;
+
+		if (pair->copies[i].verdict != NAND_HEADER_VALID ||
+		    superblock->state != NAND_IMAGE_COMPLETE || superblock->geometry.blocks <= most)
+			continue;
+		most = superblock->geometry.blocks;
+		good = i;
+	}
+	return good;
+}
+
 /* Says why neither copy can be used; the most telling finding first. */
 static int refuse_image(const struct nand *nand, const struct superblock_pair *pair, uint64_t bytes,
 			struct error_text *error)
@@ -199,7 +220,7 @@ static int check_image(struct nand *nand, uint64_t bytes, struct superblock_pair
 
 	if (result < 0)
 		return result;
-	*good = find_copy(pair, NAND_HEADER_VALID, NAND_IMAGE_COMPLETE);
+	*good = find_good(pair);
 	if (*good < 0)
 		return refuse_image(nand, pair, bytes, error);
 	superblock = &pair->copies[*good].superblock;

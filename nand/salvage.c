@@ -108,7 +108,10 @@ static int take_superblock(struct nand *nand, const struct files *files,
 
 		if (result)
 			return result;
-		if (verdicts[copy] == NAND_HEADER_VALID && good < 0)
+		/* The larger one of the same image, as opening does. */
+		if (verdicts[copy] == NAND_HEADER_VALID &&
+		    (good < 0 || (copies[copy].geometry.blocks > copies[good].geometry.blocks &&
+				  !memcmp(copies[copy].uuid, copies[good].uuid, NAND_UUID_BYTES))))
 			good = copy;
 		foreign &= verdicts[copy] == NAND_HEADER_FOREIGN;
 	}

@@ -170,7 +170,7 @@ static void test_new_blocks_are_programmed_and_erased_as_all(void **state)
 	}
 }
 
-/* Both copies in turn: damaged, and the second one as if the process had ended before it. */
+/* Both copies in turn: damaged, and of the old size, as when the process ends between the two. */
 static void test_one_of_the_superblocks_is_enough(void **state)
 {
 	const struct test_directory *directory = *state;
@@ -179,13 +179,16 @@ static void test_one_of_the_superblocks_is_enough(void **state)
 
 	file_read(directory->image, 0, old, sizeof(old));
 	grow_ok(nand, MORE_BLOCKS);
-	file_write(directory->image, NAND_SUPERBLOCK_SPACING, old, sizeof(old));
-	for (int round = 0; round < 3; round++) {
+	for (int round = 0; round < 4; round++) {
+		uint64_t at = round % 2 * (uint64_t)NAND_SUPERBLOCK_SPACING;
+
+		if (round < 2)
+			file_write(directory->image, at, old, sizeof(old));
+		else
+			file_flip(directory->image, at, 1);
 		nand = open_image_ok(directory);
 		check_grown(nand, MORE_BLOCKS);
 		assert_int_equal(nand_close(nand), 0);
-		if (round < 2)
-			file_flip(directory->image, (uint64_t)round * NAND_SUPERBLOCK_SPACING, 1);
 	}
 }
 
