@@ -329,8 +329,13 @@ static int check_nvram_file(struct nand *nand, const char *path, struct error_te
 			"%s belongs to another image than %s: put the right one in its place", path,
 			nand->path);
 	nand_nvram_note_growth(&wanted, &nand->geometry);
-	if (header.nvram_bytes != nand->nvram_bytes || bytes != expected ||
-	    header.blocks != wanted.blocks || header.grown_from != wanted.grown_from)
+	if (header.blocks != wanted.blocks || header.grown_from != wanted.grown_from)
+		return error_set(
+			error, -EINVAL,
+			"%s is of a time when %s had another size: the image has grown in between, "
+			"and one of them was put back without the other; put back both of one time",
+			path, nand->path);
+	if (header.nvram_bytes != nand->nvram_bytes || bytes != expected)
 		return error_set(
 			error, -EINVAL,
 			"%s has the wrong size: it has %llu bytes and must have %llu; restore it "
