@@ -134,12 +134,16 @@ static int rename_copy(const char *to, struct error_text *error)
 static int create_copy(const struct nand *from, const struct engine *engine, struct nand **to,
 		       struct engine **copy, struct error_text *error)
 {
+	struct nand_geometry geometry = *nand_geometry(from);
 	struct engine_options options = { 0 };
 	uint64_t nvram_bytes;
 	int result;
 
+	/* Some of a device that has grown is sized as when it was created; a twin has never grown.
+	 */
+	geometry.grown_from = 0;
 	engine_formatted_options(engine, &options);
-	result = engine_nvram_bytes(nand_geometry(from), &options, &nvram_bytes, error);
+	result = engine_nvram_bytes(&geometry, &options, &nvram_bytes, error);
 	if (!result)
 		result = nand_create_twin(unfinished, from, nvram_bytes, error);
 	if (result) {

@@ -76,7 +76,7 @@ static void put_objects(struct engine_txn *txn)
 	free(bytes);
 }
 
-static void make_image(void)
+static void make_image(const struct engine_options *as)
 {
 	const struct nand_geometry geometry = nand_geometry_default(32 << 20);
 	struct error_text error = { "" };
@@ -86,9 +86,9 @@ static void make_image(void)
 	uint64_t bytes;
 	uint32_t version;
 
-	if (engine_nvram_bytes(&geometry, &options, &bytes, &error) ||
+	if (engine_nvram_bytes(&geometry, as, &bytes, &error) ||
 	    nand_create(image, &geometry, bytes, &error) || nand_open(image, &nand, &error) ||
-	    engine_format(nand, &options, &error) || engine_open(nand, &options, &engine, &error))
+	    engine_format(nand, as, &error) || engine_open(nand, as, &engine, &error))
 		fail_msg("%s", error.text);
 	assert_int_equal(engine_begin(engine, ENGINE_WRITE, &txn), 0);
 	put_objects(txn);
@@ -107,7 +107,7 @@ static int setup(void **state)
 	assert_non_null(mkdtemp(folder));
 	snprintf(image, sizeof(image), "%s/lun1.img", folder);
 	snprintf(copy, sizeof(copy), "%s/new.img", folder);
-	make_image();
+	make_image(&options);
 	return 0;
 }
 
@@ -281,6 +281,27 @@ static void test_a_whole_image_is_clean_and_stays_as_it_is(void **state)
 	assert_int_equal(run(before), 0);
 	assert_string_equal(output, sums);
 	free(sums);
+}
+
+/* Also where the tables of a larger device take more: the newest have the smallest filters. */
+static void test_a_device_that_has_grown_is_copied_as_one_that_has_not(void **state)
+{
+	struct engine_options shrinking = options;
+	struct error_text error = { "" };
+	struct nand *nand;
+	char nvram[160];
+
+	(void)state;
+	snprintf(nvram, sizeof(nvram), "%s.nvram", image);
+	assert_int_equal(unlink(image) || unlink(nvram), 0);
+	shrinking.muninn.index = INDEX_BLOOM;
+	shrinking.muninn.bloom.fpr_factor_permille = 900;
+	make_image(&shrinking);
+	if (nand_open(image, &nand, &error) || engine_grow(nand, UINT64_C(1) << 30, &error))
+		fail_msg("%s", error.text);
+	nand_abandon(nand);
+	expect("$I", 0, "nothing is wrong");
+	assert_int_equal(repair(0, "nothing of the present is missing"), 0);
 }
 
 static void test_wrong_usage_and_what_is_no_image_have_their_exit_codes(void **state)
@@ -510,6 +531,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		IMAGE_TEST(test_a_whole_image_is_clean_and_stays_as_it_is),
+		IMAGE_TEST(test_a_device_that_has_grown_is_copied_as_one_that_has_not),
 		IMAGE_TEST(test_wrong_usage_and_what_is_no_image_have_their_exit_codes),
 		IMAGE_TEST(test_a_copy_never_follows_the_links_of_a_user),
 		IMAGE_TEST(test_an_image_in_use_is_left_alone),
