@@ -112,6 +112,7 @@ static void free_list(struct kept *kept)
 static int check_file(const struct nand *nand, int fd, struct error_text *error)
 {
 	const int own[] = { nand->image_fd, nand->nvram_fd };
+	int flags = fcntl(fd, F_GETFL);
 	struct stat file, other;
 
 	if (fstat(fd, &file) || !S_ISREG(file.st_mode) || file.st_size)
@@ -121,8 +122,12 @@ static int check_file(const struct nand *nand, int fd, struct error_text *error)
 		if (fstat(own[i], &other) == 0 && file.st_dev == other.st_dev &&
 		    file.st_ino == other.st_ino)
 			return error_set(error, -EINVAL, "a copy can't be made into itself");
-	if ((fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY)
+	if ((flags & O_ACCMODE) == O_RDONLY)
 		return error_set(error, -EINVAL, "a file of the copy is not open for writing");
+	/* Linux writes to its end then, whatever place pwrite(2) names. */
+	if (flags & O_APPEND)
+		return error_set(error, -EINVAL,
+				 "a file of the copy is open for appending; open it without that");
 	return 0;
 }
 

@@ -29,10 +29,10 @@ struct nand_image_copy_options {
 };
 
 /*
- * Prepares a copy into two files, which are regular, empty, open for writing, and the caller's. The
- * copy takes as much memory as the device has NVRAM until that is written, and 10 bytes a block.
- * One copy of a device at a time. -EOPNOTSUPP: the device is in memory and has no image. -EINVAL: a
- * file is none of these. -ENOMEM. With a sentence. `options` may be NULL.
+ * Prepares a copy into two files, which are regular, empty, open for writing but not for appending,
+ * and the caller's. The copy takes as much memory as the device has NVRAM until that is written,
+ * and 10 bytes a block. One copy of a device at a time. -EOPNOTSUPP: the device is in memory and
+ * has no image. -EINVAL: a file is none of these. -ENOMEM. With a sentence. `options` may be NULL.
  */
 int nand_image_copy_open(struct nand *nand, int image_fd, int nvram_fd,
 			 const struct nand_image_copy_options *options,

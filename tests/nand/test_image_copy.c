@@ -294,6 +294,9 @@ static void test_wrong_files_are_refused(void **state)
 	other = open(scene.nvram, O_RDONLY | O_CLOEXEC);
 	assert_refused(scene.nand, scene.image_fd, other, -EINVAL, "open for writing");
 	close(other);
+	other = open(scene.image, O_RDWR | O_APPEND | O_CLOEXEC);
+	assert_refused(scene.nand, other, scene.nvram_fd, -EINVAL, "appending");
+	close(other);
 	scene_end(&scene);
 }
 
