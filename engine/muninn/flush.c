@@ -87,7 +87,11 @@ void flush_copy(struct muninn_store *store, uint8_t *to)
 {
 	uint64_t number = flush_begin(store);
 
-	/* What is stored without the turn, the memo and the number of a flush, has this lock. */
+	/*
+	 * What is stored without the turn, the memo and the number of a flush, has this lock. But
+	 * where the ring of roots is has not: it may go on, and be erased, before the instant of
+	 * the flash. Opening finds the last root wherever it is (roots_check).
+	 */
 	pthread_mutex_lock(&store->seal_lock);
 	memcpy(to, store->nvram, store->geometry.nvram_bytes);
 	pthread_mutex_unlock(&store->seal_lock);
