@@ -248,10 +248,35 @@ static int check_image(struct nand *nand, uint64_t bytes, struct superblock_pair
 	return 0;
 }
 
-/*
- * Writes the good copy over one that is not, or that nand_set_contents or nand_grow had not reached
- * when its process ended. Not being able to is no reason not to go on.
- */
+/* Is a copy whole, though nand_set_contents or nand_grow may not have reached it? */
+static bool is_whole(const struct superblock_pair *pair, int copy)
+{
+	return pair->copies[copy].verdict == NAND_HEADER_VALID &&
+	       pair->copies[copy].superblock.state == NAND_IMAGE_COMPLETE;
+}
+
+static bool says_the_same(const struct nand_superblock *one, const struct nand_superblock *other)
+{
+	return one->geometry.blocks == other->geometry.blocks &&
+	       memcmp(one->contents, other->contents, NAND_CONTENTS_BYTES) == 0;
+}
+
+/* No damage where a process has ended before it wrote this copy, too. */
+static void tell_repair(const struct nand *nand, uint64_t offset, bool was_whole)
+{
+	if (was_whole)
+		log_line(LOG_LEVEL_INFO,
+			 "%s: the superblock at byte %llu was older than the other copy, and is as "
+			 "new now",
+			 nand->path, (unsigned long long)offset);
+	else
+		log_line(LOG_LEVEL_WARNING,
+			 "%s: the superblock at byte %llu was damaged and has been repaired from "
+			 "the other copy",
+			 nand->path, (unsigned long long)offset);
+}
+
+/* Writes the good copy over one that is not. Not being able to is no reason not to go on. */
 static void repair_superblocks(const struct nand *nand, const struct superblock_pair *pair,
 			       int good)
 {
@@ -261,20 +286,13 @@ static void repair_superblocks(const struct nand *nand, const struct superblock_
 	nand_superblock_encode(superblock, bytes);
 	for (int i = 0; i < NAND_SUPERBLOCK_COPIES; i++) {
 		uint64_t offset = (uint64_t)i * NAND_SUPERBLOCK_SPACING;
+		bool was_whole = is_whole(pair, i);
 
-		if (pair->copies[i].verdict == NAND_HEADER_VALID &&
-		    pair->copies[i].superblock.state == NAND_IMAGE_COMPLETE &&
-		    pair->copies[i].superblock.geometry.blocks == superblock->geometry.blocks &&
-		    memcmp(pair->copies[i].superblock.contents, superblock->contents,
-			   NAND_CONTENTS_BYTES) == 0)
+		if (was_whole && says_the_same(&pair->copies[i].superblock, superblock))
 			continue;
 		if (pwrite(nand->image_fd, bytes, sizeof(bytes), (off_t)offset) == sizeof(bytes) &&
 		    fdatasync(nand->image_fd) == 0)
-			log_line(LOG_LEVEL_WARNING,
-				 "%s: the superblock at byte %llu was damaged and has been "
-				 "repaired from the "
-				 "other copy",
-				 nand->path, (unsigned long long)offset);
+			tell_repair(nand, offset, was_whole);
 		else
 			log_line(LOG_LEVEL_WARNING,
 				 "%s: the superblock at byte %llu is damaged and could not be "
