@@ -352,11 +352,22 @@ static uint64_t data_bytes(const struct nand *nand)
 }
 
 /* Whether the configuration wants the device to have more erase blocks than it has. */
-static bool is_to_grow(const struct lun_config *lun, const struct nand *nand)
+static bool wants_larger(const struct lun_config *lun, const struct nand *nand)
 {
 	uint64_t bytes = data_bytes(nand), block_bytes = bytes / nand_geometry(nand)->blocks;
 
 	return lun->size_is_set && lun->size_bytes >= bytes + block_bytes;
+}
+
+/* Growth needs the header in NVRAM. Where that is lost, opening makes it again first. */
+static bool is_recovered_first(const struct lun_config *lun, struct nand *nand)
+{
+	return lun->options.engine.records.recover_without_nvram && !engine_stored_index(nand);
+}
+
+static bool is_to_grow(const struct lun_config *lun, struct nand *nand)
+{
+	return wants_larger(lun, nand) && !is_recovered_first(lun, nand);
 }
 
 /* The handle can only be closed after that. */
@@ -388,6 +399,11 @@ static int look_at(const struct lun_config *lun, struct error_text *error)
 	result = engine_stored_kind(nand, &lun->options.engine, &engine, error);
 	if (!result && is_to_grow(lun, nand))
 		result = grow(lun, nand, error);
+	else if (!result && wants_larger(lun, nand))
+		log_line(LOG_LEVEL_WARNING,
+			 "LUN %u: %s has %" PRIu64 " MiB and is recovered without its NVRAM first; "
+			 "the next start lets it grow to its configured size of %" PRIu64 " MiB",
+			 lun->number, lun->image, data_bytes(nand) >> 20, lun->size_bytes >> 20);
 	else if (!result && lun->size_is_set && data_bytes(nand) > lun->size_bytes)
 		log_line(LOG_LEVEL_WARNING,
 			 "LUN %u: %s has %" PRIu64 " MiB and stays so: a device does not shrink to "

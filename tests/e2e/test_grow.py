@@ -120,6 +120,20 @@ class Grow(ServiceTest):
         self.rewrite(daemon, config("16M"))
         self.assertEqual(self.capacity(daemon.start()), before)
 
+    def test_without_its_nvram_it_is_recovered_first_and_grows_at_the_next_start(self):
+        daemon = self.serve(config("32M"))
+        before = self.capacity(daemon)
+        self.assertEqual(daemon.stop(), 0)
+        os.unlink(daemon.image() + ".nvram")
+        self.rewrite(daemon, config("64M", more="recover_without_nvram = yes\n"))
+        daemon.start()
+        daemon.wait_for_line("is recovered without its NVRAM first; the next start lets it grow")
+        self.assertEqual(self.capacity(daemon), before)
+        self.assertEqual(daemon.stop(), 0)
+        daemon.start()
+        daemon.wait_for_line("lun1.img has grown from 32 MiB to its configured size of 64 MiB")
+        self.assertGreater(self.capacity(daemon), before * 3 // 2)
+
     def test_with_the_service_stopped_by_command(self):
         daemon = self.serve("[lun 1]\ntype = osd\nsize = 32M\n")
         stored = self.fill(daemon, P)
