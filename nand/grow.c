@@ -85,6 +85,21 @@ static int open_names(const char *image, struct names *names, struct error_text 
 	return 0;
 }
 
+/* The new file would take the place of the link, and not of what it leads to. */
+static int check_no_link(const struct names *names, struct error_text *error)
+{
+	struct stat status;
+
+	if (fstatat(names->folder, names->name, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    !S_ISLNK(status.st_mode))
+		return 0;
+	return error_set(
+		error, -EINVAL,
+		"%s is a link that a link leads to: nothing has changed; let one link lead "
+		"to the NVRAM file itself",
+		names->path);
+}
+
 static void close_names(struct names *names)
 {
 	if (names->folder >= 0)
@@ -297,6 +312,8 @@ int nand_grow(struct nand *nand, const struct nand_growth *growth, struct error_
 		result = nand_create_check(&geometry, growth->nvram_bytes, &image_bytes, error);
 	if (result == 0)
 		result = open_names(nand->path, &names, error);
+	if (result == 0)
+		result = check_no_link(&names, error);
 	if (result == 0)
 		result = grow(nand, growth, &geometry, &names, error);
 	close_names(&names);

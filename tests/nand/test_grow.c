@@ -244,6 +244,37 @@ static void test_the_new_nvram_file_has_the_mode_of_the_old_one(void **state)
 	assert_int_equal(status.st_mode & 07777, 0604);
 }
 
+/* It stays where it is, maybe on another file system: behind one link, not behind two. */
+static void test_the_new_nvram_file_takes_the_place_that_a_link_leads_to(void **state)
+{
+	const struct test_directory *directory = *state;
+	struct error_text error = { "" };
+	char elsewhere[128], link[128];
+	struct stat status;
+	struct nand *nand;
+
+	assert_int_equal(nand_close(make_used(directory)), 0);
+	snprintf(elsewhere, sizeof(elsewhere), "%s.elsewhere", directory->nvram);
+	snprintf(link, sizeof(link), "%s.link", directory->nvram);
+	assert_int_equal(rename(directory->nvram, elsewhere), 0);
+	assert_int_equal(symlink(elsewhere, link), 0);
+	assert_int_equal(symlink(link, directory->nvram), 0);
+	nand = open_image_ok(directory);
+	assert_int_equal(grow(nand, MORE_BLOCKS, &error), -EINVAL);
+	assert_non_null(strstr(error.text, "a link that a link leads to"));
+	assert_int_equal(nand_close(nand), 0);
+	assert_int_equal(unlink(link), 0);
+	assert_int_equal(unlink(directory->nvram), 0);
+	assert_int_equal(symlink(elsewhere, directory->nvram), 0);
+	grow_ok(open_image_ok(directory), MORE_BLOCKS);
+	assert_int_equal(lstat(directory->nvram, &status), 0);
+	assert_true(S_ISLNK(status.st_mode));
+	nand = open_image_ok(directory);
+	check_grown(nand, MORE_BLOCKS);
+	assert_int_equal(nand_close(nand), 0);
+	assert_int_equal(unlink(elsewhere), 0);
+}
+
 /* ---- what is put in its place afterwards ---- */
 
 static void test_the_nvram_file_of_before_is_refused(void **state)
@@ -455,6 +486,7 @@ int main(void)
 		with_directory(test_an_image_grows_as_often_as_it_likes_up_to_its_limit),
 		with_directory(test_an_image_never_shrinks),
 		with_directory(test_the_new_nvram_file_has_the_mode_of_the_old_one),
+		with_directory(test_the_new_nvram_file_takes_the_place_that_a_link_leads_to),
 		with_directory(test_the_nvram_file_of_before_is_refused),
 		with_directory(test_a_lost_nvram_file_is_made_again_in_its_new_size),
 		with_directory(test_a_copy_without_superblocks_finds_all_blocks),
