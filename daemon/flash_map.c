@@ -153,7 +153,7 @@ static bool gives_way(const struct server *server, const json_t *unit)
 static void add_numbers(const struct server *server, json_t *unit, const json_t *map)
 {
 	static const char *const names[] = { "live_bytes", "kept_bytes", "history_bytes",
-					     "reclaimable_bytes" };
+					     "reclaimable_bytes", "device_versions" };
 	uint64_t used = facts_number(unit, "used_bytes");
 	uint64_t capacity = facts_number(unit, "capacity_bytes"), goes = 0;
 

@@ -69,6 +69,8 @@ static const struct metric of_devices[] = {
 	{ "device_held_bytes", "gauge", HELD, "kept_bytes", ",what=\"kept\"" },
 	{ "device_held_bytes", "gauge", HELD, "history_bytes", ",what=\"history\"" },
 	{ "device_held_bytes", "gauge", HELD, "reclaimable_bytes", ",what=\"reclaimable\"" },
+	{ "device_versions", "gauge", "Kept versions of the device as a whole.", "device_versions",
+	  "" },
 	{ "device_page_bytes", "gauge", "Data of a page of flash.", "page_bytes", "" },
 	BY_CAUSE("device_pages_read_total", READ, "pages_read"),
 	BY_CAUSE("device_pages_programmed_total", PROGRAM, "pages_programmed"),

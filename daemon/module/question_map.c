@@ -150,6 +150,22 @@ static int tell_versions(struct engine *engine, uint64_t partition, FILE *to)
 	return result == -ENOENT ? 0 : result;
 }
 
+/* How many versions the device itself has. */
+static int tell_count(struct engine *engine, FILE *to)
+{
+	struct engine_history history;
+	struct engine_txn *txn;
+	int result = engine_begin(engine, ENGINE_READ, &txn);
+
+	if (result)
+		return result;
+	result = engine_history(txn, 0, &history);
+	engine_abort(txn);
+	if (!result)
+		fprintf(to, "device_versions %" PRIu32 "\n", history.versions);
+	return result;
+}
+
 /* The first partitions of the device, and how many more there are. */
 static int list_partitions(struct engine *engine, uint64_t *ids, size_t *count, bool *more)
 {
@@ -185,6 +201,8 @@ int question_map(struct engine *engine, FILE *to)
 		result = 0;
 	if (!result)
 		result = list_partitions(engine, ids, &count, &more);
+	if (!result)
+		result = tell_count(engine, to);
 	if (!result)
 		result = tell_versions(engine, 0, to);
 	for (size_t n = 0; !result && n < count; n++) {

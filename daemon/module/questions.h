@@ -16,6 +16,7 @@
  *   version PID VERSION             which one it is, by its number or name: version NUMBER
  *   map                             what takes the device's space, as a look at some pages tells;
  *                                   stretch SEGMENTS FREE SEALED LOOKED_BYTES LIVE_BYTES, of each;
+ *                                   device_versions N;
  *                                   version PID|0 NUMBER TIME_MS WRITTEN USED NAME, the newest
  *   backup NUMBER                   begins a backup of the device into the files that muninnd has
  *                                   handed over with this number (handed.h, backup.h)

@@ -100,6 +100,7 @@ static int count_of(const struct scene *scene, const char *text)
 static void test_versions_of_the_device_leave_room_for_those_of_a_partition(void **state)
 {
 	struct scene *scene = *state;
+	char line[32];
 
 	snapshot(scene, P, "first");
 	for (int n = 0; n < 2 * TOLD_MOST; n++)
@@ -114,6 +115,9 @@ static void test_versions_of_the_device_leave_room_for_those_of_a_partition(void
 	assert_int_equal(count_of(scene, " first\n"), 1);
 	/* Those of the device once, and no partition's among them. */
 	assert_int_equal(count_of(scene, "version 0x0 "), TOLD_MOST);
+	/* All of them count, and no partition's. */
+	snprintf(line, sizeof(line), "\ndevice_versions %d\n", 4 * TOLD_MOST);
+	assert_int_equal(count_of(scene, line), 1);
 }
 
 static void test_the_newest_versions_are_told(void **state)

@@ -231,6 +231,7 @@ class Metrics(ServiceTest):
             self.good(disk.write(at << 10, noise(1 << 19, at)))
         url = f"iscsi://127.0.0.1:{daemon.port}/{IQN}/1"
         self.assertEqual(subprocess.run([MUNINNCTL, "snapshot", url, "0x10002", "--name", "a < b"]).returncode, 0)
+        self.assertEqual(subprocess.run([MUNINNCTL, "snapshot", url, "0", "--name", "all"]).returncode, 0)
         free = [self.units(daemon)[1]["segments_free"]]
         text = self.page_with(MAP, f"<tr><td>{HOST}</td><td>127.0.0.1</td><td>2</td></tr>")
         page = Page(text)
@@ -247,6 +248,7 @@ class Metrics(ServiceTest):
         found = self.until(lambda each: ("muninn_device_available_bytes", device) in each)
         held = {what: found["muninn_device_held_bytes", f'{{device="pool",what="{what}"}}'] for what in ("present", "kept", "history", "reclaimable")}
         self.assertGreater(held["present"], 2 << 20)
+        self.assertEqual(found["muninn_device_versions", device], 1)
         self.assertEqual(
             found["muninn_device_available_bytes", device],
             found["muninn_device_capacity_bytes", device] - found["muninn_device_used_bytes", device] + held["history"] + held["reclaimable"],
