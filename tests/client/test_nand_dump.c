@@ -157,7 +157,7 @@ static void make_image(void)
 /* Both files. */
 static void copy_image(const char *from, const char *to)
 {
-	char command[512];
+	char command[1024];
 
 	snprintf(command, sizeof(command), "cp --sparse=always %s %s && cp %s.nvram %s.nvram", from,
 		 to, from, to);
