@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * A thread with two queues. Each side sleeps only when it has nothing to do, and is woken only when
- * it sleeps: most tasks take less time than a wake-up.
+ * A thread with a list of tasks: first those that are done, then those to do. Each side sleeps only
+ * when it has nothing to do, and is woken only when it sleeps: most tasks take less time than a
+ * wake-up.
  */
 #include "client/aside.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 
-struct queue {
-	struct aside_task *first, *last;
-};
+#include "common/thread.h"
 
 struct aside {
 	pthread_t thread;
@@ -23,38 +21,20 @@ struct aside {
 
 	pthread_mutex_t mutex;
 	pthread_cond_t given, done;
-	struct queue todo, finished;
+	struct aside_task *first, *last; /* of all; `last` counts when there is a first one */
+	struct aside_task *todo;         /* those before it are done */
 	bool worker_sleeps, giver_sleeps, stopping;
 };
-
-static void append(struct queue *queue, struct aside_task *task)
-{
-	task->next = NULL;
-	if (queue->first)
-		queue->last->next = task;
-	else
-		queue->first = task;
-	queue->last = task;
-}
-
-static struct aside_task *take_first(struct queue *queue)
-{
-	struct aside_task *task = queue->first;
-
-	if (task)
-		queue->first = task->next;
-	return task;
-}
 
 /* Under the mutex. NULL: the thread ends. */
 static struct aside_task *next_task(struct aside *aside)
 {
-	while (!aside->todo.first && !aside->stopping) {
+	while (!aside->todo && !aside->stopping) {
 		aside->worker_sleeps = true;
 		pthread_cond_wait(&aside->given, &aside->mutex);
 		aside->worker_sleeps = false;
 	}
-	return take_first(&aside->todo);
+	return aside->todo;
 }
 
 static void *run(void *context)
@@ -67,25 +47,12 @@ static void *run(void *context)
 		pthread_mutex_unlock(&aside->mutex);
 		aside->work(aside->context, task);
 		pthread_mutex_lock(&aside->mutex);
-		append(&aside->finished, task);
+		aside->todo = task->next;
 		if (aside->giver_sleeps)
 			pthread_cond_signal(&aside->done);
 	}
 	pthread_mutex_unlock(&aside->mutex);
 	return NULL;
-}
-
-/* Signals stay with the threads that the program has without it. */
-static int start(struct aside *aside)
-{
-	sigset_t all, before;
-	int result;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	result = -pthread_create(&aside->thread, NULL, run, aside);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return result;
 }
 
 int aside_create(void (*work)(void *context, struct aside_task *task), void *context,
@@ -101,7 +68,7 @@ int aside_create(void (*work)(void *context, struct aside_task *task), void *con
 	pthread_mutex_init(&created->mutex, NULL);
 	pthread_cond_init(&created->given, NULL);
 	pthread_cond_init(&created->done, NULL);
-	result = start(created);
+	result = thread_start(&created->thread, run, created);
 	if (result < 0)
 		free(created);
 	else
@@ -130,8 +97,15 @@ void aside_give(struct aside *aside, struct aside_task *task)
 	bool wake;
 
 	aside->outstanding++;
+	task->next = NULL;
 	pthread_mutex_lock(&aside->mutex);
-	append(&aside->todo, task);
+	if (aside->first)
+		aside->last->next = task;
+	else
+		aside->first = task;
+	aside->last = task;
+	if (!aside->todo)
+		aside->todo = task;
 	wake = aside->worker_sleeps;
 	pthread_mutex_unlock(&aside->mutex);
 	if (wake)
@@ -145,12 +119,14 @@ struct aside_task *aside_take(struct aside *aside, bool wait)
 	if (aside->outstanding == 0)
 		return NULL;
 	pthread_mutex_lock(&aside->mutex);
-	while (wait && !aside->finished.first) {
+	while (wait && aside->first == aside->todo) {
 		aside->giver_sleeps = true;
 		pthread_cond_wait(&aside->done, &aside->mutex);
 		aside->giver_sleeps = false;
 	}
-	task = take_first(&aside->finished);
+	task = aside->first == aside->todo ? NULL : aside->first;
+	if (task)
+		aside->first = task->next;
 	pthread_mutex_unlock(&aside->mutex);
 	if (task)
 		aside->outstanding--;

@@ -4,10 +4,11 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <time.h>
+
+#include "common/thread.h"
 
 #define PERIOD_NS 500000000L
 
@@ -54,19 +55,6 @@ static void *attend(void *context)
 	return NULL;
 }
 
-/* The thread takes no signals, because tgtd's main thread reads its own through a signalfd. */
-static int create_thread(struct attendant *attendant)
-{
-	sigset_t all, before;
-	int result;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	result = pthread_create(&attendant->thread, NULL, attend, attendant);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -result;
-}
-
 static void destroy(struct attendant *attendant)
 {
 	pthread_cond_destroy(&attendant->changed);
@@ -89,7 +77,7 @@ int attendant_start(void (*look)(void *context), void *context, struct attendant
 	pthread_cond_init(&new->changed, &attributes);
 	pthread_condattr_destroy(&attributes);
 	pthread_mutex_init(&new->lock, NULL);
-	result = create_thread(new);
+	result = thread_start(&new->thread, attend, new);
 	if (result)
 		destroy(new);
 	else

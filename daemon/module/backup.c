@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +17,7 @@
 #include "common/bytes.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/thread.h"
 #include "daemon/module/device.h"
 #include "engine/engine.h"
 #include "nand/image_copy.h"
@@ -174,19 +174,6 @@ static void *back_up(void *context)
 
 /* ---- its life ---- */
 
-/* The thread takes no signals: tgtd's main thread reads its own through a signalfd. */
-static int start(struct backup *backup)
-{
-	sigset_t all, before;
-	int result;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	result = pthread_create(&backup->thread, NULL, back_up, backup);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -result;
-}
-
 int backup_begin(const struct device *device, struct nand *nand, struct engine *engine,
 		 const int fds[BACKUP_FILES], struct backup **backup, struct error_text *error)
 {
@@ -203,7 +190,7 @@ int backup_begin(const struct device *device, struct nand *nand, struct engine *
 		free(new);
 		return error_set(error, -EINVAL, "a backup needs a socket to tell how far it is");
 	}
-	result = start(new);
+	result = thread_start(&new->thread, back_up, new);
 	if (result) {
 		free(new);
 		return error_set(error, result, "no thread can be started: %s", strerror(-result));

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* Answers what muninnd asks of a unit over tgtd's control socket. */
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "daemon/module/control.h"
 
 #include "common/log.h"
+#include "common/thread.h"
 #include "daemon/module/questions.h"
 #include "daemon/module/unit.h"
 #include "engine/engine.h"
@@ -32,23 +32,18 @@ static void *work(void *context)
 	return NULL;
 }
 
-/* The thread takes no signals: tgtd's main thread reads its own through a signalfd. */
 static int start_worker(struct unit *unit, const char *question)
 {
 	struct control *control = &unit->control;
-	sigset_t all, before;
 	int result;
 
 	control->done = false;
 	control->answer = NULL;
 	control->reason.text[0] = '\0';
 	snprintf(control->question, sizeof(control->question), "%s", question);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	result = pthread_create(&control->worker, NULL, work, unit);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	result = thread_start(&control->worker, work, unit);
 	control->working = result == 0;
-	return -result;
+	return result;
 }
 
 static void end_worker(struct control *control)

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/thread.h"
 #include "daemon/module/io_private.h"
 #include "daemon/module/later.h"
 #include "daemon/module/nexus.h"
@@ -414,26 +414,21 @@ static void release(struct io_threads *io)
 	free(io);
 }
 
-/* The threads take no signals, because tgtd's main thread reads its own through a signalfd. */
 static int create_threads(struct io_threads *io, unsigned int count)
 {
-	sigset_t all, before;
 	int result = 0;
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_mutex_lock(&io->lock);
 	while (io->count < count && !result) {
 		struct io_thread *thread = &io->threads[io->count];
 
 		thread->io = io;
-		result = pthread_create(&thread->thread, NULL, serve, thread);
+		result = thread_start(&thread->thread, serve, thread);
 		if (!result)
 			io->count++;
 	}
 	io_leave(io);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -result;
+	return result;
 }
 
 /* Watches all descriptors or none. */

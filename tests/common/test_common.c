@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,6 +20,7 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "common/owner.h"
+#include "common/thread.h"
 
 static void test_big_endian_puts_the_high_byte_first(void **state)
 {
@@ -285,6 +287,29 @@ static void test_every_path_has_a_folder_and_a_name(void **state)
 	assert_int_equal(owner_open_folder("/none/name", &name), -ENOENT);
 }
 
+/* What pthread_sigmask says of the calling thread. */
+static void *tell_mask(void *context)
+{
+	pthread_sigmask(SIG_SETMASK, NULL, context);
+	return NULL;
+}
+
+static void test_a_thread_takes_no_signals_and_its_maker_still_does(void **state)
+{
+	sigset_t before, of_thread, after;
+	pthread_t thread;
+
+	(void)state;
+	tell_mask(&before);
+	assert_int_equal(thread_start(&thread, tell_mask, &of_thread), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	tell_mask(&after);
+	assert_false(sigismember(&before, SIGINT));
+	assert_true(sigismember(&of_thread, SIGINT));
+	assert_true(sigismember(&of_thread, SIGTERM));
+	assert_false(sigismember(&after, SIGINT));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -301,6 +326,7 @@ int main(void)
 		cmocka_unit_test(test_a_folder_that_becomes_a_link_gives_nothing_away),
 		cmocka_unit_test(test_no_file_is_made_where_a_link_leads),
 		cmocka_unit_test(test_every_path_has_a_folder_and_a_name),
+		cmocka_unit_test(test_a_thread_takes_no_signals_and_its_maker_still_does),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Threads beside those that a program has for its signals: tgtd's main thread reads its own through
+ * a signalfd, and muninnctl's is to be interrupted by ^C.
+ */
+#ifndef MUNINN_COMMON_THREAD_H
+#define MUNINN_COMMON_THREAD_H
+
+#include <pthread.h>
+
+/* Starts a thread that takes no signals. The caller joins it. 0, -EAGAIN or another -errno. */
+int thread_start(pthread_t *thread, void *(*run)(void *context), void *context);
+
+#endif
