@@ -23,12 +23,8 @@
 
 #include "client/aside.h"
 #include "client/sparse_file.h"
-#include "client/tree_destination.h"
-#include "client/tree_xattr.h"
+#include "client/tree_file.h"
 #include "common/bytes.h"
-
-/* Without set-user-ID and set-group-ID. */
-#define FILE_MODE_MASK 01777U
 
 /* Files that have arrived and are not written; so many, or so many bytes. */
 #define UNWRITTEN_MAX       64U
@@ -48,12 +44,6 @@ struct exporter {
 	struct osd_client_error *error;
 };
 
-/* What could not be given to a file: 0, or why not. */
-struct lack {
-	int owner, xattr;
-	const char *xattr_name;
-};
-
 struct small_file {
 	struct aside_task task;
 	struct osd_request request;
@@ -63,7 +53,7 @@ struct small_file {
 	uint64_t length;     /* of the object, as the target says */
 	const char *differs; /* in which way it is not what was stored; NULL: it is */
 	int result;          /* of writing it */
-	struct lack lack;
+	struct tree_lack lack;
 	uint8_t data[];
 };
 
@@ -97,62 +87,6 @@ static int fail_content(struct exporter *exporter, const struct manifest_entry *
 
 /* ---- files ---- */
 
-/* A file that is not whole. */
-struct partial {
-	int fd;
-	char path[PATH_MAX];
-};
-
-/* Passes over names that the tree has itself. */
-static int create_file(const struct exporter *exporter, const struct manifest_entry *entry,
-		       struct partial *partial)
-{
-	int result = -EEXIST;
-
-	partial->fd = -1;
-	/* As many names as entries, and the entry's own. */
-	for (size_t n = 0; result == -EEXIST && n <= exporter->manifest.count + 1; n++) {
-		tree_partial_name(entry->path, n, partial->path);
-		if (strcmp(partial->path, entry->path) == 0)
-			continue;
-		partial->fd = openat(exporter->destination.root, partial->path,
-				     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-		result = partial->fd < 0 ? -errno : 0;
-	}
-	return result;
-}
-
-static int give_name(int root, const char *partial, const char *path)
-{
-	if (renameat2(root, partial, root, path, RENAME_NOREPLACE) == 0)
-		return 0;
-	/* Not every file system can look first. */
-	if (errno == EINVAL && renameat(root, partial, root, path) == 0)
-		return 0;
-	return -errno;
-}
-
-/* A file that is whole gets its name; one that is not goes. `result`: whether it is. */
-static int name_file(const struct exporter *exporter, const struct manifest_entry *entry,
-		     const struct partial *partial, int result)
-{
-	if (result == 0)
-		result = give_name(exporter->destination.root, partial->path, entry->path);
-	if (result < 0)
-		unlinkat(exporter->destination.root, partial->path, 0);
-	return result;
-}
-
-static int set_times(int fd, const struct manifest_entry *entry)
-{
-	const struct timespec times[2] = {
-		{ .tv_nsec = UTIME_OMIT },
-		{ .tv_sec = entry->seconds, .tv_nsec = entry->nanoseconds },
-	};
-
-	return futimens(fd, times) < 0 ? -errno : 0;
-}
-
 static void warn_incomplete(struct exporter *exporter, const struct manifest_entry *entry,
 			    const char *what, int result)
 {
@@ -167,52 +101,12 @@ static void warn_incomplete(struct exporter *exporter, const struct manifest_ent
 }
 
 static void warn_of_lack(struct exporter *exporter, const struct manifest_entry *entry,
-			 const struct lack *lack)
+			 const struct tree_lack *lack)
 {
 	if (lack->owner < 0)
 		warn_incomplete(exporter, entry, "the owner", lack->owner);
 	if (lack->xattr < 0)
 		warn_incomplete(exporter, entry, lack->xattr_name, lack->xattr);
-}
-
-/* Only root can give files away. That others can't is no error, as with tar. */
-static bool give_owner(int fd, const struct manifest_entry *entry, struct lack *lack)
-{
-	if (entry->user == MANIFEST_NO_OWNER)
-		return false;
-	if (fchown(fd, entry->user, entry->group) == 0)
-		return true;
-	if (errno != EPERM || geteuid() == 0)
-		lack->owner = -errno;
-	return false;
-}
-
-/*
- * The owner first: changing it takes capabilities and special modes away. Extended attributes,
- * which may be ACLs, come behind the mode.
- */
-static int give_status(int fd, const struct manifest_entry *entry, struct lack *lack)
-{
-	mode_t mode = entry->mode;
-
-	*lack = (struct lack){ 0 };
-	/* Set-user-ID and set-group-ID would mean another user here. */
-	if (!give_owner(fd, entry, lack) && entry->type == MANIFEST_FILE)
-		mode &= FILE_MODE_MASK;
-	if (fchmod(fd, mode) < 0)
-		return -errno;
-	lack->xattr = tree_xattrs_write(fd, entry, &lack->xattr_name);
-	return set_times(fd, entry);
-}
-
-/* Sets owner, mode and time and closes. The descriptor is closed in any case. */
-static int finish_file(int fd, const struct manifest_entry *entry, struct lack *lack)
-{
-	int result = give_status(fd, entry, lack);
-
-	if (close(fd) < 0 && result == 0)
-		result = -errno;
-	return result;
 }
 
 static void arrived(struct exporter *exporter, const struct manifest_entry *entry,
@@ -228,17 +122,16 @@ static void arrived(struct exporter *exporter, const struct manifest_entry *entr
 static int write_small(const struct exporter *exporter, const struct manifest_entry *entry,
 		       struct small_file *small)
 {
-	struct partial partial;
-	int result = create_file(exporter, entry, &partial), finished;
-	struct sparse_file file = { .fd = partial.fd };
+	struct tree_file file;
+	int result = tree_file_create(&exporter->destination, entry, &file);
+	struct sparse_file content = { .fd = file.fd };
 
 	if (result < 0)
 		return result;
-	result = sparse_file_write(&file, small->data, entry->length);
+	result = sparse_file_write(&content, small->data, entry->length);
 	if (result == 0)
-		result = sparse_file_end(&file);
-	finished = finish_file(file.fd, entry, &small->lack);
-	return name_file(exporter, entry, &partial, result < 0 ? result : finished);
+		result = sparse_file_end(&content);
+	return tree_file_end(&exporter->destination, entry, &file, result, &small->lack);
 }
 
 /* Changes nothing of the exporter. */
@@ -345,7 +238,7 @@ static int fetch_small(struct exporter *exporter, size_t index)
 	small->length = UINT64_MAX;
 	small->differs = NULL;
 	small->result = 0;
-	small->lack = (struct lack){ 0 };
+	small->lack = (struct tree_lack){ 0 };
 	small->get = (struct osd_client_value){
 		.page = OSD_USER_OBJECT_INFORMATION,
 		.number = OSD_INFORMATION_LOGICAL_LENGTH,
@@ -440,11 +333,11 @@ static int download_large(struct exporter *exporter, const struct manifest_entry
 }
 
 static int fetch_whole(struct exporter *exporter, const struct manifest_entry *entry,
-		       const struct partial *partial, struct tree_count *count)
+		       const struct tree_file *file, struct tree_count *count)
 {
-	struct large_file large = { .file = { .fd = partial->fd }, .hash = EVP_MD_CTX_new() };
-	struct lack lack;
-	int result, finished;
+	struct large_file large = { .file = { .fd = file->fd }, .hash = EVP_MD_CTX_new() };
+	struct tree_lack lack;
+	int result;
 
 	if (!large.hash || EVP_DigestInit_ex(large.hash, EVP_sha256(), NULL) != 1)
 		fail_local(exporter, -ENOMEM, entry->path);
@@ -454,26 +347,25 @@ static int fetch_whole(struct exporter *exporter, const struct manifest_entry *e
 	result = exporter->result;
 	if (result == 0)
 		result = sparse_file_end(&large.file);
-	finished = finish_file(partial->fd, entry, &lack);
+	result = tree_file_end(&exporter->destination, entry, file, result, &lack);
 	warn_of_lack(exporter, entry, &lack);
-	result = name_file(exporter, entry, partial, result < 0 ? result : finished);
 	return result < 0 ? fail_local(exporter, result, entry->path) : 0;
 }
 
 static int fetch_large(struct exporter *exporter, const struct manifest_entry *entry)
 {
 	struct tree_count count = { .options = exporter->options };
-	struct partial partial;
+	struct tree_file file;
 	int result;
 
 	/* So that no file that arrives meanwhile has the name of the one that is not whole. */
 	settle(exporter);
 	if (exporter->result < 0)
 		return exporter->result;
-	result = create_file(exporter, entry, &partial);
+	result = tree_file_create(&exporter->destination, entry, &file);
 	if (result < 0)
 		return fail_local(exporter, result, entry->path);
-	result = fetch_whole(exporter, entry, &partial, &count);
+	result = fetch_whole(exporter, entry, &file, &count);
 	if (result == 0)
 		arrived(exporter, entry, &count);
 	return result;
@@ -631,7 +523,7 @@ static int finish_directories(struct exporter *exporter)
 
 	for (size_t i = manifest->count; i-- > 0;) {
 		const struct manifest_entry *entry = &manifest->entries[i];
-		struct lack lack = { 0 };
+		struct tree_lack lack = { 0 };
 		int fd, result;
 
 		if (entry->type != MANIFEST_DIRECTORY)
@@ -643,7 +535,7 @@ static int finish_directories(struct exporter *exporter)
 		}
 		fd = openat(exporter->destination.root, entry->path,
 			    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		result = fd < 0 ? -errno : give_status(fd, entry, &lack);
+		result = fd < 0 ? -errno : tree_give_status(fd, entry, &lack);
 		if (fd >= 0)
 			close(fd);
 		warn_of_lack(exporter, entry, &lack);
