@@ -284,7 +284,7 @@ ifeq ($(VARIANT),release)
 $(TESTBIN)/bench/test_iscsi: | $(BIN)/muninnd $(LIB)/bs_muninn.so
 $(TESTBIN)/bench/test_import: | $(BIN)/muninnd $(BIN)/muninnctl $(LIB)/bs_muninn.so
 endif
-$(TESTBIN)/client/test_muninnctl $(TESTBIN)/client/test_nand_dump $(TESTBIN)/nand/test_command: | $(BIN)/muninnctl
+$(addprefix $(TESTBIN)/,client/test_muninnctl client/test_nand_dump client/test_nand_dump_damage nand/test_command): | $(BIN)/muninnctl
 $(TESTBIN)/client/test_fsck: | $(BIN)/muninn-fsck
 $(TESTBIN)/bench/test_peers: | $(PEER_LIBS)
 
