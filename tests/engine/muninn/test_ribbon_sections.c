@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* Members of the growing group of a row: they wait in the exact table until a section takes them,
+ * and how many they may be. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "engine/muninn/index/ribbon/growing_format.h"
+#include "tests/engine/muninn/ribbon_row_scene.h"
+
+/* ---- the exact table ---- */
+
+/* The failed entries of complete groups and sections, and those of members that are in none. */
+static uint32_t exact_expected(const struct scene *scene)
+{
+	const struct ribbon_row *row = &scene->row;
+	const struct growing *growing = &row->growing;
+	uint32_t count = growing_entries(growing, growing_members(growing)) -
+			 growing_entries(growing, row->section_count * RIBBON_SECTION_MEMBERS);
+
+	for (uint32_t n = 0; n < row->count; n++)
+		count += row->complete[n].group.failed;
+	for (uint32_t n = 0; n < row->section_count; n++)
+		count += row->sections[n].group.failed;
+	return count;
+}
+
+static void test_the_exact_table_has_nothing_that_a_ribbon_has(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_begin(&scene, 4);
+	for (uint32_t n = 0; n < 60; n++) {
+		if (growing_is_full(&scene.row.growing)) {
+			scene_complete(&scene);
+			assert_int_equal(exact_count(scene.row.exact), exact_expected(&scene));
+		}
+		scene_seal(&scene);
+		assert_int_equal(exact_count(scene.row.exact), exact_expected(&scene));
+	}
+	/* A group whose segments have all been merged away gets no image. */
+	ribbon_row_begin(&scene.row, growing_number(&scene.row.growing) + 1);
+	scene_seal(&scene);
+	assert_int_equal(exact_count(scene.row.exact), exact_expected(&scene));
+	scene_drop_group(&scene);
+	assert_int_equal(exact_count(scene.row.exact), exact_expected(&scene));
+	scene_end(&scene);
+}
+
+/* As when a segment waits for the end of an NVRAM sync while an image is written anew. */
+static void test_a_group_takes_its_own_copy_while_a_member_does_not_count_yet(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_begin(&scene, 6);
+	scene.renews = true;
+	for (uint32_t n = 0; n < 90; n++) {
+		if (growing_is_full(&scene.row.growing))
+			scene_complete(&scene);
+		scene_seal(&scene);
+		scene_take_out(&scene);
+		assert_int_equal(exact_count(scene.row.exact), exact_expected(&scene));
+		scene_check_searches(&scene, 40);
+	}
+	assert_true(scene.image_count >= 3);
+	scene_end(&scene);
+}
+
+/* ---- sections ---- */
+
+/* Before a member counts, the exact table has as many members as a section takes, at most. */
+static void test_members_wait_in_sections(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_begin(&scene, 5);
+	for (uint32_t n = 0; n < 3 * RIBBON_MEMBERS; n++) {
+		uint32_t members;
+
+		if (growing_is_full(&scene.row.growing))
+			scene_complete(&scene);
+		scene_seal(&scene);
+		members = growing_members(&scene.row.growing);
+		assert_int_equal(scene.row.section_count, (members - 1) / RIBBON_SECTION_MEMBERS);
+		assert_int_equal(exact_count(scene.row.exact), exact_expected(&scene));
+		scene_check_searches(&scene, 100);
+		scene_reopen(&scene);
+		assert_int_equal(scene.row.section_count, members / RIBBON_SECTION_MEMBERS);
+		assert_int_equal(exact_count(scene.row.exact), exact_expected(&scene));
+		scene_check_searches(&scene, 100);
+	}
+	scene_end(&scene);
+}
+
+/* Two bytes a key in place of four or five, and the little that a row has besides. */
+static void test_a_section_takes_less_than_the_exact_table(void **state)
+{
+	struct scene scene;
+	uint64_t exact;
+
+	(void)state;
+	scene_begin(&scene, 7);
+	scene.arranges = true;
+	scene.hot = 20;
+	scene_seal_many(&scene, RIBBON_SECTION_MEMBERS);
+	exact = ribbon_row_bytes(&scene.row);
+	scene_reopen(&scene);
+	assert_int_equal(scene.row.section_count, 1);
+	assert_in_range(ribbon_row_bytes(&scene.row), 1, exact * 6 / 10);
+	scene_end(&scene);
+}
+
+/* A section counts with the member that was written after it had been made. */
+static void test_a_section_counts_with_the_next_member(void **state)
+{
+	struct group_member member = { .segment = 7 };
+	struct scene scene;
+
+	(void)state;
+	scene_begin(&scene, 8);
+	scene_seal_many(&scene, RIBBON_SECTION_MEMBERS);
+	ribbon_row_condense(&scene.row);
+	assert_non_null(scene.row.made.image);
+	for (int turn = 0; turn < 2; turn++) {
+		active_begin(scene.active);
+		scene_write_member(&scene, NULL, &member);
+		assert_int_equal(scene.row.section_count, 0);
+		assert_int_equal(exact_count(scene.row.exact), exact_expected(&scene));
+		scene_check_searches(&scene, 500);
+	}
+	scene_seal(&scene);
+	assert_int_equal(scene.row.section_count, 1);
+	assert_int_equal(exact_count(scene.row.exact), exact_expected(&scene));
+	scene_check_searches(&scene, 500);
+	/* One that was made for a group is none of the group behind it. */
+	scene_seal_many(&scene, RIBBON_SECTION_MEMBERS - 1);
+	ribbon_row_condense(&scene.row);
+	assert_non_null(scene.row.made.image);
+	ribbon_row_begin(&scene.row, growing_number(&scene.row.growing) + 1);
+	for (uint32_t n = 0; n < scene.count; n++)
+		scene.sealed[n].live = false;
+	scene_seal_many(&scene, RIBBON_SECTION_MEMBERS + 1);
+	assert_int_equal(scene.row.section_count, 1);
+	assert_int_equal(exact_count(scene.row.exact), exact_expected(&scene));
+	scene_check_searches(&scene, 500);
+	scene_end(&scene);
+}
+
+/* ---- limits ---- */
+
+static void test_a_group_is_full_before_its_entries_may_not_fit(void **state)
+{
+	struct group_member member = { .segment = 7 };
+	struct scene scene;
+	uint32_t members = 0;
+
+	(void)state;
+	scene_begin(&scene, 2);
+	for (; !growing_is_full(&scene.row.growing); members++) {
+		struct key_hash hash;
+		uint32_t key = 0, page = 0;
+
+		active_begin(scene.active);
+		do
+			hash = scene_hash(members * 100000 + key++);
+		while (active_note_page(scene.active, &hash, 0));
+		/* There is no space for any key that is not noted there already. */
+		assert_int_equal(active_count(scene.active), scene.shape.segment_entries);
+		assert_false(active_next(scene.active, &hash, &page));
+		scene_write_member(&scene, NULL, &member);
+		ribbon_row_commit(&scene.row);
+	}
+	assert_int_equal(members, RIBBON_SPARSE + 1);
+	assert_true(scene_sum_is_right(&scene));
+	scene_end(&scene);
+}
+
+static void test_first_groups_of_rows_are_full_at_different_times(void **state)
+{
+	uint32_t waiting[RIBBON_MEMBERS] = { 0 };
+
+	(void)state;
+	for (uint32_t row = 0; row < 5 * RIBBON_MEMBERS; row++) {
+		uint32_t first = ribbon_members(row, 0), second = ribbon_members(row, 1);
+
+		assert_in_range(first, RIBBON_SPARSE + 1, RIBBON_MEMBERS);
+		assert_in_range(second, RIBBON_SPARSE + 1, RIBBON_MEMBERS);
+		assert_int_equal(ribbon_members(row, 2), RIBBON_MEMBERS);
+		waiting[(first + second) % RIBBON_MEMBERS]++;
+	}
+	for (uint32_t members = 0; members < RIBBON_MEMBERS; members++)
+		assert_int_equal(waiting[members], 5);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_exact_table_has_nothing_that_a_ribbon_has),
+		cmocka_unit_test(test_a_group_takes_its_own_copy_while_a_member_does_not_count_yet),
+		cmocka_unit_test(test_members_wait_in_sections),
+		cmocka_unit_test(test_a_section_takes_less_than_the_exact_table),
+		cmocka_unit_test(test_a_section_counts_with_the_next_member),
+		cmocka_unit_test(test_a_group_is_full_before_its_entries_may_not_fit),
+		cmocka_unit_test(test_first_groups_of_rows_are_full_at_different_times),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
