@@ -9,6 +9,7 @@
 
 #include "daemon/admin_verbs.h"
 #include "daemon/check.h"
+#include "daemon/image.h"
 #include "daemon/module/backup.h"
 #include "daemon/module/questions.h"
 #include "daemon/tgt_control.h"
@@ -233,10 +234,8 @@ static const struct lun_config *find_disk(const struct config *config,
 	return NULL;
 }
 
-/* ---- backups ---- */
-
 /* A unit on the device that the request names, or the unit whose number it gives. */
-static int find_backed_up(struct admin_request *request, const struct lun_config **lun)
+static int find_named_device(struct admin_request *request, const struct lun_config **lun)
 {
 	const char *wanted = admin_text(request, "device");
 	char *end;
@@ -249,12 +248,14 @@ static int find_backed_up(struct admin_request *request, const struct lun_config
 	return *lun ? 0 : error_set(&request->error, -ENOENT, "there is no LUN %.20s", wanted);
 }
 
+/* ---- backups ---- */
+
 /* Into files that came with the request. Only he may who can read the image anyway. */
 int admin_device_backup(struct admin_request *request)
 {
 	const struct admin_caller *caller = request->caller;
 	const struct lun_config *lun;
-	int refusal, result = find_backed_up(request, &lun);
+	int refusal, result = find_named_device(request, &lun);
 
 	if (result)
 		return result;
@@ -273,6 +274,103 @@ int admin_device_backup(struct admin_request *request)
 	admin_log(request, "a backup of %s begins", lun->image);
 	json_object_update_new(request->ok, json_pack("{s:i,s:s}", "lun", (int)lun->number,
 						      "device_image", lun->image));
+	return 0;
+}
+
+/* ---- growth ---- */
+
+/* Whether the file has a section with the device's size. */
+static bool is_in_file(const struct server *server, const struct lun_config *lun)
+{
+	return server->origin->path[0] && (lun->device[0] || !lun->added);
+}
+
+/* That section. */
+static void name_section(const struct lun_config *lun, char *section, size_t bytes)
+{
+	if (lun->device[0])
+		snprintf(section, bytes, "[device %s]", lun->device);
+	else
+		snprintf(section, bytes, "[lun %u]", lun->number);
+}
+
+/* -EBUSY with a sentence that says how many sessions use which units on the device. */
+static int check_device_unused(struct server *server, const struct lun_config *device,
+			       struct error_text *error)
+{
+	const struct config *config = server->config;
+	char users[200] = "", section[CONFIG_DEVICE_BYTES + 16];
+
+	for (unsigned int i = 0; i < config->lun_count; i++) {
+		const unsigned int number = config->luns[i].number;
+		size_t length = strlen(users), count;
+		int result;
+
+		if (!units_share_device(&config->luns[i], device))
+			continue;
+		result = admin_count_users(server, number, &count, error);
+		if (result)
+			return result;
+		if (count)
+			snprintf(users + length, sizeof(users) - length,
+				 "%sLUN %u has %zu session%s", length ? ", " : "", number, count,
+				 count == 1 ? "" : "s");
+	}
+	if (!users[0])
+		return 0;
+	if (!is_in_file(server, device))
+		return error_set(error, -EBUSY,
+				 "%s: log out there (`muninnctl session ls` names them)", users);
+	name_section(device, section, sizeof(section));
+	return error_set(error, -EBUSY,
+			 "%s: log out there (`muninnctl session ls` names them), or write the size "
+			 "into %s of %s and restart the service",
+			 users, section, config->source);
+}
+
+/* Whether the file says a smaller size, which each start would warn of. */
+static bool is_smaller_in_file(const struct server *server, const struct lun_config *lun,
+			       uint64_t bytes)
+{
+	struct error_text ignored;
+
+	if (!is_in_file(server, lun) ||
+	    origin_read(server->origin, &server->origin->file, NULL, &whole, &ignored))
+		return false;
+	for (unsigned int i = 0; i < whole.lun_count; i++)
+		if (whole.luns[i].number == lun->number)
+			return whole.luns[i].size_is_set && whole.luns[i].size_bytes < bytes;
+	return false;
+}
+
+int admin_device_grow(struct admin_request *request)
+{
+	struct server *server = request->server;
+	const struct lun_config *lun;
+	char name[CONFIG_DEVICE_BYTES], section[CONFIG_DEVICE_BYTES + 16];
+	struct image_growth growth;
+	uint64_t bytes;
+	int result = find_named_device(request, &lun);
+
+	if (!result)
+		result = admin_number(request, "bytes", &bytes);
+	if (!result)
+		result = image_plan_growth(lun, bytes, &growth, &request->error);
+	if (!result)
+		result = check_device_unused(server, lun, &request->error);
+	if (!result)
+		result = units_grow_device(server, lun, bytes, &request->error);
+	if (result)
+		return result;
+	name_device(lun, name);
+	name_section(lun, section, sizeof(section));
+	admin_log(request, "device %s has grown to %" PRIu64 " bytes", name, growth.after);
+	json_object_update_new(request->ok,
+			       json_pack("{s:s,s:s,s:I,s:I,s:b,s:s,s:s}", "device", name, "image",
+					 lun->image, "bytes_before", (json_int_t)growth.before,
+					 "bytes", (json_int_t)growth.after, "smaller_in_file",
+					 is_smaller_in_file(server, lun, growth.after), "section",
+					 section, "file", server->origin->path));
 	return 0;
 }
 

@@ -125,6 +125,19 @@ static int find_users(struct server *server, unsigned int lun, found_session *fo
 	return 0;
 }
 
+static void count_one(void *context, uint64_t number)
+{
+	(void)number;
+	++*(size_t *)context;
+}
+
+int admin_count_users(struct server *server, unsigned int lun, size_t *count,
+		      struct error_text *error)
+{
+	*count = 0;
+	return find_users(server, lun, count_one, count, error);
+}
+
 static void add_number(void *context, uint64_t number)
 {
 	json_array_append_new(context, json_integer((json_int_t)number));
@@ -435,6 +448,7 @@ static const struct {
 	{ "volume resize", admin_volume_resize, false },
 	{ "volume expose", admin_volume_expose, false },
 	{ "device backup", admin_device_backup, false },
+	{ "device grow", admin_device_grow, false },
 };
 
 /* By the names that muninnctl gives its exit codes. */

@@ -42,7 +42,7 @@ typedef int admin_verb(struct admin_request *request);
 admin_verb admin_lun_add, admin_lun_rm, admin_lun_resize;
 admin_verb admin_volume_ls, admin_volume_create, admin_volume_rm, admin_volume_resize,
 	admin_volume_expose;
-admin_verb admin_device_backup;
+admin_verb admin_device_backup, admin_device_grow;
 
 /* A number of a request. -EINVAL with a sentence: it is missing, or no number. */
 int admin_number(struct admin_request *request, const char *name, uint64_t *number);
@@ -60,6 +60,10 @@ int admin_ask(struct admin_request *request, unsigned int lun, const char *quest
  * from its first command to it until it logs out.
  */
 int admin_check_unused(struct server *server, unsigned int lun, struct error_text *error);
+
+/* How many sessions use the unit. -errno with a sentence. */
+int admin_count_users(struct server *server, unsigned int lun, size_t *count,
+		      struct error_text *error);
 
 /* Logs a change, and who has made it. */
 void admin_log(const struct admin_request *request, const char *format, ...)

@@ -378,8 +378,7 @@ static int grow(const struct lun_config *lun, struct nand *nand, struct error_te
 
 	if (!result)
 		log_line(LOG_LEVEL_INFO,
-			 "LUN %u: %s has grown from %" PRIu64 " MiB to its configured size of "
-			 "%" PRIu64 " MiB",
+			 "LUN %u: %s has grown from %" PRIu64 " MiB to %" PRIu64 " MiB",
 			 lun->number, lun->image, bytes >> 20, lun->size_bytes >> 20);
 	return result;
 }
@@ -409,6 +408,24 @@ static int look_at(const struct lun_config *lun, struct error_text *error)
 			 "LUN %u: %s has %" PRIu64 " MiB and stays so: a device does not shrink to "
 			 "its configured size of %" PRIu64 " MiB",
 			 lun->number, lun->image, data_bytes(nand) >> 20, lun->size_bytes >> 20);
+	nand_abandon(nand);
+	return result;
+}
+
+int image_plan_growth(const struct lun_config *lun, uint64_t bytes, struct image_growth *growth,
+		      struct error_text *error)
+{
+	const struct nand_options read_only = { .read_only = true };
+	struct nand *nand;
+	int result = nand_open_with(lun->image, &read_only, &nand, error);
+	uint64_t block_bytes;
+
+	if (result)
+		return result;
+	growth->before = data_bytes(nand);
+	block_bytes = growth->before / nand_geometry(nand)->blocks;
+	growth->after = bytes / block_bytes * block_bytes;
+	result = engine_grow_check(nand, bytes, error);
 	nand_abandon(nand);
 	return result;
 }

@@ -35,6 +35,18 @@ int image_prepare(const struct lun_config *lun, bool *created, struct error_text
  */
 int image_make_stable(const struct lun_config *lun, struct error_text *error);
 
+/* How large a unit's device is, and would be: it has whole erase blocks. */
+struct image_growth {
+	uint64_t before, after; /* bytes */
+};
+
+/*
+ * Whether the unit's device can grow to `bytes`. Changes nothing, and works while the service has
+ * the image open. -errno with a sentence.
+ */
+int image_plan_growth(const struct lun_config *lun, uint64_t bytes, struct image_growth *growth,
+		      struct error_text *error);
+
 /* What keeps records, by its name, and the index that finds them; NULL: the device does not say. */
 struct image_engine {
 	const char *name, *index;

@@ -254,7 +254,8 @@ static void compare_device_size(const struct reloading *r, const struct lun_conf
 	if (new->size_is_set &&new->size_bytes > now->size_bytes &&
 	    config_is_first_of_device(r->now, now))
 		say(r->report->restart,
-		    "LUN %u: its device gets its larger size when the service is restarted",
+		    "LUN %u: its device gets its larger size when the service is restarted, or "
+		    "by `muninnctl device grow`",
 		    now->number);
 }
 

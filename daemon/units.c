@@ -162,6 +162,137 @@ int units_remove(struct server *server, unsigned int number, struct error_text *
 	return 0;
 }
 
+/* ---- a device that grows ---- */
+
+/* What becomes of a unit on it. */
+enum fate { FATE_NONE, FATE_AWAY, FATE_LOST };
+
+struct growing {
+	struct server *server;
+	const char *image;
+	enum fate fates[CONFIG_LUNS_MAX]; /* as config->luns, which keeps its order meanwhile */
+};
+
+static bool is_on(const struct growing *growing, const struct lun_config *lun)
+{
+	return !strcmp(lun->image, growing->image);
+}
+
+/* OSDs last, as they can't come back to a device that disks use. */
+static int take_units_away(struct growing *growing, struct error_text *error)
+{
+	const struct config *config = growing->server->config;
+	int result = 0;
+
+	for (int type = UNIT_TYPES; type-- > 0;)
+		for (unsigned int i = 0; !result && i < config->lun_count; i++) {
+			const struct lun_config *lun = &config->luns[i];
+
+			if (lun->type != &unit_types[type] || !is_on(growing, lun))
+				continue;
+			result = delete_lun(growing->server, lun->number, error);
+			growing->fates[i] = result ? FATE_NONE : FATE_AWAY;
+			server_alive();
+		}
+	return result;
+}
+
+/* Also for a tgtd that is started again. */
+static void set_device_size(const struct growing *growing, uint64_t bytes, bool is_set)
+{
+	struct config *config = growing->server->config;
+
+	for (unsigned int i = 0; i < config->lun_count; i++) {
+		if (!is_on(growing, &config->luns[i]))
+			continue;
+		config->luns[i].size_bytes = bytes;
+		config->luns[i].size_is_set = is_set;
+	}
+}
+
+static int let_grow(const struct growing *growing, const struct lun_config *unit, uint64_t bytes,
+		    struct error_text *error)
+{
+	const uint64_t had_bytes = unit->size_bytes;
+	const bool was_set = unit->size_is_set;
+	int result;
+
+	set_device_size(growing, bytes, true);
+	result = server_prepare_image(unit, error);
+	if (result)
+		set_device_size(growing, had_bytes, was_set);
+	return result;
+}
+
+/* In the order of a start. The last failure that there was. */
+static int serve_again(struct growing *growing, struct error_text *error)
+{
+	const struct config *config = growing->server->config;
+	int result = 0;
+
+	for (int type = 0; type < UNIT_TYPES; type++)
+		for (unsigned int i = 0; i < config->lun_count; i++) {
+			int made;
+
+			if (growing->fates[i] != FATE_AWAY ||
+			    config->luns[i].type != &unit_types[type])
+				continue;
+			made = create(growing->server, &config->luns[i], error);
+			growing->fates[i] = made ? FATE_LOST : FATE_NONE;
+			result = made ? made : result;
+		}
+	return result;
+}
+
+/*
+ * Units that tgtd has refused are served no more, so that a reload adds them. A tgtd that has ended
+ * or hangs is started again with them.
+ */
+static int report_lost(struct growing *growing, int result, const struct error_text *reason,
+		       struct error_text *error)
+{
+	struct config *config = growing->server->config;
+	const bool is_refused = result == -EINVAL;
+	const struct error_text before = *error;
+	char names[80] = "";
+	unsigned int kept = 0;
+
+	for (unsigned int i = 0; i < config->lun_count; i++) {
+		const bool is_lost = growing->fates[i] == FATE_LOST;
+		size_t length = strlen(names);
+
+		if (is_lost)
+			snprintf(names + length, sizeof(names) - length, "%s%u",
+				 length ? ", " : "LUN ", config->luns[i].number);
+		if (!is_lost || !is_refused)
+			memmove(&config->luns[kept++], &config->luns[i], sizeof(config->luns[i]));
+	}
+	config->lun_count = kept;
+	server_tell_status(growing->server);
+	return error_set(
+		error, -EIO, "%.150s%s%s not served again: %.150s; the device is whole, %s",
+		before.text, before.text[0] ? "; " : "the device has grown; ", names, reason->text,
+		is_refused ? "and `muninnctl reload` serves it when that is mended"
+			   : "and served when tgtd has been started again");
+}
+
+int units_grow_device(struct server *server, const struct lun_config *unit, uint64_t bytes,
+		      struct error_text *error)
+{
+	struct growing growing = { .server = server, .image = unit->image };
+	struct error_text reason = { "" };
+	int result, served;
+
+	error->text[0] = '\0';
+	result = take_units_away(&growing, error);
+	if (!result)
+		result = let_grow(&growing, unit, bytes, error);
+	served = serve_again(&growing, &reason);
+	return served ? report_lost(&growing, served, &reason, error) : result;
+}
+
+/* ---- disks ---- */
+
 int units_grow(struct server *server, unsigned int number, uint64_t bytes, struct error_text *error)
 {
 	struct lun_config *lun = units_find(server, number);

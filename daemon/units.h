@@ -32,6 +32,15 @@ int units_remove(struct server *server, unsigned int number, struct error_text *
 int units_grow(struct server *server, unsigned int number, uint64_t bytes,
 	       struct error_text *error);
 
+/*
+ * Lets the device that the unit is on grow as at a start (image_prepare): takes all units on it
+ * away, and serves them again, as they were. Sessions that use them: see admin_count_users; whether
+ * it can grow: image_plan_growth. -errno with a sentence, which names the units that are not served
+ * again, and says what serves them. The device is whole in any case.
+ */
+int units_grow_device(struct server *server, const struct lun_config *unit, uint64_t bytes,
+		      struct error_text *error);
+
 /* How large a disk is now, which is what its volume has. -errno with a sentence. */
 int units_disk_bytes(struct server *server, unsigned int number, uint64_t *bytes,
 		     struct error_text *error);

@@ -334,7 +334,7 @@ ctl_run verb_unlock;
 ctl_run verb_time_epoch;
 ctl_run verb_status, verb_top, verb_reload, verb_session_ls, verb_session_kick;
 ctl_run verb_lun_add, verb_lun_rm, verb_lun_resize;
-ctl_run verb_device_backup;
+ctl_run verb_device_backup, verb_device_grow;
 ctl_run verb_volume_ls, verb_volume_create, verb_volume_rm, verb_volume_resize, verb_volume_expose;
 ctl_run verb_nand_create, verb_nand_grow, verb_nand_info, verb_nand_map, verb_nand_wear,
 	verb_nand_dump, verb_nand_cut, verb_nand_timing, verb_nand_faults;

@@ -119,6 +119,16 @@ static const struct ctl_verb verbs[] = {
 	  "Example:\n"
 	  "  muninnctl device backup 1 /mnt/backup/lun1.img\n",
 	  2, 2, verb_device_backup },
+	{ "device grow", "[--socket FILE] NAME|LUN SIZE", "make a device larger",
+	  "All that is on it stays; it can't shrink. Its units are away for some seconds, and\n"
+	  "served again with the same numbers. Refused while a session uses one of them: from\n"
+	  "its first command to the unit until it logs out. NAME is that of [device NAME], or\n"
+	  "lunN of unit N's own device. OSDs have the space at once; `lun resize` gives it to\n"
+	  "disks. If the configuration has a size of the device, raise that, too.\n"
+	  "\n"
+	  "Example:\n"
+	  "  muninnctl device grow 1 16G\n",
+	  2, 2, verb_device_grow },
 	{ "unlock", "IMAGE PID|0", "end the lock of a partition's history",
 	  "Works on the target's host only; initiators can't do it. Waits until the daemon\n"
 	  "that has IMAGE open has done it. If none has, the lock ends when one opens it.\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* status, reload, session, lun: the service on this host. */
+/* status, reload, session, lun, device grow: the service on this host. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -224,4 +224,38 @@ int verb_lun_resize(struct ctl *ctl)
 	json_object_set_new(request, "bytes", json_integer((json_int_t)bytes));
 	code = service_ask(ctl, request, &answer);
 	return code == CTL_OK ? service_end(ctl, answer) : code;
+}
+
+/* ---- devices ---- */
+
+static void print_growth(const json_t *answer, const char *size)
+{
+	char texts[2][CTL_SIZE_TEXT];
+
+	printf("%s has grown from %s to %s\n", service_text(answer, "image"),
+	       ctl_format_size(service_number(answer, "bytes_before"), texts[0]),
+	       ctl_format_size(service_number(answer, "bytes"), texts[1]));
+	if (json_is_true(json_object_get(answer, "smaller_in_file")))
+		printf("%s of %s has a smaller size, which the next start warns of: write "
+		       "size = %s there\n",
+		       service_text(answer, "section"), service_text(answer, "file"), size);
+}
+
+int verb_device_grow(struct ctl *ctl)
+{
+	json_t *answer;
+	uint64_t bytes;
+	int code = ctl_size(ctl, 1, "SIZE", &bytes);
+
+	if (code != CTL_OK)
+		return code;
+	code = service_ask(ctl,
+			   json_pack("{s:o,s:I}", "device", json_string(ctl->arguments[0]), "bytes",
+				     (json_int_t)bytes),
+			   &answer);
+	if (code != CTL_OK)
+		return code;
+	if (!ctl->options->json)
+		print_growth(answer, ctl->arguments[1]);
+	return service_end(ctl, answer);
 }

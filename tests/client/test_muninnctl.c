@@ -79,12 +79,12 @@ static void expect(const char *arguments, int code, const char *word)
 static void test_help_names_every_verb_and_every_exit_code(void **state)
 {
 	static const char *const verbs[] = {
-		"info",        "discover",     "format",   "mkpart",    "rmpart",    "ls",
-		"stat",        "create",       "put",      "append",    "get",       "cat",
-		"rm",          "truncate",     "clear",    "punch",     "attr get",  "attr set",
-		"attr ls",     "import",       "export",   "flush",     "check",     "cp",
-		"nand create", "nand info",    "nand map", "nand wear", "nand dump", "nand cut",
-		"nand grow",   "device backup"
+		"info",        "discover",      "format",     "mkpart",    "rmpart",    "ls",
+		"stat",        "create",        "put",        "append",    "get",       "cat",
+		"rm",          "truncate",      "clear",      "punch",     "attr get",  "attr set",
+		"attr ls",     "import",        "export",     "flush",     "check",     "cp",
+		"nand create", "nand info",     "nand map",   "nand wear", "nand dump", "nand cut",
+		"nand grow",   "device backup", "device grow"
 	};
 	char arguments[64];
 
