@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@ enum {
 	COLUMNS = 80,
 	ROWS_BESIDE = 6, /* head lines, and the last one */
 	ROWS_MAX = 1000, /* where there is no terminal */
+	LATENCY_TEXT = 32,
 };
 
 struct look {
@@ -58,21 +60,57 @@ static const char *size_of(double bytes, char text[CTL_SIZE_TEXT])
 	return ctl_format_size((uint64_t)bytes, text);
 }
 
+/* Commands whose time was taken, and the microseconds of all of them. */
+struct took {
+	uint64_t commands, us;
+};
+
+/* Facts of the form `MICROSECONDS COUNT...`; a service of long ago has none. */
+static struct took took_of(const json_t *unit)
+{
+	static const char *const facts[] = { "latency_reads", "latency_writes",
+					     "latency_bidirectional" };
+	struct took took = { 0 };
+
+	for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
+		char *at;
+
+		took.us += strtoull(service_text(unit, facts[i]), &at, 10);
+		while (*at == ' ')
+			took.commands += strtoull(at, &at, 10);
+	}
+	return took;
+}
+
+/* The mean; "-": no command has ended. */
+static void latency_between(const json_t *before, const json_t *now, char text[LATENCY_TEXT])
+{
+	struct took from = took_of(before), to = took_of(now);
+	double ms;
+
+	snprintf(text, LATENCY_TEXT, "-");
+	if (!before || to.commands <= from.commands || to.us < from.us)
+		return;
+	ms = (double)(to.us - from.us) / (double)(to.commands - from.commands) / 1000;
+	snprintf(text, LATENCY_TEXT, "%.*f ms", ms < 100 ? 2 : 0, ms);
+}
+
 static void draw_unit(const json_t *before, const json_t *unit, double seconds)
 {
-	char read[CTL_SIZE_TEXT], written[CTL_SIZE_TEXT];
+	char read[CTL_SIZE_TEXT], written[CTL_SIZE_TEXT], latency[LATENCY_TEXT];
 
 	if (json_object_get(unit, "trouble")) {
 		printf("%3" PRIu64 " %-4s %.*s\n", service_number(unit, "lun"),
 		       service_text(unit, "type"), COLUMNS - 9, service_text(unit, "trouble"));
 		return;
 	}
-	printf("%3" PRIu64 " %-4s %9.0f %10s %9.0f %10s %8.0f %8zu\n", service_number(unit, "lun"),
-	       service_text(unit, "type"),
+	latency_between(before, unit, latency);
+	printf("%3" PRIu64 " %-4s %9.0f %10s %9.0f %10s %9s %8.0f %8zu\n",
+	       service_number(unit, "lun"), service_text(unit, "type"),
 	       (grown(before, unit, "reads") + grown(before, unit, "bidirectional")) / seconds,
 	       size_of(grown(before, unit, "read_bytes") / seconds, read),
 	       grown(before, unit, "writes") / seconds,
-	       size_of(grown(before, unit, "written_bytes") / seconds, written),
+	       size_of(grown(before, unit, "written_bytes") / seconds, written), latency,
 	       grown(before, unit, "errors") / seconds,
 	       json_array_size(json_object_get(unit, "sessions")));
 }
@@ -88,40 +126,48 @@ static bool is_first(const json_t *status, const json_t *unit)
 	return true;
 }
 
-/* Commands that write, of all units of the device. */
-static double writes_of(const struct look *before, const struct look *now, const json_t *unit)
+/* Commands of this kind or of both, of all units of the device. */
+static double commands_of(const struct look *before, const struct look *now, const json_t *unit,
+			  const char *kind)
 {
 	const json_t *each;
-	double writes = 0;
+	double commands = 0;
 
 	for (size_t i = 0; (each = service_item(now->status, "units", i)); i++)
 		if (!strcmp(service_text(each, "image"), service_text(unit, "image")))
-			writes += grown(before_of(before, each), each, "writes") +
-				  grown(before_of(before, each), each, "bidirectional");
-	return writes;
+			commands += grown(before_of(before, each), each, kind) +
+				    grown(before_of(before, each), each, "bidirectional");
+	return commands;
+}
+
+static void draw_share(int width, double pages, double commands)
+{
+	if (commands > 0)
+		printf(" %*.2f", width, pages / commands);
+	else
+		printf(" %*s", width, "-");
 }
 
 static void draw_device(const struct look *before, const struct look *now, const json_t *unit,
 			double seconds)
 {
 	const json_t *unit_before = before_of(before, unit);
+	double read = grown(unit_before, unit, "pages_read");
 	double programmed = grown(unit_before, unit, "pages_programmed");
-	double writes = writes_of(before, now, unit);
-	char name[16], used[CTL_SIZE_TEXT], capacity[CTL_SIZE_TEXT];
+	uint64_t capacity = service_number(unit, "capacity_bytes");
+	char name[16], size[CTL_SIZE_TEXT];
 
 	if (json_object_get(unit, "device"))
 		snprintf(name, sizeof(name), "%s", service_text(unit, "device"));
 	else
 		snprintf(name, sizeof(name), "lun%" PRIu64, service_number(unit, "lun"));
-	printf("%-12.12s %9.0f %10.0f %9.0f ", name,
-	       grown(unit_before, unit, "pages_read") / seconds, programmed / seconds,
+	printf("%-10.10s %7.0f %7.0f %7.0f", name, read / seconds, programmed / seconds,
 	       grown(unit_before, unit, "blocks_erased") / seconds);
-	if (writes > 0)
-		printf("%10.2f", programmed / writes);
-	else
-		printf("%10s", "-");
-	printf("  %s of %s\n", ctl_format_size(service_number(unit, "used_bytes"), used),
-	       ctl_format_size(service_number(unit, "capacity_bytes"), capacity));
+	draw_share(9, read, commands_of(before, now, unit, "reads"));
+	draw_share(10, programmed, commands_of(before, now, unit, "writes"));
+	printf(" %5" PRIu64 " %3.0f%% of %s\n", service_number(unit, "erase_count_mean"),
+	       capacity ? 100.0 * (double)service_number(unit, "used_bytes") / (double)capacity : 0,
+	       ctl_format_size(capacity, size));
 }
 
 static size_t terminal_rows(void)
@@ -139,11 +185,11 @@ static void draw(const struct look *before, const struct look *now)
 
 	printf("muninnd %s since %s, %" PRIu64 " sessions\n\n", service_text(status, "version"),
 	       service_text(status, "since"), service_number(status, "sessions"));
-	printf("LUN TYPE   READS/s     READ/s  WRITES/s    WRITE/s ERRORS/s SESSIONS\n");
+	printf("LUN TYPE   READS/s     READ/s  WRITES/s    WRITE/s   LATENCY ERRORS/s SESSIONS\n");
 	for (size_t i = 0; left && (each = service_item(status, "units", i)); i++, left--)
 		draw_unit(before_of(before, each), each, seconds);
 	if (left)
-		printf("\nDEVICE       PAGES/s  PROGRAM/s   ERASE/s PROG/WRITE  USED\n");
+		printf("\nDEVICE     PAGES/s  PROG/s ERASE/s PAGE/READ PROG/WRITE  WEAR USED\n");
 	for (size_t i = 0; left && (each = service_item(status, "units", i)); i++) {
 		if (json_object_get(each, "trouble") || !is_first(status, each))
 			continue;

@@ -12,10 +12,12 @@ static const struct ctl_verb verbs[] = {
 	  0, 0, verb_status },
 	{ "top", "[--socket FILE]", "what the service on this host does just now",
 	  "Commands of each unit, and pages of each device, a second, on 80 columns: every\n"
-	  "two seconds until you press ^C; where the output is no terminal, once. What\n"
-	  "sessions did that have ended is not counted.\n"
+	  "two seconds until you press ^C; where the output is no terminal, once.\n"
+	  "LATENCY     mean, from a command's arrival to its answer\n"
+	  "PAGE/READ   pages read for each command that reads, whatever they are read for\n"
 	  "PROG/WRITE  pages programmed for each command that writes, history and merging\n"
 	  "            included\n"
+	  "WEAR        erases of a block, mean\n"
 	  "\n"
 	  "Example:\n"
 	  "  muninnctl top\n",
