@@ -44,14 +44,15 @@ static bool is_read_ahead(const struct manifest_entry *entry)
 static int read_whole(struct ahead_file *file, int fd)
 {
 	struct reading reading = { .fd = fd };
+	int result = importer_begin_reading(&reading);
 	ssize_t got;
 
-	if (fstat(fd, &file->status) < 0)
-		return -errno;
+	if (result < 0)
+		return result;
+	file->status = reading.before;
 	if (!S_ISREG(file->status.st_mode) || (uint64_t)file->status.st_size > file->capacity)
 		return -EAGAIN;
 	got = read_fully(fd, file->data, (size_t)file->status.st_size);
-	reading.before = file->status;
 	return got == file->status.st_size && importer_is_unchanged(&reading) ? 0 : -EAGAIN;
 }
 

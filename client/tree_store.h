@@ -32,6 +32,7 @@ struct importer {
 /* One reading of a file. */
 struct reading {
 	int fd;
+	struct timespec began; /* no later than `before` was taken */
 	struct stat before;
 	bool is_last; /* what it gives is stored in any case */
 };
@@ -64,7 +65,10 @@ void importer_take_status(struct importer *importer, struct manifest_entry *entr
  */
 int importer_open(struct importer *importer, struct manifest_entry *entry, struct reading *reading);
 
-/* Is the file what it was when it was opened? */
+/* It begins: takes the open file's status. A negative errno if there is none. */
+int importer_begin_reading(struct reading *reading);
+
+/* Is the file for sure what it was when this began? */
 bool importer_is_unchanged(const struct reading *reading);
 
 /*

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -20,6 +21,8 @@ static const struct tree_options plain, with_checksum = { .update = true, .check
 struct meddler {
 	const struct scene *scene;
 	int changes; /* so many are still to come */
+	int64_t time_ns;
+	bool is_late; /* the time had come before the file was opened, perhaps */
 	unsigned warnings;
 	char warned[1024];
 };
@@ -62,6 +65,53 @@ static void change_long(void *context, uint64_t files, uint64_t bytes)
 	meddler->changes--;
 	scene_write_file(meddler->scene->source, "long", (3 << 20) + 1 + (size_t)meddler->changes,
 			 7);
+}
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void set_time(const struct meddler *meddler)
+{
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
+				     { .tv_sec = meddler->time_ns / 1000000000,
+				       .tv_nsec = meddler->time_ns % 1000000000 } };
+	char path[256];
+
+	in_source(meddler, "long", path);
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+/* Behind the walk. */
+static void date_ahead(void *context, uint64_t files, uint64_t bytes)
+{
+	struct meddler *meddler = context;
+
+	(void)files;
+	(void)bytes;
+	meddler->time_ns = now_ns() + 300000000;
+	set_time(meddler);
+}
+
+/* While a long file is read, whose time comes meanwhile: as if it was written twice at that time.
+ */
+static void change_at_the_same_time(void *context, uint64_t files, uint64_t bytes)
+{
+	struct meddler *meddler = context;
+
+	(void)bytes;
+	if (files || !meddler->changes)
+		return;
+	meddler->changes--;
+	meddler->is_late = now_ns() >= meddler->time_ns;
+	while (now_ns() < meddler->time_ns)
+		;
+	scene_write_file(meddler->scene->source, "long", 3 << 20, 7);
+	set_time(meddler);
 }
 
 static struct tree_options watched(struct tree_options options, struct meddler *meddler)
@@ -177,6 +227,25 @@ static void test_a_long_file_that_changes_is_read_again_and_at_last_stored_with_
 	assert_int_equal(memory_osd_count(&scene->osd, PARTITION), 3);
 }
 
+static void test_a_change_that_leaves_length_and_time_is_found(void **state)
+{
+	struct scene *scene = *state;
+	struct meddler meddler = { .scene = scene };
+	struct tree_options options = watched((struct tree_options){ .replace = true }, &meddler);
+
+	options.total = date_ahead;
+	options.progress = change_at_the_same_time;
+	do {
+		meddler.changes = 1;
+		scene_write_file(scene->source, "long", 3 << 20, 1);
+		scene_must(scene, scene_import(scene, options, false));
+		assert_int_equal(meddler.changes, 0);
+	} while (meddler.is_late);
+	assert_int_equal(meddler.warnings, 0);
+	scene_must(scene, scene_export(scene));
+	assert_int_equal(scene_compare_trees(scene->source, scene->copy), 1);
+}
+
 /* The time of a file goes on, without an end. */
 struct writer {
 	char path[256];
@@ -228,6 +297,7 @@ int main(void)
 		TEST(test_files_that_vanish_are_left_out_with_their_links),
 		TEST(test_in_an_update_files_that_vanish_stay_as_they_were),
 		TEST(test_a_long_file_that_changes_is_read_again_and_at_last_stored_with_a_warning),
+		TEST(test_a_change_that_leaves_length_and_time_is_found),
 		TEST(test_a_small_file_that_changes_all_the_time_is_stored_with_a_warning),
 	};
 
