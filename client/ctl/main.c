@@ -543,14 +543,15 @@ static int find_url(struct ctl *ctl, const struct ctl_verb *verb, int count, cha
 	return CTL_OK;
 }
 
-/* `muninnctl help VERB`, or `help` alone. */
+/* `muninnctl help VERB`, the first word of several, or `help` alone. */
 static int help_about(struct ctl *ctl, int count, char **words)
 {
 	int used;
 	const struct ctl_verb *verb = count > 0 ? ctl_find_verb(count, words, &used) : NULL;
 
 	if (count > 0 && !verb)
-		return fail_verb(ctl, count, words);
+		return count == 1 && ctl_print_group_help(words[0]) ? CTL_OK
+								    : fail_verb(ctl, count, words);
 	if (verb)
 		ctl_print_verb_help(verb);
 	else
@@ -566,6 +567,8 @@ static int run_verb(struct ctl *ctl, int count, char **words)
 
 	if (!verb && strcmp(words[0], "help") == 0)
 		return help_about(ctl, count - 1, words + 1);
+	if (!verb && ctl->options->help)
+		return help_about(ctl, count, words);
 	if (!verb)
 		return fail_verb(ctl, count, words);
 	ctl->verb = verb->name;

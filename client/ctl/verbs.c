@@ -595,20 +595,52 @@ const struct ctl_verb *ctl_find_verb(int count, char **words, int *used)
 	return NULL;
 }
 
+/* The second word of a verb that begins with this one; NULL: it does not. */
+static const char *second_word(const struct ctl_verb *verb, const char *first)
+{
+	size_t length = strlen(first);
+
+	return strncmp(verb->name, first, length) == 0 && verb->name[length] == ' '
+		       ? verb->name + length + 1
+		       : NULL;
+}
+
 bool ctl_second_words(const char *first, char *text, size_t capacity)
 {
 	const struct ctl_verb *verb;
 	size_t used = 0;
 
 	for (size_t i = 0; (verb = verb_at(i)) && used < capacity; i++) {
-		const char *blank = strchr(verb->name, ' ');
-		size_t length = blank ? (size_t)(blank - verb->name) : 0;
+		const char *second = second_word(verb, first);
 
-		if (length > 0 && strlen(first) == length && memcmp(first, verb->name, length) == 0)
+		if (second)
 			used += (size_t)snprintf(text + used, capacity - used, "%s%s",
-						 used ? ", " : "", blank + 1);
+						 used ? ", " : "", second);
 	}
 	return used > 0;
+}
+
+static void print_summary(const struct ctl_verb *verb)
+{
+	printf("  %-14s %s\n", verb->name, verb->summary);
+}
+
+bool ctl_print_group_help(const char *first)
+{
+	const struct ctl_verb *verb;
+	bool found = false;
+
+	for (size_t i = 0; (verb = verb_at(i)); i++) {
+		if (!second_word(verb, first))
+			continue;
+		if (!found)
+			printf("Verbs that begin with `%s`:\n\n", first);
+		print_summary(verb);
+		found = true;
+	}
+	if (found)
+		printf("\n`muninnctl help VERB` tells more.\n");
+	return found;
 }
 
 void ctl_print_help(void)
@@ -617,7 +649,7 @@ void ctl_print_help(void)
 
 	printf("muninnctl VERB URL [ADDRESS] [ARGUMENTS]: objects of a T10 OSD over iSCSI\n\n");
 	for (size_t i = 0; (verb = verb_at(i)); i++)
-		printf("  %-14s %s\n", verb->name, verb->summary);
+		print_summary(verb);
 	printf("\n`muninnctl help VERB` tells more.\n\n%s", general_help);
 }
 

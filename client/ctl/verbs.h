@@ -29,6 +29,9 @@ const struct ctl_verb *ctl_find_verb(int count, char **words, int *used);
  */
 bool ctl_second_words(const char *first, char *text, size_t capacity);
 
+/* Prints what verbs that begin with this word do. False: there are none. */
+bool ctl_print_group_help(const char *first);
+
 void ctl_print_help(void);
 void ctl_print_verb_help(const struct ctl_verb *verb);
 

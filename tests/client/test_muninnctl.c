@@ -219,7 +219,10 @@ static void test_help_is_a_verb_too(void **state)
 	expect("help", CTL_OK, "Exit codes");
 	expect("help ls", CTL_OK, "muninnctl ls URL");
 	expect("help attr get", CTL_OK, "muninnctl attr get URL");
-	expect("help attr", CTL_USAGE, "behind 'attr' one of these is missing");
+	expect("help attr", CTL_OK, "attr set       set an attribute");
+	expect("attr --help", CTL_OK, "attr ls        list attributes");
+	expect("attr fly --help", CTL_USAGE, "'attr fly' is no verb");
+	expect("fly --help", CTL_USAGE, "'fly' is no verb");
 	expect("help fly", CTL_USAGE, "'fly' is no verb");
 }
 
