@@ -4,12 +4,13 @@
 import glob
 import os
 import re
+import shlex
 import signal
 import subprocess
 import threading
 import unittest
 
-from harness import LIMIT_SECONDS, ROOT, E2ETest, children_of, free_port, wait_for_exit
+from harness import LIMIT_SECONDS, MUNINNCTL, ROOT, E2ETest, children_of, free_port, wait_for_exit
 
 TOUR = re.compile(r"^```sh tour\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 RUNS_OF_MAKE = {key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "MFLAGS"))}
@@ -162,6 +163,31 @@ class Tour(E2ETest):
             text = file.read()
         outside = TOUR.sub("", text)
         self.assertNotRegex(outside, r"(?m)^muninnctl ")
+
+
+class Pages(unittest.TestCase):
+    """Commands whose places are for the reader to fill in: their verbs and options are those that there are."""
+
+    def commands(self):
+        for path in glob.glob(os.path.join(ROOT, "docs", "**", "*.md"), recursive=True):
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+            blocks = re.findall(r"(?ms)^ *```.*?^ *```$", text) + re.findall(r"(?m)^    .*$", text)
+            for part in re.findall(r"(?m)(?:^ *|[$|] )(muninnctl [a-z][^|;&\n]*)", "\n".join(blocks)):
+                yield os.path.relpath(path, ROOT), part
+
+    def test_every_command_of_the_pages_is_understood(self):
+        count = 0
+        for path, command in self.commands():
+            words = shlex.split(re.sub(r"\s[<>].*", "", command), comments=True)[1:]
+            if words[0] == "VERB":
+                continue
+            with self.subTest(path=path, command=command):
+                done = subprocess.run([MUNINNCTL, *words, "--help"], capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn(f"muninnctl {words[0]} ", done.stdout)
+                count += 1
+        self.assertGreater(count, 50)
 
 
 if __name__ == "__main__":
