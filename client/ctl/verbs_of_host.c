@@ -16,7 +16,7 @@ static const struct ctl_verb verbs[] = {
 	  "LATENCY     mean, from a command's arrival to its answer\n"
 	  "PAGE/READ   pages read for each command that reads, whatever they are read for\n"
 	  "PROG/WRITE  pages programmed for each command that writes, history and merging\n"
-	  "            included\n"
+	  "            included; one that moves bytes both ways, as of an OSD, counts as both\n"
 	  "WEAR        erases of a block, mean\n"
 	  "\n"
 	  "Example:\n"
