@@ -16,6 +16,21 @@ NOBODY = 65534
 ROOT = os.geteuid() == 0
 
 
+def folder_of_nobody(test):
+    """One that has muninnctl: programs and folders of the build need not be open to others."""
+    folder = "/tmp/" + os.path.basename(test.folder("nobody"))
+    os.mkdir(folder)
+    test.addCleanup(shutil.rmtree, folder)
+    shutil.copy(MUNINNCTL, folder)
+    os.chown(folder, NOBODY, NOBODY)
+    return folder
+
+
+def as_nobody(folder, *arguments):
+    return subprocess.run([os.path.join(folder, "muninnctl"), *arguments], user=NOBODY, group=NOBODY, extra_groups=[], cwd="/",
+                          capture_output=True, timeout=LIMIT_SECONDS, check=False)  # fmt: skip
+
+
 class Attributes(OneDaemonTest):
     def setUp(self):
         self.url = self.shared.url()
@@ -82,16 +97,8 @@ class Attributes(OneDaemonTest):
         os.chmod(os.path.join(self.source, "a"), 0o6755)
         os.setxattr(os.path.join(self.source, "b"), "user.kept", b"yes")
         self.imported()
-        # Programs and folders of the build need not be open to others.
-        program = shutil.copy(MUNINNCTL, "/tmp")
-        folder = "/tmp/" + os.path.basename(self.folder("nobody"))
-        os.mkdir(folder)
-        self.addCleanup(shutil.rmtree, folder)
-        os.chown(folder, NOBODY, NOBODY)
-        own = os.path.join(folder, "muninnctl")
-        shutil.move(program, own)
-        done = subprocess.run([own, "export", self.url, self.partition, folder + "/out"], user=NOBODY, group=NOBODY, extra_groups=[], cwd="/",
-                              capture_output=True, timeout=LIMIT_SECONDS, check=False)  # fmt: skip
+        folder = folder_of_nobody(self)
+        done = as_nobody(folder, "export", self.url, self.partition, folder + "/out")
         self.assertEqual((done.returncode, done.stderr), (0, b""))
         for name, mode in (("a", 0o755), ("b", 0o644)):
             status = os.stat(os.path.join(folder, "out", name))
@@ -147,6 +154,20 @@ class Choosing(OneDaemonTest):
         os.mkfifo(os.path.join(self.source, "sub", "pipe"))
         told = json.loads(self.ctl("--json", "import", self.url, self.partition, self.source, "--exclude", "pipe"))
         self.assertEqual((told["skipped"], told["excluded"]), (0, 1))
+
+    @unittest.skipUnless(ROOT, "only root becomes somebody else")
+    def test_what_can_not_be_read_is_named_and_left_out(self):
+        folder = folder_of_nobody(self)
+        source = os.path.join(folder, "source")
+        shutil.copytree(self.source, source)
+        os.chmod(os.path.join(source, "top.o"), 0)
+        os.chmod(os.path.join(source, "sub"), 0)
+        done = as_nobody(folder, "import", self.url, self.partition, source)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn(b"source/top.o: Permission denied; it is left out", done.stderr)
+        self.assertIn(b"source/sub: Permission denied", done.stderr)
+        self.assertRegex(done.stdout, rb" left out")
+        self.assertEqual(self.stored(), ["keep.c", "other/cache/w", "other/sub/y"])
 
     def test_a_rehearsal_tells_what_an_import_would_do_and_does_nothing(self):
         told = json.loads(self.ctl("--json", "import", self.url, self.partition, self.source, "--dry-run"))
