@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,6 +24,7 @@
 #include "tests/client/tree_scene.h"
 
 enum { OBJECTS = 7, NAMES = 10 }; /* of scene_make_tree */
+enum { NOBODY = 65534 };
 
 static const struct tree_options plain, update = { .update = true }, replace = { .replace = true };
 
@@ -569,6 +571,7 @@ static void test_an_export_follows_no_link_where_a_directory_was(void **state)
 {
 	struct scene *scene = *state;
 	char path[256], elsewhere[256];
+	struct stat status;
 
 	scene_make_directory(scene->source, "d");
 	scene_write_file(scene->source, "d/a", 5000, 1);
@@ -578,8 +581,11 @@ static void test_an_export_follows_no_link_where_a_directory_was(void **state)
 	snprintf(path, sizeof(path), "%s/d", scene->copy);
 	snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", scene->folder);
 	assert_int_equal(rename(path, elsewhere), 0);
+	assert_int_equal(chmod(elsewhere, 0500), 0);
 	assert_int_equal(symlink(elsewhere, path), 0);
 	assert_int_equal(scene_export(scene), -ENOTDIR);
+	assert_int_equal(stat(elsewhere, &status), 0);
+	assert_int_equal(status.st_mode & 07777, 0500);
 	assert_int_equal(unlink(path), 0);
 	scene_must(scene, scene_export(scene));
 	assert_int_equal(scene_compare_trees(scene->source, scene->copy), 3);
@@ -622,6 +628,100 @@ static void test_an_export_goes_on_where_the_tree_has_names_of_files_that_are_no
 	assert_int_equal(scene_compare_trees(scene->copy, scene->source), 7);
 }
 
+static const char *marker_of_another; /* which ends as soon as its marker was opened; NULL: none */
+
+int __real_flock(int fd, int operation);
+int __wrap_flock(int fd, int operation);
+int __wrap_flock(int fd, int operation)
+{
+	if (marker_of_another)
+		assert_int_equal(unlink(marker_of_another), 0);
+	return __real_flock(fd, operation);
+}
+
+/* It has the lock of a file then that is gone. */
+static void test_an_export_does_not_begin_with_the_marker_of_one_that_ends(void **state)
+{
+	struct scene *scene = *state;
+	char path[256];
+
+	begin_export(scene);
+	snprintf(path, sizeof(path), "%s/.muninn-export.partial", scene->copy);
+	marker_of_another = path;
+	assert_int_equal(scene_export(scene), -EBUSY);
+	marker_of_another = NULL;
+}
+
+static void test_an_export_that_has_brought_nothing_leaves_nothing(void **state)
+{
+	struct scene *scene = *state;
+
+	scene_write_file(scene->source, "a", 5000, 1);
+	scene_must(scene, scene_import(scene, plain, false));
+	export_without(scene, OSD_FIRST_ID);
+	assert_int_equal(rmdir(scene->copy), 0);
+}
+
+static void test_an_export_keeps_whole_files_that_have_names_of_ones_that_are_not(void **state)
+{
+	struct scene *scene = *state;
+
+	scene_write_file(scene->source, "a", 5000, 1);
+	scene_write_file(scene->source, "a.partial", 6000, 2);
+	scene_write_file(scene->source, "z", 2 << 20, 3);
+	scene_must(scene, scene_import(scene, plain, false));
+	export_without(scene, OSD_FIRST_ID + 2);
+	scene_must(scene, scene_export(scene));
+	assert_int_equal(scene->report.resumed, 2);
+	assert_int_equal(scene_compare_trees(scene->source, scene->copy), 3);
+	assert_int_equal(scene_compare_trees(scene->copy, scene->source), 3);
+}
+
+static int give_away(const char *path, const struct stat *status, int type, struct FTW *place)
+{
+	(void)status;
+	(void)type;
+	(void)place;
+	return lchown(path, NOBODY, NOBODY);
+}
+
+/* Modes shut nobody out who is root. */
+static int export_as_nobody(struct scene *scene)
+{
+	int result;
+
+	if (geteuid() != 0)
+		return scene_export(scene);
+	assert_int_equal(nftw(scene->folder, give_away, 16, FTW_PHYS), 0);
+	assert_int_equal(seteuid(NOBODY), 0);
+	result = scene_export(scene);
+	assert_int_equal(seteuid(0), 0);
+	return result;
+}
+
+/* As one has left it that had come to giving directories their modes. */
+static void test_an_export_goes_on_where_modes_shut_it_out(void **state)
+{
+	struct scene *scene = *state;
+	char path[256];
+
+	scene_make_directory(scene->source, "d");
+	scene_write_file(scene->source, "d/a", 5000, 1);
+	scene_write_file(scene->source, "d/b", 5000, 2);
+	scene_write_file(scene->source, "z", 2 << 20, 3);
+	scene_must(scene, scene_import(scene, plain, false));
+	export_without(scene, OSD_FIRST_ID + 2);
+	snprintf(path, sizeof(path), "%s/d/a", scene->copy);
+	assert_int_equal(unlink(path), 0);
+	snprintf(path, sizeof(path), "%s/d/b", scene->copy);
+	assert_int_equal(chmod(path, 0), 0);
+	snprintf(path, sizeof(path), "%s/d", scene->copy);
+	assert_int_equal(chmod(path, 0), 0);
+	scene_must(scene, export_as_nobody(scene));
+	assert_int_equal(scene_compare_trees(scene->source, scene->copy), 4);
+	assert_int_equal(scene_compare_trees(scene->copy, scene->source), 4);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, scene_set_up, scene_tear_down)
 
 int main(void)
@@ -646,6 +746,10 @@ int main(void)
 		TEST(test_a_second_export_leaves_one_that_has_just_begun_its_marker),
 		TEST(test_an_export_follows_no_link_where_a_directory_was),
 		TEST(test_an_export_goes_on_where_the_tree_has_names_of_files_that_are_not_whole),
+		TEST(test_an_export_does_not_begin_with_the_marker_of_one_that_ends),
+		TEST(test_an_export_that_has_brought_nothing_leaves_nothing),
+		TEST(test_an_export_keeps_whole_files_that_have_names_of_ones_that_are_not),
+		TEST(test_an_export_goes_on_where_modes_shut_it_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
