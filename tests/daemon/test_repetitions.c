@@ -92,6 +92,9 @@ static void test_lines_that_all_differ_are_bounded_too(void **state)
 	assert_int_equal(line_count, 2 * REPETITIONS_MAX + 1);
 	assert_string_equal(lines[REPETITIONS_MAX], "1 more in the last minute: refused 0");
 	assert_string_equal(lines[2 * REPETITIONS_MAX], "960 more logins without a message");
+	/* Nor are they counted twice. */
+	repetitions_sum_up(&repetitions, BEGIN + 4 * MINUTE);
+	assert_int_equal(line_count, 2 * REPETITIONS_MAX + 1);
 }
 
 static void test_at_the_end_everything_is_told(void **state)
