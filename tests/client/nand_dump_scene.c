@@ -211,6 +211,14 @@ void dump_expect(const char *pages, const char *options, int code, const char *w
 			 pages, options, result, code, word, dump_output);
 }
 
+void dump_expect_narrow(const char *page, const char *options)
+{
+	assert_int_equal(dump_run(page, options), 0);
+	for (const char *line = dump_output; *line; line += strcspn(line, "\n") + 1)
+		if (strcspn(line, "\n") > 100)
+			fail_msg("too long: %.*s", (int)strcspn(line, "\n"), line);
+}
+
 static json_t *dump_json(const char *pages)
 {
 	char command[8192];

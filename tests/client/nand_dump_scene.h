@@ -56,6 +56,8 @@ extern char dump_output[1 << 20];
 int dump_run(const char *pages, const char *options);
 /* Fails without this exit code, or without `word` in the output. */
 void dump_expect(const char *pages, const char *options, int code, const char *word);
+/* Fails where a line has more than 100 bytes. */
+void dump_expect_narrow(const char *pages, const char *options);
 
 /* What the command says of a page, or of each page of the image, with --json; the caller's. */
 json_t *dump_page(uint64_t page);
