@@ -726,6 +726,37 @@ static void test_an_export_goes_on_where_modes_shut_it_out(void **state)
 	assert_int_equal(scene_compare_trees(scene->copy, scene->source), 4);
 }
 
+/* As one has left it that had come to its hard links. */
+static void test_an_export_goes_on_with_links_that_are_there(void **state)
+{
+	struct scene *scene = *state;
+	char path[256], link_path[256];
+	struct stat status;
+
+	scene_write_file(scene->source, "a", 5000, 1);
+	snprintf(path, sizeof(path), "%s/a", scene->source);
+	snprintf(link_path, sizeof(link_path), "%s/h", scene->source);
+	assert_int_equal(link(path, link_path), 0);
+	snprintf(path, sizeof(path), "%s/k", scene->source);
+	assert_int_equal(symlink("nowhere", path), 0);
+	scene_write_file(scene->source, "z", 2 << 20, 3);
+	scene_must(scene, scene_import(scene, plain, false));
+	export_without(scene, OSD_FIRST_ID + 1);
+	/* One that has lost the file that it was. */
+	scene_write_file(scene->copy, "h", 5000, 1);
+	snprintf(path, sizeof(path), "%s/k", scene->copy);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(symlink("elsewhere", path), 0);
+	assert_int_equal(scene_export(scene), -EEXIST);
+	assert_int_equal(unlink(path), 0);
+	scene_must(scene, scene_export(scene));
+	assert_int_equal(scene_compare_trees(scene->source, scene->copy), 4);
+	assert_int_equal(scene_compare_trees(scene->copy, scene->source), 4);
+	snprintf(path, sizeof(path), "%s/h", scene->copy);
+	assert_int_equal(stat(path, &status), 0);
+	assert_int_equal(status.st_nlink, 2);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, scene_set_up, scene_tear_down)
 
 int main(void)
@@ -754,6 +785,7 @@ int main(void)
 		TEST(test_an_export_that_has_brought_nothing_leaves_nothing),
 		TEST(test_an_export_keeps_whole_files_that_have_names_of_ones_that_are_not),
 		TEST(test_an_export_goes_on_where_modes_shut_it_out),
+		TEST(test_an_export_goes_on_with_links_that_are_there),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
