@@ -235,8 +235,9 @@ $(TESTBIN)/daemon/test_server: TEST_LDFLAGS += \
 $(TESTBIN)/daemon/test_page: TEST_LDFLAGS += -Wl,--wrap=tgt_lun_ask
 # It plays what the service answers.
 $(TESTBIN)/daemon/test_http: TEST_LDFLAGS += -Wl,--wrap=admin_carry_out
-# It plays another export, which ends between two calls.
-$(TESTBIN)/client/test_tree_resume: TEST_LDFLAGS += -Wl,--wrap=flock
+# It plays another export, which ends between two calls, and a slow writer.
+$(TESTBIN)/client/test_tree_resume: TEST_LDFLAGS += \
+	$(addprefix -Wl$(comma)--wrap=,flock renameat2 aside_take mkdirat)
 # It says which files are there.
 $(TESTBIN)/daemon/test_allocator: TEST_LDFLAGS += -Wl,--wrap=access
 ifeq ($(VARIANT),release)

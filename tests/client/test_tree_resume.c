@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,6 +21,7 @@
 
 #include <cmocka.h>
 
+#include "client/aside.h"
 #include "common/bytes.h"
 #include "tests/client/tree_scene.h"
 
@@ -757,6 +759,72 @@ static void test_an_export_goes_on_with_links_that_are_there(void **state)
 	assert_int_equal(status.st_nlink, 2);
 }
 
+/* Holds the writer before it names the first file, until the export waits for it, or has gone on.
+ */
+static bool holds_writer, writer_is_held, export_went_on;
+
+static bool is_set(const bool *flag)
+{
+	return __atomic_load_n(flag, __ATOMIC_ACQUIRE);
+}
+
+static void set(bool *flag)
+{
+	__atomic_store_n(flag, true, __ATOMIC_RELEASE);
+}
+
+int __real_renameat2(int from, const char *path, int to, const char *name, unsigned flags);
+int __wrap_renameat2(int from, const char *path, int to, const char *name, unsigned flags);
+int __wrap_renameat2(int from, const char *path, int to, const char *name, unsigned flags)
+{
+	set(&writer_is_held);
+	while (holds_writer && !is_set(&export_went_on))
+		sched_yield();
+	return __real_renameat2(from, path, to, name, flags);
+}
+
+struct aside_task *__real_aside_take(struct aside *aside, bool wait);
+struct aside_task *__wrap_aside_take(struct aside *aside, bool wait);
+struct aside_task *__wrap_aside_take(struct aside *aside, bool wait)
+{
+	if (wait)
+		set(&export_went_on);
+	return __real_aside_take(aside, wait);
+}
+
+int __real_mkdirat(int root, const char *path, mode_t mode);
+int __wrap_mkdirat(int root, const char *path, mode_t mode);
+int __wrap_mkdirat(int root, const char *path, mode_t mode)
+{
+	int result;
+
+	while (holds_writer && !is_set(&export_went_on) && !is_set(&writer_is_held))
+		sched_yield();
+	result = __real_mkdirat(root, path, mode);
+	set(&export_went_on);
+	return result;
+}
+
+static void test_an_export_makes_no_name_that_a_file_has_until_it_is_written(void **state)
+{
+	struct scene *scene = *state;
+	char name[16];
+
+	scene_write_file(scene->source, "a", 5000, 1);
+	/* More than are under way, fewer than the writer may have: the first one has arrived. */
+	for (int i = 0; i < 60; i++) {
+		snprintf(name, sizeof(name), "a.%02d", i);
+		scene_write_file(scene->source, name, 100, (unsigned)i);
+	}
+	scene_make_directory(scene->source, "a.partial");
+	scene_must(scene, scene_import(scene, plain, false));
+	writer_is_held = export_went_on = false;
+	holds_writer = true;
+	scene_must(scene, scene_export(scene));
+	holds_writer = false;
+	assert_int_equal(scene_compare_trees(scene->source, scene->copy), 62);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, scene_set_up, scene_tear_down)
 
 int main(void)
@@ -786,6 +854,7 @@ int main(void)
 		TEST(test_an_export_keeps_whole_files_that_have_names_of_ones_that_are_not),
 		TEST(test_an_export_goes_on_where_modes_shut_it_out),
 		TEST(test_an_export_goes_on_with_links_that_are_there),
+		TEST(test_an_export_makes_no_name_that_a_file_has_until_it_is_written),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
