@@ -209,6 +209,25 @@ static void test_files_that_have_changed_meanwhile_are_not_taken_for_those_store
 	expect_same_trees(scene, 4);
 }
 
+static void test_of_a_long_file_that_has_changed_meanwhile_what_differs_is_sent(void **state)
+{
+	struct scene *scene = *state;
+	char path[256];
+	int fd;
+
+	scene_write_file(scene->source, "long", 3 << 20, 1);
+	store_without_manifest(scene);
+	snprintf(path, sizeof(path), "%s/long", scene->source);
+	fd = open(path, O_WRONLY);
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, "changed", 7, 2 << 20), 7);
+	assert_int_equal(close(fd), 0);
+	scene_must(scene, scene_import(scene, plain, false));
+	assert_int_equal(scene->report.added, 1);
+	assert_in_range(scene->report.sent_bytes, 7, 1 << 18);
+	expect_same_trees(scene, 1);
+}
+
 static void test_a_long_file_goes_on_where_it_was_cut_off(void **state)
 {
 	struct scene *scene = *state;
@@ -257,6 +276,8 @@ static void test_an_interrupted_update_and_replacement_go_on(void **state)
 			scene_must(scene, scene_export(scene));
 			assert_true(scene->report.files == 1 || stored >= 40);
 			assert_true(command < 20);
+			/* It need not be marked, though attributes of what is left change. */
+			set_time(scene->source, "new-00", (time_t)command * 1000);
 		}
 		assert_true(max_u64(resumed, scene->report.resumed) >= 10);
 		assert_int_equal(memory_osd_count(&scene->osd, PARTITION), 42);
@@ -285,13 +306,13 @@ static void test_cleaning_removes_what_an_interrupted_import_has_left(void **sta
 	assert_int_equal(memory_osd_count(&scene->osd, PARTITION), OBJECTS);
 }
 
-static const char *const vanishing[] = { "short", "long" };
+static const char *const vanishing[] = { "short", "long", "other-name" };
 
 static void move_away(void *context, struct loopback_command *command)
 {
 	struct scene *scene = context;
 
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; i < 3; i++) {
 		char from[256], to[256];
 
 		snprintf(from, sizeof(from), "%s/%s", scene->source, vanishing[i]);
@@ -301,23 +322,28 @@ static void move_away(void *context, struct loopback_command *command)
 	memory_osd_execute(&scene->osd, command);
 }
 
-/* It may be the only copy that there still is. */
+/* It may be the only copy that there still is. Of one with another name nobody knows that it is. */
 static void test_a_file_that_is_stored_and_can_not_be_read_any_more_stays(void **state)
 {
 	const struct tree_options options = { .chunk_bytes = 1 << 18, .log_fd = -1 };
 	struct scene *scene = *state;
 	struct osd_client *client;
 	struct loopback *loopback;
+	char name[256], other_name[256];
 
 	scene_write_file(scene->source, "same", 5000, 1);
 	scene_write_file(scene->source, "short", 6000, 2);
 	scene_write_file(scene->source, "long", 3 << 20, 3);
+	scene_write_file(scene->source, "name", 7000, 4);
 	store_without_manifest(scene);
+	snprintf(name, sizeof(name), "%s/name", scene->source);
+	snprintf(other_name, sizeof(other_name), "%s/other-name", scene->source);
+	assert_int_equal(rename(name, other_name), 0);
 	loopback = loopback_start(move_away, scene, OSD_2, &client);
 	scene_must(scene, tree_import(client, PARTITION, scene->source, &options, &scene->report,
 				      &scene->error));
 	loopback_stop(loopback, client);
-	assert_int_equal(scene->report.left_out, 2);
+	assert_int_equal(scene->report.left_out, 3);
 	assert_int_equal(scene->report.files, 3);
 	for (size_t i = 0; i < 2; i++) {
 		char from[256], to[256];
@@ -834,6 +860,7 @@ int main(void)
 		TEST(test_an_import_goes_on_at_a_target_that_lists_ids_alone),
 		TEST(test_an_import_cut_off_again_and_again_comes_to_its_end),
 		TEST(test_files_that_have_changed_meanwhile_are_not_taken_for_those_stored),
+		TEST(test_of_a_long_file_that_has_changed_meanwhile_what_differs_is_sent),
 		TEST(test_a_long_file_goes_on_where_it_was_cut_off),
 		TEST(test_an_interrupted_update_and_replacement_go_on),
 		TEST(test_cleaning_removes_what_an_interrupted_import_has_left),
