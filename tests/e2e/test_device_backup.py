@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception
 """`device backup`: a copy of the whole device, made while it serves, and what is left of one that is interrupted."""
 
+import fcntl
 import json
 import os
 import shutil
@@ -160,6 +161,27 @@ class DeviceBackup(E2ETest):
         self.until(lambda: self.try_ctl(*self.command(self.copy)[1:]).returncode == 0)
         self.assertIn("nothing is wrong", self.tool(FSCK, self.copy))
         self.check_serves(self.restore(self.copy))
+
+    def test_an_unfinished_file_is_taken_over_unless_it_is_in_use_or_has_another_name(self):
+        self.serve()
+        folder = self.folder()
+        copy, other = os.path.join(folder, "copy.img"), os.path.join(folder, "other")
+        partial = copy + ".partial"
+        with open(partial, "wb") as file:
+            file.write(b"unfinished")
+        os.chmod(partial, 0o644)
+        with open(partial, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            self.assertIn("another backup writes", self.refused(EXISTS, copy))
+        os.link(partial, other)
+        self.assertIn("no file of your own", self.refused(EXISTS, copy))
+        with open(other, "rb") as file:
+            self.assertEqual(file.read(), b"unfinished")
+        os.unlink(other)
+        self.back_up(copy)
+        self.assertEqual(sorted(os.listdir(folder)), ["copy.img", "copy.img.nvram"])
+        self.assertEqual(os.stat(copy).st_mode & 0o7777, 0o600)
+        self.assertIn("nothing is wrong", self.tool(FSCK, copy))
 
     def test_one_ends_with_the_service(self):
         daemon = self.serve()
