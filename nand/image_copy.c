@@ -108,20 +108,15 @@ static void free_list(struct kept *kept)
 
 /* ---- opening ---- */
 
-/* An empty file that is none of the device's own. */
-static int check_file(const struct nand *nand, int fd, struct error_text *error)
+/* An empty file; so it is none of the device's own. */
+static int check_file(int fd, struct error_text *error)
 {
-	const int own[] = { nand->image_fd, nand->nvram_fd };
 	int flags = fcntl(fd, F_GETFL);
-	struct stat file, other;
+	struct stat file;
 
 	if (fstat(fd, &file) || !S_ISREG(file.st_mode) || file.st_size)
 		return error_set(error, -EINVAL,
 				 "a copy is made into regular files that are empty");
-	for (int i = 0; i < 2; i++)
-		if (fstat(own[i], &other) == 0 && file.st_dev == other.st_dev &&
-		    file.st_ino == other.st_ino)
-			return error_set(error, -EINVAL, "a copy can't be made into itself");
 	if ((flags & O_ACCMODE) == O_RDONLY)
 		return error_set(error, -EINVAL, "a file of the copy is not open for writing");
 	/* Linux writes to its end then, whatever place pwrite(2) names. */
@@ -129,6 +124,20 @@ static int check_file(const struct nand *nand, int fd, struct error_text *error)
 		return error_set(error, -EINVAL,
 				 "a file of the copy is open for appending; open it without that");
 	return 0;
+}
+
+static int check_files(int image_fd, int nvram_fd, struct error_text *error)
+{
+	struct stat image, nvram;
+	int result = check_file(image_fd, error);
+
+	if (!result)
+		result = check_file(nvram_fd, error);
+	if (!result && fstat(image_fd, &image) == 0 && fstat(nvram_fd, &nvram) == 0 &&
+	    image.st_dev == nvram.st_dev && image.st_ino == nvram.st_ino)
+		result = error_set(error, -EINVAL,
+				   "the image and the NVRAM of a copy need two files");
+	return result;
 }
 
 /* Sets the end of a file of the copy. */
@@ -179,9 +188,7 @@ int nand_image_copy_open(struct nand *nand, int image_fd, int nvram_fd,
 	if (nand->image_fd < 0)
 		return error_set(error, -EOPNOTSUPP, "%s has no image that could be copied",
 				 nand->path);
-	result = check_file(nand, image_fd, error);
-	if (!result)
-		result = check_file(nand, nvram_fd, error);
+	result = check_files(image_fd, nvram_fd, error);
 	if (result)
 		return result;
 	new = new_copy(nand, image_fd, nvram_fd, options);

@@ -6,7 +6,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +18,7 @@
 #include <unistd.h>
 
 #include "nand/image_copy.h"
+#include "nand/private.h"
 #include "tests/nand/fixture.h"
 
 enum { BLOCK_PAGES = 8, BLOCKS = 16, OLD = 1, NEW = 2 };
@@ -239,6 +242,33 @@ static void test_who_erases_goes_on_when_the_copy_takes_nothing(void **state)
 	scene_end(&scene);
 }
 
+/* Also while other things than blocks are copied. */
+static void test_each_step_makes_room_for_what_is_erased(void **state)
+{
+	const struct nand_image_copy_options options = { .kept_bytes = 1, .wait_ms = 1 };
+	struct error_text error = { "" };
+	struct nand_image_copy *copy;
+	struct nand *result;
+	struct scene scene;
+
+	scene_begin(&scene, state);
+	for (uint32_t block = 0; block < 4; block++)
+		program_block(scene.nand, block, BLOCK_PAGES, OLD);
+	copy = open_copy(&scene, &options);
+	begin_copy(&scene, copy);
+	for (uint32_t block = 0; block < 4; block += 2) {
+		program_anew(scene.nand, block, NEW);
+		program_anew(scene.nand, block + 1, NEW);
+		assert_int_equal(nand_image_copy_step(copy, &error), 1);
+	}
+	complete(copy);
+	result = open_result(&scene);
+	for (uint32_t block = 0; block < 4; block++)
+		assert_block(result, block, BLOCK_PAGES, OLD);
+	assert_int_equal(nand_close(result), 0);
+	scene_end(&scene);
+}
+
 static void test_a_copy_that_ends_early_leaves_the_device_to_the_next_one(void **state)
 {
 	const struct nand_image_copy_options options = { .kept_bytes = 1, .wait_ms = 1 };
@@ -297,6 +327,9 @@ static void test_wrong_files_are_refused(void **state)
 	other = open(scene.image, O_RDWR | O_APPEND | O_CLOEXEC);
 	assert_refused(scene.nand, other, scene.nvram_fd, -EINVAL, "appending");
 	close(other);
+	other = open(scene.image, O_RDWR | O_CLOEXEC);
+	assert_refused(scene.nand, scene.image_fd, other, -EINVAL, "two files");
+	close(other);
 	scene_end(&scene);
 }
 
@@ -341,36 +374,88 @@ static void test_what_can_not_be_written_ends_the_copy_with_the_reason(void **st
 	scene_end(&scene);
 }
 
-static int failing_fd = -1;
+/* Files whose next call of the kind fails. */
+static int failing_range = -1, failing_sync = -1;
 
 /* In the place of the C library's: the drive tells of an error once, as Linux does. */
 int sync_file_range(int fd, off_t offset, off_t bytes, unsigned int flags)
 {
-	if (fd < 0 || fd != failing_fd)
+	if (fd < 0 || fd != failing_range)
 		return (int)syscall(SYS_sync_file_range, fd, offset, bytes, flags);
-	failing_fd = -1;
+	failing_range = -1;
 	errno = EIO;
 	return -1;
 }
 
-static void test_what_does_not_reach_the_drive_ends_the_copy(void **state)
+int fsync(int fd)
+{
+	if (fd < 0 || fd != failing_sync)
+		return (int)syscall(SYS_fsync, fd);
+	failing_sync = -1;
+	errno = EIO;
+	return -1;
+}
+
+static void check_ends(const struct scene *scene, int *failing, int fd)
 {
 	struct error_text error = { "" };
 	struct nand_image_copy *copy;
-	struct scene scene;
 	int result;
 
-	scene_begin(&scene, state);
-	program_block(scene.nand, 0, BLOCK_PAGES, OLD);
-	copy = open_copy(&scene, NULL);
-	begin_copy(&scene, copy);
-	failing_fd = scene.image_fd;
+	assert_int_equal(ftruncate(scene->image_fd, 0), 0);
+	assert_int_equal(ftruncate(scene->nvram_fd, 0), 0);
+	copy = open_copy(scene, NULL);
+	begin_copy(scene, copy);
+	*failing = fd;
 	while ((result = nand_image_copy_step(copy, &error)) > 0)
 		;
-	assert_int_equal(failing_fd, -1);
+	assert_int_equal(*failing, -1);
 	assert_int_equal(result, -EIO);
 	assert_non_null(strstr(error.text, "can't be written"));
 	nand_image_copy_close(copy);
+}
+
+static void test_what_does_not_reach_the_drive_ends_the_copy(void **state)
+{
+	struct scene scene;
+
+	scene_begin(&scene, state);
+	program_block(scene.nand, 0, BLOCK_PAGES, OLD);
+	check_ends(&scene, &failing_range, scene.image_fd);
+	check_ends(&scene, &failing_sync, scene.image_fd);
+	check_ends(&scene, &failing_sync, scene.nvram_fd);
+	scene_end(&scene);
+}
+
+/* Nobody knows how many pages it has, and salvage looks at all of them. */
+static void test_all_of_a_block_whose_word_is_damaged_is_copied(void **state)
+{
+	const uint64_t damaged = UINT64_C(0x5a5a5a5a5a5a5a5a);
+	uint8_t *bytes, *copied;
+	struct nand_image_copy *copy;
+	struct scene scene;
+	uint64_t length;
+	off_t at;
+
+	scene_begin(&scene, state);
+	program_block(scene.nand, 1, BLOCK_PAGES, OLD);
+	assert_int_equal(nand_sync(scene.nand, 1, 1), 0);
+	at = (off_t)nand_block_offset(&scene.nand->layout, 1);
+	length = BLOCK_PAGES * scene.nand->layout.page_stride;
+	assert_int_equal(pwrite(scene.nand->image_fd, &damaged, sizeof(damaged),
+				(off_t)(scene.nand->layout.table_offset + sizeof(damaged))),
+			 sizeof(damaged));
+	copy = open_copy(&scene, NULL);
+	begin_copy(&scene, copy);
+	complete(copy);
+	bytes = malloc(length);
+	copied = malloc(length);
+	assert_true(bytes && copied);
+	assert_int_equal(pread(scene.nand->image_fd, bytes, length, at), length);
+	assert_int_equal(pread(scene.image_fd, copied, length, at), length);
+	assert_memory_equal(copied, bytes, length);
+	free(bytes);
+	free(copied);
 	scene_end(&scene);
 }
 
@@ -417,6 +502,156 @@ static void test_blocks_that_are_rewritten_beside_the_copy_are_in_it_as_they_wer
 	scene_end(&scene);
 }
 
+/* ---- at one moment of another ---- */
+
+/* A thread beside the test's: it erases and programs a block, or completes a copy. */
+struct beside {
+	struct scene *scene;
+	struct nand_image_copy *copy; /* NULL: a block */
+	uint32_t block;
+	pthread_t thread;
+	_Atomic pid_t id;
+	_Atomic bool done;
+	int result;
+};
+
+static void *run_beside(void *context)
+{
+	struct beside *beside = context;
+	struct error_text error;
+
+	beside->id = gettid();
+	if (!beside->copy)
+		program_anew(beside->scene->nand, beside->block, NEW);
+	else
+		while ((beside->result = nand_image_copy_step(beside->copy, &error)) > 0)
+			;
+	beside->done = true;
+	return NULL;
+}
+
+static bool sleeps(pid_t thread)
+{
+	char path[64], state = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)thread);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+		state = 0;
+	fclose(file);
+	return state == 'S';
+}
+
+/* Starts it, and returns when it waits for somebody, or has nothing left to do. */
+static void start_beside(struct beside *beside)
+{
+	assert_int_equal(pthread_create(&beside->thread, NULL, run_beside, beside), 0);
+	while (!beside->done && !(beside->id && sleeps(beside->id)))
+		sched_yield();
+}
+
+/* Who begins when the image is read there; NULL: nobody. */
+static struct {
+	_Atomic(struct beside *) who;
+	_Atomic off_t at;
+} moment;
+
+/* In the place of the C library's. */
+ssize_t pread(int fd, void *to, size_t bytes, off_t offset)
+{
+	struct beside *who = offset == moment.at ? atomic_exchange(&moment.who, NULL) : NULL;
+
+	if (who)
+		start_beside(who);
+	return syscall(SYS_pread64, fd, to, bytes, offset);
+}
+
+/* A copy whose next reading of the block starts `beside`. */
+static struct nand_image_copy *copy_to_moment(struct scene *scene, void **state,
+					      struct beside *beside)
+{
+	struct nand_image_copy *copy;
+
+	scene_begin(scene, state);
+	program_block(scene->nand, beside->block, BLOCK_PAGES, OLD);
+	copy = open_copy(scene, NULL);
+	begin_copy(scene, copy);
+	beside->scene = scene;
+	moment.at = (off_t)nand_block_offset(&scene->nand->layout, beside->block);
+	moment.who = beside;
+	return copy;
+}
+
+static void check_old_in_copy(struct scene *scene, const struct beside *beside)
+{
+	struct nand *result = open_result(scene);
+
+	assert_null(moment.who);
+	assert_block(scene->nand, beside->block, BLOCK_PAGES, NEW);
+	assert_block(result, beside->block, BLOCK_PAGES, OLD);
+	assert_int_equal(nand_close(result), 0);
+	scene_end(scene);
+}
+
+/* For a device that reads by other calls: nobody has begun. */
+static void begin_at_last(void)
+{
+	struct beside *who = atomic_exchange(&moment.who, NULL);
+
+	if (who)
+		start_beside(who);
+}
+
+static void test_who_erases_what_a_step_reads_waits_for_it(void **state)
+{
+	struct beside beside = { .block = 3 };
+	struct scene scene;
+	struct nand_image_copy *copy = copy_to_moment(&scene, state, &beside);
+
+	complete(copy);
+	begin_at_last();
+	assert_int_equal(pthread_join(beside.thread, NULL), 0);
+	check_old_in_copy(&scene, &beside);
+}
+
+static void test_a_copy_is_not_complete_before_who_erases_has_read(void **state)
+{
+	struct beside beside = { .block = 3 };
+	struct scene scene;
+
+	beside.copy = copy_to_moment(&scene, state, &beside);
+	program_anew(scene.nand, beside.block, NEW);
+	begin_at_last();
+	assert_int_equal(pthread_join(beside.thread, NULL), 0);
+	assert_int_equal(beside.result, 0);
+	nand_image_copy_close(beside.copy);
+	check_old_in_copy(&scene, &beside);
+}
+
+static void test_who_waits_for_a_place_goes_on_when_the_copy_is_closed(void **state)
+{
+	const struct nand_image_copy_options options = { .kept_bytes = 1, .wait_ms = UINT32_MAX };
+	struct scene scene;
+	struct beside beside = { .scene = &scene, .block = 2 };
+	struct nand_image_copy *copy;
+
+	scene_begin(&scene, state);
+	for (uint32_t block = 0; block < 3; block++)
+		program_block(scene.nand, block, BLOCK_PAGES, OLD);
+	copy = open_copy(&scene, &options);
+	begin_copy(&scene, copy);
+	for (uint32_t block = 0; block < 2; block++)
+		program_anew(scene.nand, block, NEW);
+	start_beside(&beside);
+	nand_image_copy_close(copy);
+	assert_int_equal(pthread_join(beside.thread, NULL), 0);
+	assert_block(scene.nand, 2, BLOCK_PAGES, NEW);
+	scene_end(&scene);
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, directory_setup, directory_teardown)
 
 int main(void)
@@ -426,12 +661,17 @@ int main(void)
 		TEST(test_a_copy_has_holes_where_nothing_is_programmed),
 		TEST(test_a_device_that_has_grown_is_copied_with_its_new_blocks),
 		TEST(test_who_erases_goes_on_when_the_copy_takes_nothing),
+		TEST(test_each_step_makes_room_for_what_is_erased),
 		TEST(test_a_copy_that_ends_early_leaves_the_device_to_the_next_one),
 		TEST(test_wrong_files_are_refused),
 		TEST(test_a_device_in_memory_has_nothing_to_copy),
 		TEST(test_what_can_not_be_written_ends_the_copy_with_the_reason),
 		TEST(test_what_does_not_reach_the_drive_ends_the_copy),
+		TEST(test_all_of_a_block_whose_word_is_damaged_is_copied),
 		TEST(test_blocks_that_are_rewritten_beside_the_copy_are_in_it_as_they_were),
+		TEST(test_who_erases_what_a_step_reads_waits_for_it),
+		TEST(test_a_copy_is_not_complete_before_who_erases_has_read),
+		TEST(test_who_waits_for_a_place_goes_on_when_the_copy_is_closed),
 	};
 
 	return RUN_ON_IMAGES(tests, NULL, NULL);
