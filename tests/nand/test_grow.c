@@ -4,15 +4,19 @@
  * moment of that, it has its old size or its new one.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "nand/private.h"
 #include "nand/salvage.h"
 #include "tests/nand/fixture.h"
 
@@ -365,6 +369,152 @@ static void test_a_copy_reads_the_new_nvram_file_before_it_has_its_name(void **s
 	assert_int_equal(unlink(unnamed), 0);
 }
 
+/* As on a full file system: what is written beyond so many bytes of a file fails. */
+static void check_fails(const struct test_directory *directory, uint64_t most)
+{
+	struct nand *nand = open_image_ok(directory);
+	struct error_text error = { "" };
+	struct rlimit before, small;
+	struct stat status;
+	char unnamed[128];
+	int result;
+
+	snprintf(unnamed, sizeof(unnamed), "%s.grown", directory->nvram);
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	small = (struct rlimit){ .rlim_cur = most, .rlim_max = before.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	result = grow(nand, MORE_BLOCKS, &error);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	signal(SIGXFSZ, SIG_DFL);
+	assert_int_equal(result, -EFBIG);
+	assert_false(file_exists(unnamed));
+	assert_int_equal(stat(directory->image, &status), 0);
+	assert_int_equal(status.st_size, nand->layout.image_bytes);
+	assert_int_equal(nand_close(nand), 0);
+}
+
+static void test_a_growth_that_fails_leaves_nothing(void **state)
+{
+	const struct test_directory *directory = *state;
+	struct nand *nand = make_used(directory);
+	uint64_t image_bytes = nand->layout.image_bytes;
+
+	assert_int_equal(nand_close(nand), 0);
+	check_fails(directory, NAND_HEADER_BYTES + 100);
+	assert_true(image_bytes > NAND_HEADER_BYTES + MORE_NVRAM_BYTES);
+	check_fails(directory, image_bytes);
+	nand = open_image_ok(directory);
+	check_blocks(nand);
+	check_nvram(nand, false);
+	grow_ok(nand, MORE_BLOCKS);
+}
+
+/* ---- what is stable before what ---- */
+
+/* What a growth has told the host, and has not made stable yet. */
+static struct watch {
+	bool on;
+	ino_t image_file;
+	bool image, nvram, folder;
+	unsigned superblocks; /* written */
+	bool named;
+	const char *wrong; /* the first call that came too early */
+} watch;
+
+/* A host that fails now may keep this call, and none of those that are not stable. */
+static void needs_all_stable(const char *call)
+{
+	if (!watch.wrong && (watch.image || watch.nvram || watch.folder))
+		watch.wrong = call;
+}
+
+static bool is_image(int fd)
+{
+	struct stat status;
+
+	return fstat(fd, &status) == 0 && status.st_ino == watch.image_file;
+}
+
+static bool is_folder(int fd)
+{
+	struct stat status;
+
+	return fstat(fd, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+/* The next ones are in the place of the C library's. */
+ssize_t pwrite(int fd, const void *from, size_t bytes, off_t offset)
+{
+	if (watch.on && !is_image(fd)) {
+		watch.nvram = watch.folder = true;
+	} else if (watch.on) {
+		if (offset < NAND_SUPERBLOCKS_BYTES) {
+			needs_all_stable("writing a superblock");
+			watch.superblocks++;
+		}
+		watch.image = true;
+	}
+	return syscall(SYS_pwrite64, fd, from, bytes, offset);
+}
+
+int ftruncate(int fd, off_t bytes)
+{
+	if (watch.on && is_image(fd))
+		watch.image = true;
+	return (int)syscall(SYS_ftruncate, fd, bytes);
+}
+
+static void made_stable(int fd)
+{
+	if (is_folder(fd))
+		watch.folder = false;
+	else if (is_image(fd))
+		watch.image = false;
+	else
+		watch.nvram = false;
+}
+
+int fsync(int fd)
+{
+	made_stable(fd);
+	return (int)syscall(SYS_fsync, fd);
+}
+
+int fdatasync(int fd)
+{
+	made_stable(fd);
+	return (int)syscall(SYS_fdatasync, fd);
+}
+
+int renameat(int from_folder, const char *from, int to_folder, const char *to)
+{
+	if (watch.on) {
+		needs_all_stable("naming the NVRAM file");
+		watch.folder = watch.named = true;
+	}
+	return (int)syscall(SYS_renameat, from_folder, from, to_folder, to);
+}
+
+static void test_each_step_is_stable_before_the_next_one_counts_on_it(void **state)
+{
+	struct nand *nand = make_used(*state);
+	struct error_text error = { "" };
+	struct stat status;
+
+	assert_int_equal(fstat(nand->image_fd, &status), 0);
+	assert_int_equal(nand_sync(nand, 0, BLOCKS), 0);
+	watch = (struct watch){ .on = true, .image_file = status.st_ino };
+	assert_int_equal(grow(nand, MORE_BLOCKS, &error), 0);
+	needs_all_stable("the end");
+	watch.on = false;
+	if (watch.wrong)
+		fail_msg("%s comes before what it counts on is stable", watch.wrong);
+	assert_int_equal(watch.superblocks, NAND_SUPERBLOCK_COPIES);
+	assert_true(watch.named);
+	assert_int_equal(nand_close(nand), 0);
+}
+
 /* ---- killed meanwhile ---- */
 
 /*
@@ -440,8 +590,10 @@ static void test_killed_before_any_call_of_the_host_it_has_grown_or_not(void **s
 	snprintf(unnamed, sizeof(unnamed), "%s.grown", directory->nvram);
 	assert_int_equal(nand_close(make_used(directory)), 0);
 	for (unsigned n = 0; grow_and_die(directory, n); n++) {
-		bool now = check_either(directory, true);
+		bool is_unnamed = file_exists(unnamed), now = check_either(directory, true);
 
+		/* Who only reads leaves it as it is. */
+		assert_int_equal(file_exists(unnamed), is_unnamed);
 		/* Who opens it for writing finds the same, and cleans up. */
 		assert_int_equal(check_either(directory, false), now);
 		assert_false(file_exists(unnamed));
@@ -491,6 +643,8 @@ int main(void)
 		with_directory(test_a_lost_nvram_file_is_made_again_in_its_new_size),
 		with_directory(test_a_copy_without_superblocks_finds_all_blocks),
 		with_directory(test_a_copy_reads_the_new_nvram_file_before_it_has_its_name),
+		with_directory(test_a_growth_that_fails_leaves_nothing),
+		with_directory(test_each_step_is_stable_before_the_next_one_counts_on_it),
 		with_directory(test_killed_before_any_call_of_the_host_it_has_grown_or_not),
 		with_directory(test_what_a_growth_left_does_not_stand_in_the_way_of_the_next),
 	};
