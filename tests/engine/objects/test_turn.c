@@ -90,6 +90,8 @@ static void test_who_waits_comes_before_who_takes_it_again(void **state)
 		turn_init(&crowd.turn);
 		turn_take(&crowd.turn);
 		let_wait(&crowd, waiters);
+		/* Those who passed the first one did not pass the next. */
+		crowd.turn.queue.passes = 1;
 		turn_give(&crowd.turn);
 		turn_take(&crowd.turn);
 		got = crowd.got;
@@ -98,6 +100,7 @@ static void test_who_waits_comes_before_who_takes_it_again(void **state)
 			pthread_join(waiters[n].thread, NULL);
 		turn_destroy(&crowd.turn);
 		assert_int_equal(got, WAITERS);
+		assert_int_equal(crowd.turn.queue.passes, 0);
 		/* One that has it alone, in order; those that share it have it together. */
 		for (int n = 0; n < WAITERS; n++)
 			if (!crowd.shared[n])
@@ -164,6 +167,22 @@ static void test_trying_does_not_wait(void **state)
 	turn_take(&turn);
 	assert_false(turn_try_share(&turn, &other));
 	turn_give(&turn);
+	turn_destroy(&turn);
+}
+
+static void test_nobody_takes_it_without_waiting_before_who_must_not_wait(void **state)
+{
+	struct turn turn;
+
+	(void)state;
+	turn_init(&turn);
+	/* He tries just now. */
+	turn.awaited = 1;
+	turn_take(&turn);
+	turn_give(&turn);
+	turn_take_passing(&turn);
+	turn_give(&turn);
+	assert_int_equal(turn.times.waited, 2);
 	turn_destroy(&turn);
 }
 
@@ -261,6 +280,12 @@ static void test_waiting_and_holding_are_counted_in_time(void **state)
 	assert_in_range(times->waited_ns, times->waited_most_ns, WAITERS * took);
 }
 
+static void work_on_records(void *context)
+{
+	(void)context;
+	records_worked += 11;
+}
+
 static void test_holding_is_counted_in_records(void **state)
 {
 	struct turn turn;
@@ -283,6 +308,9 @@ static void test_holding_is_counted_in_records(void **state)
 	records_worked += 3;
 	turn_give(&turn);
 	assert_int_equal(turn_take_most(&turn), 7);
+	/* What is called for holds it, too. */
+	turn_call(&turn, work_on_records, NULL);
+	assert_int_equal(turn_take_most(&turn), 11);
 	turn_destroy(&turn);
 }
 
@@ -416,6 +444,13 @@ static void test_nobody_shares_it_before_a_writer_that_sleeps(void **state)
 	assert_int_equal(pthread_join(writer, NULL), 0);
 	assert_true(turn_try_share(&turn, &other));
 	turn_unshare(&turn, other);
+	/* The same behind one who had it alone. */
+	turn_take(&turn);
+	let_sleep(&turn, &writer);
+	turn_give(&turn);
+	assert_int_equal(pthread_join(writer, NULL), 0);
+	assert_true(turn_try_share(&turn, &other));
+	turn_unshare(&turn, other);
 	turn_destroy(&turn);
 }
 
@@ -448,6 +483,7 @@ int main(void)
 		cmocka_unit_test(test_who_waits_is_passed_a_few_times_at_most),
 		cmocka_unit_test(test_who_sleeps_is_passed),
 		cmocka_unit_test(test_trying_does_not_wait),
+		cmocka_unit_test(test_nobody_takes_it_without_waiting_before_who_must_not_wait),
 		cmocka_unit_test(test_who_has_the_turn_sees_that_others_try_to_have_it),
 		cmocka_unit_test(test_waiting_and_holding_are_counted_in_time),
 		cmocka_unit_test(test_holding_is_counted_in_records),
