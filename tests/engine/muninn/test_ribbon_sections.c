@@ -152,6 +152,33 @@ static void test_a_section_counts_with_the_next_member(void **state)
 	scene_end(&scene);
 }
 
+/* Ribbons of so few entries leave none out, so one is put where they are. */
+static void test_what_a_section_of_pages_leaves_out_is_an_entry_of_a_page(void **state)
+{
+	struct tag_entry left_out = { .segment = 2, .location = 3 }, found;
+	uint32_t at = 0;
+	struct scene scene;
+	struct group *group;
+
+	(void)state;
+	scene_begin(&scene, 8);
+	scene_seal_many(&scene, RIBBON_SECTION_MEMBERS);
+	ribbon_row_condense(&scene.row);
+	group = &scene.row.made.group;
+	assert_int_not_equal(group->locations, PLACEMENT_CANDIDATES);
+	assert_int_equal(group->failed, 0);
+	/* Tag 0: no key of the scene has it. */
+	assert_false(exact_find(scene.row.exact, left_out.tag, 0, UINT64_MAX, &at, &found));
+	scene.row.made.failed[0] = left_out;
+	group->failed = 1;
+	scene_seal(&scene);
+	at = 0;
+	assert_true(exact_find(scene.row.exact, left_out.tag, 0, UINT64_MAX, &at, &found));
+	assert_int_equal(found.segment, left_out.segment);
+	assert_int_equal(found.location, location_of_page(left_out.location));
+	scene_end(&scene);
+}
+
 /* ---- limits ---- */
 
 static void test_a_group_is_full_before_its_entries_may_not_fit(void **state)
@@ -206,6 +233,7 @@ int main(void)
 		cmocka_unit_test(test_members_wait_in_sections),
 		cmocka_unit_test(test_a_section_takes_less_than_the_exact_table),
 		cmocka_unit_test(test_a_section_counts_with_the_next_member),
+		cmocka_unit_test(test_what_a_section_of_pages_leaves_out_is_an_entry_of_a_page),
 		cmocka_unit_test(test_a_group_is_full_before_its_entries_may_not_fit),
 		cmocka_unit_test(test_first_groups_of_rows_are_full_at_different_times),
 	};
