@@ -284,7 +284,6 @@ void ribbon_row_commit(struct ribbon_row *row)
 		return;
 	section_forget_failed(&row->made);
 	take_made(row);
-	row->next_has_section = false;
 }
 
 int ribbon_row_make_image(const struct ribbon_row *row, uint8_t **image, uint64_t *length)
