@@ -219,6 +219,52 @@ static void test_without_nvram_the_last_root_names_the_images(void **state)
 	json_decref(pages);
 }
 
+/* Where the NVRAM file has the entry of an image that a page says it is of. */
+static uint64_t entry_of(const json_t *page, const char *nvram_path)
+{
+	static uint8_t nvram[1 << 20];
+	uint8_t entry[DIRECTORY_FIRST_PAGE_AT];
+	int fd = open(nvram_path, O_RDONLY);
+	ssize_t length = pread(fd, nvram, sizeof(nvram), NAND_NVRAM_FILE_AT);
+
+	assert_int_equal(close(fd), 0);
+	put_le32(entry + DIRECTORY_ROW_AT, (uint32_t)dump_number(page, "row"));
+	put_le32(entry + DIRECTORY_GROUP_AT, (uint32_t)dump_number(page, "group"));
+	put_le32(entry + DIRECTORY_BYTES_AT, (uint32_t)dump_number(page, "image_bytes"));
+	for (ssize_t at = NVRAM_DIRECTORY_AT; at + (ssize_t)sizeof(entry) <= length; at += 4)
+		if (memcmp(nvram + at, entry, sizeof(entry)) == 0)
+			return NAND_NVRAM_FILE_AT + (uint64_t)at;
+	fail();
+	return 0;
+}
+
+static void test_an_entry_that_is_damaged_or_dead_names_no_image(void **state)
+{
+	static const uint8_t dead[8], damaged[4] = { 0, 0, 0, 1 };
+	json_t *pages = dump_all();
+	const json_t *page = dump_first_of(pages, "index");
+	char path[160], text_of_page[32];
+	uint8_t bytes[4];
+	uint64_t entry;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s.nvram", dump_device);
+	snprintf(text_of_page, sizeof(text_of_page), "%d",
+		 (int)dump_number(page, "image_first_page"));
+	entry = entry_of(page, path);
+	put_le32(bytes, (uint32_t)dump_number(page, "image_bytes"));
+	dump_expect(text_of_page, "", CTL_OK, ", page 1 of ");
+	/* A length that no image has. */
+	overwrite(path, entry + DIRECTORY_BYTES_AT, damaged, sizeof(damaged));
+	dump_expect(text_of_page, "", CTL_OK, "of an image that nothing names");
+	overwrite(path, entry + DIRECTORY_BYTES_AT, bytes, sizeof(bytes));
+	dump_expect(text_of_page, "", CTL_OK, ", page 1 of ");
+	/* All its segments have been merged. */
+	overwrite(path, entry + DIRECTORY_LIVE_AT, dead, sizeof(dead));
+	dump_expect(text_of_page, "", CTL_OK, "of an image that nothing names");
+	json_decref(pages);
+}
+
 /* ---- images that are not decoded ---- */
 
 static void test_another_version_of_the_format_is_not_decoded(void **state)
@@ -266,6 +312,7 @@ int main(void)
 		DUMP_TEST(test_a_torn_page_says_how_far_it_came),
 		DUMP_TEST(test_a_lost_page_of_an_image_or_root_is_told),
 		DUMP_TEST(test_without_nvram_the_last_root_names_the_images),
+		DUMP_TEST(test_an_entry_that_is_damaged_or_dead_names_no_image),
 		DUMP_TEST(test_another_version_of_the_format_is_not_decoded),
 		DUMP_TEST(test_an_image_in_use_is_said_to_be),
 	};
