@@ -238,6 +238,8 @@ $(TESTBIN)/daemon/test_http: TEST_LDFLAGS += -Wl,--wrap=admin_carry_out
 # It plays another export, which ends between two calls, and a slow writer.
 $(TESTBIN)/client/test_tree_resume: TEST_LDFLAGS += \
 	$(addprefix -Wl$(comma)--wrap=,flock renameat2 aside_take mkdirat)
+# It holds threads that program.
+$(TESTBIN)/engine/objects/test_sealer: TEST_LDFLAGS += -Wl,--wrap=seal_run
 # It says which files are there.
 $(TESTBIN)/daemon/test_allocator: TEST_LDFLAGS += -Wl,--wrap=access
 ifeq ($(VARIANT),release)
