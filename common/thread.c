@@ -2,6 +2,7 @@
 /* Threads that take no signals. */
 #include "common/thread.h"
 
+#include <sched.h>
 #include <signal.h>
 
 /* It begins with the mask of who makes it. */
@@ -15,4 +16,9 @@ int thread_start(pthread_t *thread, void *(*run)(void *context), void *context)
 	result = pthread_create(thread, NULL, run, context);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return -result;
+}
+
+void thread_rest(void)
+{
+	sched_yield();
 }

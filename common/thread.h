@@ -11,4 +11,10 @@
 /* Starts a thread that takes no signals. The caller joins it. 0, -EAGAIN or another -errno. */
 int thread_start(pthread_t *thread, void *(*run)(void *context), void *context);
 
+/*
+ * By who works behind others, between two small parts of that: whoever waits for the processor has
+ * it first. Otherwise Linux lets him wait for some milliseconds.
+ */
+void thread_rest(void);
+
 #endif

@@ -33,7 +33,7 @@ int merge_step_piece(struct engine *engine, struct record_merge *merge)
 	uint64_t before = merge->records_moved;
 	int result;
 
-	merge->awaited = &engine->turn.awaited;
+	merge->awaited = &engine->turn.wanted;
 	result = do_merge(engine, merge, engine->store->operations->merge_step);
 
 	/* Pages were read without the turn. */

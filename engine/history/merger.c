@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "common/bytes.h"
+#include "common/thread.h"
 #include "engine/history/merge.h"
 #include "engine/history/past.h"
 
@@ -234,6 +235,7 @@ int merger_do_piece(struct engine *engine, struct merge_job *job)
 		count_piece(engine, job);
 	}
 	turn_give(&engine->turn);
+	thread_rest();
 	return result;
 }
 

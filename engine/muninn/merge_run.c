@@ -14,7 +14,7 @@
 
 enum {
 	PIECE_RECORDS = 256,     /* that a piece looks at: then others have their turn ... */
-	PIECE_RECORDS_LEAST = 8, /* ... or behind so few, if they wait for it */
+	PIECE_RECORDS_LEAST = 2, /* ... or behind so few, if they wait for it */
 	/* With so many tries pages are read one by one: they may take each other's places. */
 	TRIES_MAX = 64,
 	NO_CHAIN = UINT16_MAX,

@@ -12,6 +12,7 @@
 #include <errno.h>
 
 #include "common/log.h"
+#include "common/thread.h"
 #include "engine/muninn/image.h"
 #include "engine/muninn/nvram.h"
 #include "engine/muninn/roots.h"
@@ -24,6 +25,9 @@
  * segments that are programmed half empty shall be few.
  */
 enum { SEALED_BESIDE_HISTORY_MIN = 16 };
+
+/* Others have the processor after so many pages: some tens of microseconds. */
+enum { REST_PAGES = 4 };
 
 static bool is_history(const struct muninn_store *store, uint32_t number)
 {
@@ -115,11 +119,16 @@ static void prepare_pages(struct muninn_store *store, uint32_t number, uint32_t 
 	uint32_t first = next - next % group;
 	uint32_t end = (uint32_t)align_up(next + count, group);
 
-	for (uint32_t page = first; page < end; page++)
+	for (uint32_t page = first; page < end; page++) {
 		scratch->ios[page] = page_io(store, number, page, scratch,
 					     scratch->spares + (uint64_t)page * usable);
-	for (; parity->losses && first < end; first += group)
+		if (page % REST_PAGES == 0)
+			thread_rest();
+	}
+	for (; parity->losses && first < end; first += group) {
 		parity_encode(&store->parity, &scratch->ios[first], scratch->parity);
+		thread_rest();
+	}
 }
 
 /*

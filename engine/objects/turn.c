@@ -172,7 +172,7 @@ static bool try_for(struct turn *turn, uint64_t ns, bool shared,
 	return false;
 }
 
-/* As one that may not wait. Who has it for long looks at `awaited`, and gives it soon. */
+/* As one that may not wait. Who has it for long looks at `wanted`, and gives it soon. */
 static bool try_now(struct turn *turn, bool shared)
 {
 	bool got;
@@ -180,7 +180,9 @@ static bool try_now(struct turn *turn, bool shared)
 	if (get_behind(turn, shared))
 		return true;
 	__atomic_fetch_add(&turn->awaited, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&turn->wanted, 1, __ATOMIC_RELAXED);
 	got = try_for(turn, TRY_NS, shared, get_behind);
+	__atomic_fetch_sub(&turn->wanted, 1, __ATOMIC_RELAXED);
 	__atomic_fetch_sub(&turn->awaited, 1, __ATOMIC_RELAXED);
 	return got;
 }
@@ -218,6 +220,7 @@ static void wait_for(struct turn *turn, bool shared)
 	uint32_t number;
 	bool got;
 
+	__atomic_fetch_add(&turn->wanted, 1, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&queue->mutex);
 	number = queue->next;
 	__atomic_store_n(&queue->next, number + 1, __ATOMIC_RELAXED);
@@ -233,6 +236,7 @@ static void wait_for(struct turn *turn, bool shared)
 	if (number != queue->next)
 		pthread_cond_broadcast(&queue->places[number % TURN_PLACES]);
 	pthread_mutex_unlock(&queue->mutex);
+	__atomic_fetch_sub(&turn->wanted, 1, __ATOMIC_RELAXED);
 }
 
 /* Without waiting, and before nobody who came first. */

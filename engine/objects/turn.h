@@ -7,8 +7,8 @@
  *
  * Sleeping and waking takes longer than most hold it. So everybody, readers too, first tries again
  * and again for some microseconds, and who may not wait for a few more. Who holds it for long, in
- * pieces, ends a piece when that happens (`awaited`). With one processor nobody tries twice: who
- * has it could not give it meanwhile.
+ * pieces, ends a piece when somebody wants it (`wanted`). With one processor nobody tries twice:
+ * who has it could not give it meanwhile.
  *
  * What is short need not wait for the end of a long transaction: whoever has the turn alone does it
  * for others between two records, and beside readers it is done at once (turn_call).
@@ -56,7 +56,8 @@ struct turn {
 		uint32_t passes;                    /* how many have passed the first; atomic */
 	} queue;
 	struct turn_work work;
-	uint32_t awaited;        /* atomic: those who try to have it and may not wait */
+	uint32_t awaited;        /* atomic: those who try to have it and may not wait ... */
+	uint32_t wanted;         /* ... and with them those who wait */
 	uint64_t since;          /* of who has it alone: records_worked when that began */
 	uint64_t most;           /* atomic: records of the longest holding so far */
 	uint64_t since_ns;       /* of who has it alone */

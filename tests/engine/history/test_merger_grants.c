@@ -114,7 +114,7 @@ static int look_at_piece(struct record_store *store, const struct record_keep *k
 	return original->merge_step(store, keep, merge);
 }
 
-static void test_each_piece_sees_who_tries_to_have_the_turn(void **state)
+static void test_each_piece_sees_who_wants_the_turn(void **state)
 {
 	struct fixture *f = *state;
 	static struct record_store_operations operations;
@@ -128,12 +128,12 @@ static void test_each_piece_sees_who_tries_to_have_the_turn(void **state)
 		overwrite(f, n * 7 % OBJECTS);
 		merging_go_on(&merging);
 	}
-	assert_ptr_equal(seen_by_piece, &f->engine->turn.awaited);
+	assert_ptr_equal(seen_by_piece, &f->engine->turn.wanted);
 	merging_end_step(&merging);
 	seen_by_piece = NULL;
 	/* Nothing is damaged. */
 	assert_int_equal(merge_mend_piece(f->engine, &mending), -EAGAIN);
-	assert_ptr_equal(seen_by_piece, &f->engine->turn.awaited);
+	assert_ptr_equal(seen_by_piece, &f->engine->turn.wanted);
 	f->engine->store->operations = original;
 	merging_end(&merging);
 }
@@ -146,8 +146,8 @@ int main(void)
 			teardown),
 		cmocka_unit_test_setup_teardown(test_others_are_held_as_soon_as_merging_is_wanted,
 						setup, teardown),
-		cmocka_unit_test_setup_teardown(test_each_piece_sees_who_tries_to_have_the_turn,
-						setup, teardown),
+		cmocka_unit_test_setup_teardown(test_each_piece_sees_who_wants_the_turn, setup,
+						teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

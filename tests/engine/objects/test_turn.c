@@ -226,14 +226,15 @@ static void check_trying_is_seen(bool shared)
 
 	turn_init(&trier.turn);
 	turn_take(&trier.turn);
-	assert_int_equal(trier.turn.awaited, 0);
+	assert_int_equal(trier.turn.wanted, 0);
 	assert_int_equal(pthread_create(&thread, NULL, try_again, &trier), 0);
-	while (!__atomic_load_n(&trier.turn.awaited, __ATOMIC_SEQ_CST) &&
+	while (!__atomic_load_n(&trier.turn.wanted, __ATOMIC_SEQ_CST) &&
 	       !__atomic_load_n(&trier.done, __ATOMIC_SEQ_CST))
 		;
 	turn_give(&trier.turn);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_int_equal(trier.turn.awaited, 0);
+	assert_int_equal(trier.turn.wanted, 0);
 	turn_destroy(&trier.turn);
 	print_message("%u tries\n", trier.tries);
 	assert_true(trier.got);
@@ -454,6 +455,22 @@ static void test_nobody_shares_it_before_a_writer_that_sleeps(void **state)
 	turn_destroy(&turn);
 }
 
+static void test_who_has_the_turn_sees_that_others_sleep_for_it(void **state)
+{
+	struct turn turn;
+	pthread_t writer;
+
+	(void)state;
+	turn_init(&turn);
+	turn_take(&turn);
+	let_sleep(&turn, &writer);
+	assert_int_equal(turn.wanted, 1);
+	turn_give(&turn);
+	assert_int_equal(pthread_join(writer, NULL), 0);
+	assert_int_equal(turn.wanted, 0);
+	turn_destroy(&turn);
+}
+
 /* The first of the queue has not gone to sleep yet: he gets it, and nobody else has to wake him. */
 static void test_with_one_processor_nobody_tries_before_he_waits(void **state)
 {
@@ -492,6 +509,7 @@ int main(void)
 		cmocka_unit_test(
 			test_what_is_called_for_is_done_beside_readers_that_a_writer_waits_for),
 		cmocka_unit_test(test_nobody_shares_it_before_a_writer_that_sleeps),
+		cmocka_unit_test(test_who_has_the_turn_sees_that_others_sleep_for_it),
 		cmocka_unit_test(test_with_one_processor_nobody_tries_before_he_waits),
 	};
 
