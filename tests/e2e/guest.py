@@ -2,6 +2,7 @@
 """A guest with the distribution's kernel, whose own iSCSI initiator attaches (`scripts/guest` makes it). QEMU emulates the
 processor too, so nothing of the host is needed; a guest boots in some five seconds."""
 
+import contextlib
 import gzip
 import os
 import re
@@ -10,7 +11,7 @@ import socket
 import subprocess
 import threading
 
-from harness import BUILD, IQN, LIMIT_SECONDS, ROOT, E2ETest
+from harness import BUILD, IQN, LIMIT_SECONDS, ROOT, E2ETest, free_port
 
 QEMU = "qemu-system-x86_64"
 # The host's loopback, as a guest sees it.
@@ -148,63 +149,81 @@ class Guest:
 
 
 class Cable:
-    """Passes connections to an address of the host on, which a guest can't reach by itself, until it is cut."""
+    """Passes connections on to an address of the host, which a guest can't reach by itself, until it is cut.
+
+    While it is cut, it refuses connections. It does not take them to end them at once: open-iscsi 2.1.8 never logs in
+    again when its connection ends between two of the calls that prepare a login, and it would try without a pause."""
 
     def __init__(self, address):
         self.address = address
-        self.listener = socket.create_server(("127.0.0.1", 0))
+        # A port that the kernel gives to nobody else: it stays bound while the cable is cut.
+        self.listener = socket.socket()
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.listener.bind(("127.0.0.1", free_port()))
         self.port = self.listener.getsockname()[1]
         self.lock = threading.Lock()
-        self.ends = []
-        self.is_cut = False
-        threading.Thread(target=self._accept, daemon=True).start()
+        self.ends = set()  # of all connections, none of which is closed before it is taken out
+        self.is_cut = True
+        self.mend()
 
     def _accept(self):
         while True:
             try:
                 near, _ = self.listener.accept()
-                far = socket.create_connection(self.address)
             except OSError:
-                return
+                with self.lock:
+                    if self.is_cut:
+                        return
+                continue
+            threading.Thread(target=self._carry, args=(near,), daemon=True).start()
+
+    def _carry(self, near):
+        """One connection, whose two ends end together."""
+        with near, contextlib.suppress(OSError), socket.create_connection(self.address) as far:
             with self.lock:
-                self.ends += [near, far]
                 if self.is_cut:
-                    self._hang_up()
-            for source, to in ((near, far), (far, near)):
-                threading.Thread(target=self._pass_on, args=(source, to), daemon=True).start()
+                    return
+                self.ends |= {near, far}
+            back = threading.Thread(target=self._pass_on, args=(far, near), daemon=True)
+            back.start()
+            self._pass_on(near, far)
+            back.join()
+            with self.lock:
+                self.ends -= {near, far}
 
     @staticmethod
     def _pass_on(source, to):
-        try:
+        with contextlib.suppress(OSError):
             while data := source.recv(1 << 16):
                 to.sendall(data)
-            to.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass
-
-    def _hang_up(self):
-        while self.ends:
-            end = self.ends.pop()
-            try:
-                end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-            end.close()
+        hang_up(source)
+        hang_up(to)
 
     def cut(self):
-        """Ends its connections, and each new one at once."""
+        """Ends its connections, and refuses new ones."""
         with self.lock:
             self.is_cut = True
-            self._hang_up()
+            hang_up(self.listener)
+            for end in self.ends:
+                hang_up(end)
 
     def mend(self):
         with self.lock:
+            if not self.is_cut:
+                return
             self.is_cut = False
+            self.listener.listen()
+        threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self):
         self.cut()
-        self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
+
+
+def hang_up(end):
+    """Ends a connection, or the taking of connections. Whoever waits for it wakes; the number of the file stays taken."""
+    with contextlib.suppress(OSError):
+        end.shutdown(socket.SHUT_RDWR)
 
 
 class GuestCase(E2ETest):
