@@ -46,6 +46,7 @@ detach
 """
 
 FILE_SYSTEMS = """
+load xfs
 attach $DISK_IQN $PORT
 until_it_works disk
 disk=$(disk)
@@ -68,6 +69,7 @@ detach
 """
 
 TIME_MACHINE = """
+load xfs
 attach $IQN $PORT
 until_it_works disk
 disk=$(disk)

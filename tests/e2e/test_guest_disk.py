@@ -167,6 +167,7 @@ echo the clone is a disk of its own
 """
 
 TWO_PATHS = """
+load multipath
 first_node="iscsiadm -m node -T $IQN -p 10.0.2.2:$FIRST" second_node="iscsiadm -m node -T $IQN -p 10.0.2.2:$SECOND"
 for node in "$first_node" "$second_node"; do
 	$node,1 -o new >/dev/null
