@@ -235,6 +235,8 @@ $(TESTBIN)/daemon/test_server: TEST_LDFLAGS += \
 $(TESTBIN)/daemon/test_page: TEST_LDFLAGS += -Wl,--wrap=tgt_lun_ask
 # It plays what the service answers.
 $(TESTBIN)/daemon/test_http: TEST_LDFLAGS += -Wl,--wrap=admin_carry_out
+# It plays a drive that fails behind the first names of a directory.
+$(TESTBIN)/client/test_tree_unread: TEST_LDFLAGS += -Wl,--wrap=readdir
 # It plays another export, which ends between two calls, and a slow writer.
 $(TESTBIN)/client/test_tree_resume: TEST_LDFLAGS += \
 	$(addprefix -Wl$(comma)--wrap=,flock renameat2 aside_take mkdirat)

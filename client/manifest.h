@@ -50,6 +50,7 @@ struct manifest_entry {
 	char *path;    /* relative, "." for the tree's root; owned */
 	char *target;  /* symbolic links; owned */
 	bool left_out; /* manifest_take_out removes it */
+	bool stays;    /* of an import: the entry is a stored one, its file was not looked at */
 };
 
 struct manifest {
@@ -68,6 +69,11 @@ int manifest_add_xattr(struct manifest_entry *entry, const char *name, const voi
 /* Do two entries have the same owner, and the same extended attributes? */
 bool manifest_same_owner(const struct manifest_entry *a, const struct manifest_entry *b);
 bool manifest_same_xattrs(const struct manifest_entry *a, const struct manifest_entry *b);
+/*
+ * No empty part, no "." or "..", no part of more than 255 bytes. A path that begins with / has an
+ * empty part.
+ */
+bool manifest_path_is_clean(const char *path);
 /* Takes the owner and the extended attributes of another entry. -ENOMEM. */
 int manifest_copy_owner(struct manifest_entry *to, const struct manifest_entry *from);
 

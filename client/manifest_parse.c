@@ -189,11 +189,7 @@ static char *take_escaped(struct cursor *line)
 
 /* ---- what a line may say ---- */
 
-/*
- * No empty part, no "." or "..", no part of more than 255 bytes. A path that begins with / has an
- * empty part.
- */
-static bool path_is_clean(const char *path)
+bool manifest_path_is_clean(const char *path)
 {
 	for (const char *part = path;;) {
 		size_t length = strcspn(part, "/");
@@ -235,7 +231,7 @@ static int check_place(struct parser *parser, size_t index)
 		if (entry->type != MANIFEST_DIRECTORY || strcmp(entry->path, ".") != 0)
 			return refuse(parser, "the first entry must be the directory '.'");
 	} else {
-		if (!path_is_clean(entry->path))
+		if (!manifest_path_is_clean(entry->path))
 			return refuse(parser,
 				      "a path that is absolute, goes up, or has a bad part");
 		if (!parent_is_open(parser, entry->path))

@@ -105,8 +105,9 @@ struct tree_options {
 /*
  * Stores a directory, and creates the partition if it does not exist; 0: creates one with an ID
  * that the target chooses. -EEXIST: it holds a tree already. Small files are one command each;
- * larger ones are complete when TREE_OBJECT_COMPLETE is set. What can't be read stays as an update
- * finds it in the old tree, or as an interrupted import has completed it. Otherwise it is left out.
+ * larger ones are complete when TREE_OBJECT_COMPLETE is set. What can't be read, file or directory,
+ * stays as an update finds it in the old tree, or as an interrupted import has completed it.
+ * Otherwise it is left out.
  *
  * On error everything acknowledged stays, and the next import into the partition goes on with it:
  * objects that hold a file's content already become the file's. At its end it removes those that

@@ -261,7 +261,9 @@ static int rehearse(struct importer *importer)
 {
 	const struct osd_client_address address = { .partition = importer->partition };
 	struct manifest old = { 0 };
+	const struct manifest none = { 0 };
 	struct tree_pointer pointer;
+	bool has_old;
 	int result = -ENOENT;
 
 	if (importer->partition)
@@ -271,12 +273,13 @@ static int rehearse(struct importer *importer)
 	if (result == 0 && importer->options->update)
 		result = tree_read_manifest(importer->client, address, &pointer, &old,
 					    importer->error);
-	if (result == 0 && importer->options->update) {
+	has_old = result == 0 && importer->options->update;
+	if (result == 0 || result == -ENOENT || result == -ENODATA)
+		result = tree_keep_unread(importer, &old, &none);
+	if (result == 0 && has_old)
 		result = compare_with(importer, &old);
-	} else if (result == 0 || result == -ENOENT || result == -ENODATA) {
+	else if (result == 0)
 		importer->report->added = importer->report->files;
-		result = 0;
-	}
 	manifest_free(&old);
 	return result;
 }
@@ -295,6 +298,8 @@ static int import(struct importer *importer)
 		result = prepare_ids(importer);
 	if (result == 0)
 		result = find_leftovers(importer, &leftovers);
+	if (result == 0)
+		result = tree_keep_unread(importer, &old, &leftovers);
 	if (result == 0 && options->total)
 		options->total(options->context, report->files, report->bytes);
 	if (result == 0)
@@ -334,9 +339,10 @@ int tree_import(struct osd_client *client, uint64_t partition, const char *direc
 	if (getrandom(importer.import_id, sizeof(importer.import_id), 0) !=
 	    (ssize_t)sizeof(importer.import_id))
 		return outcome_set_local(error, -EIO, "import: the system gives no random bytes");
-	result = tree_walk(directory, options, &manifest, report, error);
+	result = tree_walk(directory, options, &manifest, &importer.unread, report, error);
 	if (result == 0)
 		result = options->dry_run ? rehearse(&importer) : import(&importer);
+	tree_unread_free(&importer.unread);
 	manifest_free(&manifest);
 	return result;
 }

@@ -40,21 +40,17 @@ static int compare_paths(const void *a, const void *b)
 	return strcmp((*left)->path, (*right)->path);
 }
 
-static void match_paths(struct matcher *matcher)
+static void match_paths_of(struct matcher *matcher, bool stays)
 {
 	const struct manifest *old = matcher->old;
 
-	for (size_t i = 0; i < old->count; i++)
-		if (old->entries[i].type == MANIFEST_FILE ||
-		    old->entries[i].type == MANIFEST_HARD_LINK)
-			matcher->sorted[matcher->sorted_count++] = &old->entries[i];
-	qsort(matcher->sorted, matcher->sorted_count, sizeof(*matcher->sorted), compare_paths);
 	for (size_t i = 0; i < matcher->manifest->count; i++) {
 		const struct manifest_entry *entry = &matcher->manifest->entries[i];
 		const struct manifest_entry *const *found;
 		size_t at;
 
-		if (entry->type != MANIFEST_FILE || matcher->sorted_count == 0)
+		if (entry->type != MANIFEST_FILE || entry->stays != stays ||
+		    matcher->sorted_count == 0)
 			continue;
 		found = bsearch(&entry, matcher->sorted, matcher->sorted_count,
 				sizeof(*matcher->sorted), compare_paths);
@@ -65,6 +61,20 @@ static void match_paths(struct matcher *matcher)
 		if (!matcher->taken[at])
 			take(matcher, i, at);
 	}
+}
+
+static void match_paths(struct matcher *matcher)
+{
+	const struct manifest *old = matcher->old;
+
+	for (size_t i = 0; i < old->count; i++)
+		if (old->entries[i].type == MANIFEST_FILE ||
+		    old->entries[i].type == MANIFEST_HARD_LINK)
+			matcher->sorted[matcher->sorted_count++] = &old->entries[i];
+	qsort(matcher->sorted, matcher->sorted_count, sizeof(*matcher->sorted), compare_paths);
+	/* What stays needs just its object. For a file that can be read a new one will do. */
+	match_paths_of(matcher, true);
+	match_paths_of(matcher, false);
 }
 
 /* ---- by what a rename leaves ---- */

@@ -37,11 +37,38 @@ int tree_read_manifest(struct osd_client *client, struct osd_client_address part
 		       struct osd_client_error *error);
 
 /*
+ * What a walk could not read, in its order. Nobody knows what is there now, so what is stored of it
+ * stays (tree_unread.c).
+ */
+struct tree_unread {
+	struct tree_gap {
+		char *path;
+		size_t at; /* entries of the walk before it */
+		int error;
+		bool has_entry; /* the entry before it is this directory's */
+	} * gaps;
+	size_t count, capacity;
+};
+
+/* -ENOMEM. */
+int tree_unread_add(struct tree_unread *unread, const char *path, size_t at, int error,
+		    bool has_entry);
+void tree_unread_free(struct tree_unread *unread);
+
+/*
  * Entries of everything below `directory`, parents first, names in byte order; objects and
- * checksums are still 0. Counts into `report`.
+ * checksums are still 0. Counts into `report`. A directory that can't be read is an entry with
+ * nothing below it; a name of which nothing is known has none.
  */
 int tree_walk(const char *directory, const struct tree_options *options, struct manifest *manifest,
-	      struct tree_report *report, struct osd_client_error *error);
+	      struct tree_unread *unread, struct tree_report *report,
+	      struct osd_client_error *error);
+
+/* Does a pattern of the options match this path, whatever is above it? */
+bool tree_is_excluded(const struct tree_options *options, const char *path);
+
+/* Is an error one of this process or machine, not of the file? */
+bool tree_concerns_all(int result);
 
 /* Removes `leftovers` that are no objects of `manifest`, of a tree that is not there yet. */
 int tree_clean_leftovers(struct osd_client *client, uint64_t partition,

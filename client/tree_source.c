@@ -131,8 +131,7 @@ int importer_end_reading(struct importer *importer, struct manifest_entry *entry
 	return 0;
 }
 
-/* Of this process or machine, not of the file. */
-static bool concerns_all(int result)
+bool tree_concerns_all(int result)
 {
 	return result == -ENOMEM || result == -EMFILE || result == -ENFILE;
 }
@@ -142,7 +141,7 @@ int importer_leave_out(struct importer *importer, struct manifest_entry *entry, 
 {
 	char what[256];
 
-	if (concerns_all(result))
+	if (tree_concerns_all(result))
 		return importer_fail_local(importer, result, entry->path);
 	snprintf(what, sizeof(what), "%s; %s",
 		 result == -ESTALE ? "it is no file any more" : strerror(-result), consequence);

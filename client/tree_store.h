@@ -17,6 +17,7 @@ struct importer {
 	const char *directory;
 	const struct tree_options *options;
 	struct manifest *manifest;
+	struct tree_unread unread;
 	struct tree_report *report;
 	struct osd_client_ids ids;
 	uint64_t next_object; /* 0: there are none left */
@@ -120,6 +121,14 @@ int tree_store_text(struct importer *importer, const char *text, size_t length,
  * it has by now, and no SHA-256.
  */
 int tree_find_leftovers(struct importer *importer, uint64_t first, struct manifest *found);
+
+/*
+ * tree_unread.c: adds to the new manifest, where the walk could not read, what the present tree
+ * (`old`) and an interrupted import (`leftovers`) have stored there, and says so. Directories of
+ * which only files are known get mode, owner and time of the one above.
+ */
+int tree_keep_unread(struct importer *importer, const struct manifest *old,
+		     const struct manifest *leftovers);
 
 /*
  * tree_ahead.c: stores all files that have no object yet, in the order of their paths; IDs ascend

@@ -706,6 +706,8 @@ static bool may_skip_content(const struct tree_update *update, size_t index)
 	const struct kept *kept = &update->kept[index];
 	const struct manifest_entry *old = kept->old;
 
+	if (entry->stays)
+		return kept->is_whole;
 	return !update->importer->options->checksum && kept->is_whole && !kept->is_leftover &&
 	       entry->length == old->length && entry->seconds == old->seconds &&
 	       entry->nanoseconds == old->nanoseconds;

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <limits.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -26,7 +25,6 @@
 #include "tests/client/tree_scene.h"
 
 enum { OBJECTS = 7, NAMES = 10 }; /* of scene_make_tree */
-enum { NOBODY = 65534 };
 
 static const struct tree_options plain, update = { .update = true }, replace = { .replace = true };
 
@@ -709,33 +707,12 @@ static void test_an_export_keeps_whole_files_that_have_names_of_ones_that_are_no
 	assert_int_equal(scene_compare_trees(scene->copy, scene->source), 3);
 }
 
-static int give_away(const char *path, const struct stat *status, int type, struct FTW *place)
-{
-	(void)status;
-	(void)type;
-	(void)place;
-	return lchown(path, NOBODY, NOBODY);
-}
-
-/* Modes shut nobody out who is root. */
-static int export_as_nobody(struct scene *scene)
-{
-	int result;
-
-	if (geteuid() != 0)
-		return scene_export(scene);
-	assert_int_equal(nftw(scene->folder, give_away, 16, FTW_PHYS), 0);
-	assert_int_equal(seteuid(NOBODY), 0);
-	result = scene_export(scene);
-	assert_int_equal(seteuid(0), 0);
-	return result;
-}
-
 /* As one has left it that had come to giving directories their modes. */
 static void test_an_export_goes_on_where_modes_shut_it_out(void **state)
 {
 	struct scene *scene = *state;
 	char path[256];
+	int result;
 
 	scene_make_directory(scene->source, "d");
 	scene_write_file(scene->source, "d/a", 5000, 1);
@@ -749,7 +726,10 @@ static void test_an_export_goes_on_where_modes_shut_it_out(void **state)
 	assert_int_equal(chmod(path, 0), 0);
 	snprintf(path, sizeof(path), "%s/d", scene->copy);
 	assert_int_equal(chmod(path, 0), 0);
-	scene_must(scene, export_as_nobody(scene));
+	scene_begin_as_nobody(scene);
+	result = scene_export(scene);
+	scene_end_as_nobody();
+	scene_must(scene, result);
 	assert_int_equal(scene_compare_trees(scene->source, scene->copy), 4);
 	assert_int_equal(scene_compare_trees(scene->copy, scene->source), 4);
 }

@@ -219,3 +219,30 @@ void scene_must(const struct scene *scene, int result)
 	if (result < 0)
 		fail_msg("%d: %s", result, scene->error.sentence.text);
 }
+
+/* ---- as nobody ---- */
+
+enum { NOBODY = 65534 };
+
+static int give_away(const char *path, const struct stat *status, int type, struct FTW *place)
+{
+	(void)status;
+	(void)type;
+	(void)place;
+	return lchown(path, NOBODY, NOBODY);
+}
+
+void scene_begin_as_nobody(const struct scene *scene)
+{
+	if (geteuid() != 0)
+		return;
+	assert_int_equal(nftw(scene->folder, give_away, 16, FTW_PHYS), 0);
+	assert_int_equal(seteuid(NOBODY), 0);
+}
+
+/* Who is not root can't become it either. */
+void scene_end_as_nobody(void)
+{
+	if (getuid() == 0)
+		assert_int_equal(seteuid(0), 0);
+}

@@ -38,6 +38,12 @@ size_t scene_compare_trees(const char *left, const char *right);
  */
 int scene_import(struct scene *scene, struct tree_options options, bool log);
 int scene_export(struct scene *scene);
+/*
+ * Modes shut nobody out who is root. In between the process is somebody else, who owns the folder
+ * and all that is in it.
+ */
+void scene_begin_as_nobody(const struct scene *scene);
+void scene_end_as_nobody(void);
 /* Fails with the sentence. */
 void scene_must(const struct scene *scene, int result);
 
