@@ -514,9 +514,23 @@ static int make_hard_links(struct exporter *exporter)
 }
 
 /*
- * Children before parents: every child changes its parent's time, and a mode may shut us out. The
- * marker goes before the last one, the destination, has its time.
+ * The status, then the marker, which changes the time again: whoever ends this in between can begin
+ * again. A mode that shuts its owner out comes behind the marker.
  */
+static int finish_root(struct exporter *exporter, int fd, const struct manifest_entry *entry,
+		       struct tree_lack *lack)
+{
+	bool shuts_out = (entry->mode & S_IRWXU) != S_IRWXU;
+	int result = shuts_out ? 0 : tree_give_status(fd, entry, lack);
+
+	if (result == 0)
+		result = tree_destination_finish(&exporter->destination);
+	if (result < 0)
+		return result;
+	return shuts_out ? tree_give_status(fd, entry, lack) : tree_give_time(fd, entry);
+}
+
+/* Children before parents: every child changes its parent's time, and a mode may shut us out. */
 static int finish_directories(struct exporter *exporter)
 {
 	const struct manifest *manifest = &exporter->manifest;
@@ -528,14 +542,14 @@ static int finish_directories(struct exporter *exporter)
 
 		if (entry->type != MANIFEST_DIRECTORY)
 			continue;
-		if (i == 0) {
-			result = tree_destination_finish(&exporter->destination);
-			if (result < 0)
-				return fail_local(exporter, result, entry->path);
-		}
 		fd = openat(exporter->destination.root, entry->path,
 			    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		result = fd < 0 ? -errno : tree_give_status(fd, entry, &lack);
+		if (fd < 0)
+			result = -errno;
+		else if (i == 0)
+			result = finish_root(exporter, fd, entry, &lack);
+		else
+			result = tree_give_status(fd, entry, &lack);
 		if (fd >= 0)
 			close(fd);
 		warn_of_lack(exporter, entry, &lack);

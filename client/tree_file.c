@@ -44,7 +44,7 @@ static int give_name(int root, const char *partial, const char *path)
 	return -errno;
 }
 
-static int set_times(int fd, const struct manifest_entry *entry)
+int tree_give_time(int fd, const struct manifest_entry *entry)
 {
 	const struct timespec times[2] = {
 		{ .tv_nsec = UTIME_OMIT },
@@ -81,7 +81,7 @@ int tree_give_status(int fd, const struct manifest_entry *entry, struct tree_lac
 	if (fchmod(fd, mode) < 0)
 		return -errno;
 	lack->xattr = tree_xattrs_write(fd, entry, &lack->xattr_name);
-	return set_times(fd, entry);
+	return tree_give_time(fd, entry);
 }
 
 int tree_file_end(const struct tree_destination *destination, const struct manifest_entry *entry,

@@ -35,5 +35,7 @@ int tree_file_end(const struct tree_destination *destination, const struct manif
 
 /* Owner, mode, extended attributes, and time, as they were stored. 0 or -errno. */
 int tree_give_status(int fd, const struct manifest_entry *entry, struct tree_lack *lack);
+/* The time alone. */
+int tree_give_time(int fd, const struct manifest_entry *entry);
 
 #endif

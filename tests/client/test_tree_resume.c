@@ -682,6 +682,62 @@ static void test_an_export_does_not_begin_with_the_marker_of_one_that_ends(void 
 	marker_of_another = NULL;
 }
 
+static bool keeps_markers; /* as if the export ended before it takes its own away */
+
+int __real_unlinkat(int root, const char *path, int flags);
+int __wrap_unlinkat(int root, const char *path, int flags);
+int __wrap_unlinkat(int root, const char *path, int flags)
+{
+	if (keeps_markers && strcmp(path, ".muninn-export.partial") == 0) {
+		errno = EIO;
+		return -1;
+	}
+	return __real_unlinkat(root, path, flags);
+}
+
+/* Without the marker nobody would take it for an export. */
+static void test_an_export_gives_the_root_its_status_before_it_takes_the_marker_away(void **state)
+{
+	struct scene *scene = *state;
+	struct stat source, copy;
+
+	scene_write_file(scene->source, "a", 5000, 1);
+	assert_int_equal(chmod(scene->source, 0751), 0);
+	set_time(scene->folder, "source", 1000);
+	scene_must(scene, scene_import(scene, plain, false));
+	keeps_markers = true;
+	assert_int_equal(scene_export(scene), -EIO);
+	keeps_markers = false;
+	assert_int_equal(stat(scene->source, &source), 0);
+	assert_int_equal(stat(scene->copy, &copy), 0);
+	assert_int_equal(copy.st_mode, source.st_mode);
+	assert_int_equal(copy.st_mtim.tv_sec, 1000);
+	scene_must(scene, scene_export(scene));
+	assert_int_equal(scene_compare_trees(scene->copy, scene->source), 1);
+	assert_int_equal(stat(scene->copy, &copy), 0);
+	assert_int_equal(copy.st_mtim.tv_sec, 1000);
+}
+
+static void test_an_export_gives_the_root_a_mode_that_shuts_its_owner_out(void **state)
+{
+	struct scene *scene = *state;
+	struct stat copy;
+	int result;
+
+	scene_write_file(scene->source, "a", 5000, 1);
+	assert_int_equal(chmod(scene->source, 0500), 0);
+	set_time(scene->folder, "source", 1000);
+	scene_must(scene, scene_import(scene, plain, false));
+	scene_begin_as_nobody(scene);
+	result = scene_export(scene);
+	scene_end_as_nobody();
+	scene_must(scene, result);
+	assert_int_equal(scene_compare_trees(scene->copy, scene->source), 1);
+	assert_int_equal(stat(scene->copy, &copy), 0);
+	assert_int_equal(copy.st_mode & 07777, 0500);
+	assert_int_equal(copy.st_mtim.tv_sec, 1000);
+}
+
 static void test_an_export_that_has_brought_nothing_leaves_nothing(void **state)
 {
 	struct scene *scene = *state;
@@ -857,6 +913,8 @@ int main(void)
 		TEST(test_an_export_follows_no_link_where_a_directory_was),
 		TEST(test_an_export_goes_on_where_the_tree_has_names_of_files_that_are_not_whole),
 		TEST(test_an_export_does_not_begin_with_the_marker_of_one_that_ends),
+		TEST(test_an_export_gives_the_root_its_status_before_it_takes_the_marker_away),
+		TEST(test_an_export_gives_the_root_a_mode_that_shuts_its_owner_out),
 		TEST(test_an_export_that_has_brought_nothing_leaves_nothing),
 		TEST(test_an_export_keeps_whole_files_that_have_names_of_ones_that_are_not),
 		TEST(test_an_export_goes_on_where_modes_shut_it_out),
