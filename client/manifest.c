@@ -197,11 +197,15 @@ bool manifest_plain(unsigned char c)
 
 static void write_escaped(FILE *to, const char *from)
 {
-	for (const char *c = from; *c; c++)
-		if (manifest_plain((unsigned char)*c))
-			fputc(*c, to);
-		else
-			fprintf(to, "%%%02X", (unsigned char)*c);
+	size_t plain;
+
+	for (; *from; from += plain) {
+		for (plain = 0; manifest_plain((unsigned char)from[plain]);)
+			plain++;
+		fwrite(from, 1, plain, to);
+		if (from[plain])
+			fprintf(to, "%%%02X", (unsigned char)from[plain++]);
+	}
 }
 
 int manifest_escape(const char *from, char **to)

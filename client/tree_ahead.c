@@ -24,6 +24,7 @@
 
 struct ahead {
 	struct importer *importer;
+	struct tree_place place; /* the reader's */
 	struct aside *reader;
 	size_t next; /* entry to look at */
 	uint64_t bytes;
@@ -56,12 +57,14 @@ static int read_whole(struct ahead_file *file, int fd)
 	return got == file->status.st_size && importer_is_unchanged(&reading) ? 0 : -EAGAIN;
 }
 
-/* Reads nothing but the entry's path, which does not change. */
+/* Of what the importer has it reads nothing but the entry's path, which does not change. */
 static void read_file(void *context, struct aside_task *task)
 {
-	const struct importer *importer = context;
+	struct ahead *ahead = context;
+	const struct importer *importer = ahead->importer;
 	struct ahead_file *file = (struct ahead_file *)task;
-	int fd = importer_open_path(importer, importer->manifest->entries[file->index].path);
+	int fd = importer_open_path(importer, &ahead->place,
+				    importer->manifest->entries[file->index].path);
 
 	file->result = fd < 0 ? fd : read_whole(file, fd);
 	if (file->result == 0)
@@ -142,7 +145,7 @@ static void drop_rest(struct ahead *ahead)
 int tree_store_files(struct importer *importer)
 {
 	struct ahead ahead = { .importer = importer };
-	int result = aside_create(read_file, importer, &ahead.reader);
+	int result = aside_create(read_file, &ahead, &ahead.reader);
 
 	if (result < 0)
 		return importer->result = outcome_set_local(importer->error, result,
@@ -155,6 +158,7 @@ int tree_store_files(struct importer *importer)
 	}
 	drop_rest(&ahead);
 	aside_destroy(ahead.reader);
+	tree_place_leave(&ahead.place);
 	tree_flight_drain(&importer->flight);
 	return importer->result;
 }

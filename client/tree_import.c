@@ -342,6 +342,7 @@ int tree_import(struct osd_client *client, uint64_t partition, const char *direc
 	result = tree_walk(directory, options, &manifest, &importer.unread, report, error);
 	if (result == 0)
 		result = options->dry_run ? rehearse(&importer) : import(&importer);
+	tree_place_leave(&importer.place);
 	tree_unread_free(&importer.unread);
 	manifest_free(&manifest);
 	return result;

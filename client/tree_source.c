@@ -31,19 +31,47 @@ static void warn(struct importer *importer, const struct manifest_entry *entry, 
 	importer->options->warn(importer->options->context, sentence.text);
 }
 
-int importer_open_path(const struct importer *importer, const char *path)
+void tree_place_leave(struct tree_place *place)
+{
+	if (place->is_open)
+		close(place->fd);
+	place->is_open = false;
+}
+
+/* To the directory of the first `length` bytes of a path. */
+static int go_to(const struct importer *importer, struct tree_place *place, const char *path,
+		 size_t length)
 {
 	char *whole;
 	int fd;
 
-	if (asprintf(&whole, "%s/%s", importer->directory, path) < 0)
+	tree_place_leave(place);
+	if (asprintf(&whole, "%s/%.*s", importer->directory, (int)length, path) < 0)
 		return -ENOMEM;
-	/* What was a file may be a pipe now, for which nobody waits. */
-	fd = open(whole, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	fd = open(whole, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		fd = -errno;
 	free(whole);
-	return fd;
+	if (fd < 0)
+		return fd;
+	*place = (struct tree_place){ .is_open = true, .fd = fd, .path = path, .length = length };
+	return 0;
+}
+
+int importer_open_path(const struct importer *importer, struct tree_place *place, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	size_t length = slash ? (size_t)(slash - path) : 0;
+	int result = 0, fd;
+
+	if (!place->is_open || place->length != length || memcmp(place->path, path, length) != 0)
+		result = go_to(importer, place, path, length);
+	if (result < 0)
+		return result;
+	/* What was a file may be a pipe now, for which nobody waits. */
+	fd = openat(place->fd, slash ? slash + 1 : path,
+		    O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	return fd < 0 ? -errno : fd;
 }
 
 void importer_take_status(struct importer *importer, struct manifest_entry *entry,
@@ -85,7 +113,7 @@ int importer_open(struct importer *importer, struct manifest_entry *entry, struc
 {
 	int result;
 
-	reading->fd = importer_open_path(importer, entry->path);
+	reading->fd = importer_open_path(importer, &importer->place, entry->path);
 	if (reading->fd < 0)
 		return reading->fd;
 	result = importer_begin_reading(reading);

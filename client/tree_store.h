@@ -11,6 +11,14 @@
 #include "client/aside.h"
 #include "client/tree_private.h"
 
+/* A directory whose files are opened one after the other. All zero: none. */
+struct tree_place {
+	bool is_open;
+	int fd;
+	const char *path; /* of a file in it, or below */
+	size_t length;    /* of its own path */
+};
+
 struct importer {
 	struct osd_client *client;
 	uint64_t partition;
@@ -26,6 +34,7 @@ struct importer {
 	bool marked;           /* the partition says that an update is under way */
 	uint64_t old_manifest; /* the object of the present tree's; 0: there is no tree */
 	struct tree_flight flight;
+	struct tree_place place;
 	int result; /* the first error */
 	struct osd_client_error *error;
 };
@@ -53,8 +62,13 @@ struct ahead_file {
 int importer_fail(struct importer *importer, const struct osd_client_error *error);
 int importer_fail_local(struct importer *importer, int result, const char *path);
 
-/* tree_source.c: opens what has this path in the directory. A descriptor, or a negative errno. */
-int importer_open_path(const struct importer *importer, const char *path);
+/*
+ * tree_source.c: opens what has this path in the directory, from the place of the last one, if that
+ * is in the same directory. The path stays until there is another place. A descriptor, or a
+ * negative errno.
+ */
+int importer_open_path(const struct importer *importer, struct tree_place *place, const char *path);
+void tree_place_leave(struct tree_place *place);
 
 /* The entry takes length, owner, mode and time of its file. */
 void importer_take_status(struct importer *importer, struct manifest_entry *entry,
