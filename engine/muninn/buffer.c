@@ -109,6 +109,22 @@ static bool is_dropped(const struct buffer *buffer, const struct page_view *page
 }
 
 /*
+ * The bytes of a page's records before the first one that is dropped, behind which *offset is then;
+ * all that are used when none is. Most pages have none: they need no copy.
+ */
+static uint32_t bytes_before_dropped(const struct buffer *buffer, const struct page_view *page,
+				     uint32_t *offset, const struct dropping *dropping)
+{
+	struct page_record record;
+	uint32_t kept = *offset;
+
+	for (; page_next(page, offset, &record); kept = *offset)
+		if (is_dropped(buffer, page, *offset, &record, dropping))
+			return kept;
+	return kept;
+}
+
+/*
  * Returns the bytes that became free. What a flush promised stays as it is until the buffer is
  * sealed: otherwise somebody would have to wait for the host here. Only a format, which nobody gets
  * round, waits.
@@ -119,7 +135,7 @@ static uint32_t compact_page(struct buffer *buffer, uint32_t page, const struct 
 	struct page_view view = slot_view(buffer, slot);
 	uint8_t *to = slot_data(buffer, buffer->spare_slot);
 	struct page_record record;
-	uint32_t offset = 0, used = 0, fold = 0;
+	uint32_t offset = 0, used, fold;
 	uint64_t word;
 
 	if (view.large_header)
@@ -128,7 +144,14 @@ static uint32_t compact_page(struct buffer *buffer, uint32_t page, const struct 
 		buffer->absorbable[page] = false;
 		return 0;
 	}
+	used = bytes_before_dropped(buffer, &view, &offset, dropping);
+	if (used == view.used) {
+		buffer->absorbable[page] = false; /* until the next such record comes */
+		return 0;
+	}
 	slot_claim(buffer, buffer->spare_slot);
+	memcpy(to, view.data, used);
+	fold = fold_until(&view, used);
 	while (page_next(&view, &offset, &record)) {
 		uint32_t bytes = RECORD_HEADER_BYTES + record_length(record.header);
 
@@ -137,11 +160,6 @@ static uint32_t compact_page(struct buffer *buffer, uint32_t page, const struct 
 		memcpy(to + used, record.header, bytes);
 		used += bytes;
 		fold = slot_fold(fold, record_crc_of(record.header));
-	}
-	if (used == view.used) {
-		buffer->absorbable[page] = false; /* until the next such record comes */
-		slot_clear(buffer, buffer->spare_slot);
-		return 0;
 	}
 	memset(to + used, 0, buffer->geometry->page_bytes - used);
 	word = state_word(used, fold);
@@ -164,6 +182,7 @@ static uint32_t compact_page(struct buffer *buffer, uint32_t page, const struct 
 			 "failure of this host",
 			 nand_path(buffer->nand));
 	used = view.used - used;
+	buffer->used_bytes -= used;
 	slot_clear(buffer, slot);
 	buffer->spare_slot = (uint16_t)slot;
 	buffer->unstamped[page] = true;
@@ -261,6 +280,8 @@ void buffer_move_large(struct buffer *buffer, uint32_t from, uint32_t to)
 		  sum_page(to, old, slot_word(buffer, old)) ^ sum_page(to, spare, word));
 	nvram_store16(map_entry(buffer, to), (uint16_t)spare);
 	sum_end(buffer->sum);
+	buffer->used_bytes += word_used(word);
+	buffer->used_bytes -= word_used(slot_word(buffer, old));
 	slot_clear(buffer, old);
 	buffer->spare_slot = (uint16_t)old;
 	buffer_empty_page(buffer, from);
@@ -382,11 +403,7 @@ int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct 
 
 uint64_t buffer_used_bytes(const struct buffer *buffer)
 {
-	uint64_t bytes = 0;
-
-	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++)
-		bytes += slot_state(buffer, page_slot(buffer, page)) & ~SLOT_LARGE;
-	return bytes;
+	return buffer->used_bytes;
 }
 
 uint64_t buffer_metadata_bytes(const struct buffer *buffer)
@@ -421,7 +438,7 @@ bool buffer_is_half_used(const struct buffer *buffer)
 	uint32_t pages = buffer->geometry->segment_pages, used = 0;
 
 	for (uint32_t page = 0; page < pages; page++)
-		used += (slot_state(buffer, page_slot(buffer, page)) & ~SLOT_LARGE) > 0;
+		used += word_used(slot_word(buffer, page_slot(buffer, page))) > 0;
 	return 2 * used >= pages;
 }
 

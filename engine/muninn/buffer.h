@@ -25,9 +25,10 @@ struct buffer {
 	uint8_t *sum;     /* its pair of sums in NVRAM */
 	struct segment_index *index;
 	uint64_t serial;
-	uint64_t promised;  /* its records up to this number a flush made stable, or is about to */
-	uint64_t put_bytes; /* of records, since it was begun or gathered (gather.h) */
-	bool has_again;     /* some were put again, so that older ones may be dropped */
+	uint64_t promised;   /* its records up to this number a flush made stable, or is about to */
+	uint64_t put_bytes;  /* of records, since it was begun or gathered (gather.h) */
+	uint64_t used_bytes; /* of all its pages: kept, so that nobody has to go through them */
+	bool has_again;      /* some were put again, so that older ones may be dropped */
 	uint16_t spare_slot;
 	bool *absorbable; /* a page: holds records that compaction may drop */
 	bool *unstamped;  /* a page: a flush promises more of it than its slot says; behind them */
@@ -98,7 +99,7 @@ uint32_t buffer_index_page(struct buffer *buffer, uint32_t page, const struct pa
 int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct new_record *record,
 	       uint64_t committed);
 
-/* Bytes of headers and values in it. */
+/* Bytes that its pages use: of records, but for the headers of large ones. */
 uint64_t buffer_used_bytes(const struct buffer *buffer);
 bool buffer_is_half_full(const struct buffer *buffer);
 

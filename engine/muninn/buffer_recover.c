@@ -70,6 +70,7 @@ void buffer_start(struct buffer *buffer, uint64_t serial, const struct row_index
 	forget_index(buffer, row, ahead, serial);
 	buffer->promised = 0;
 	buffer->put_bytes = 0;
+	buffer->used_bytes = 0;
 	buffer->has_again = false;
 }
 
@@ -263,6 +264,13 @@ int buffer_rest(struct buffer *buffer)
 	return result;
 }
 
+static void count_used(struct buffer *buffer)
+{
+	buffer->used_bytes = 0;
+	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++)
+		buffer->used_bytes += word_used(slot_word(buffer, page_slot(buffer, page)));
+}
+
 int buffer_recover(struct buffer *buffer, const struct row_index *row, uint32_t ahead,
 		   uint64_t committed)
 {
@@ -274,6 +282,7 @@ int buffer_recover(struct buffer *buffer, const struct row_index *row, uint32_t 
 	buffer->serial = buffer_stored_serial(buffer);
 	slot_clear(buffer, buffer->spare_slot);
 	forget_index(buffer, row, ahead, buffer->serial);
+	count_used(buffer);
 	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++) {
 		uint32_t state = slot_state(buffer, page_slot(buffer, page));
 

@@ -58,6 +58,12 @@ static inline void slot_claim(struct buffer *buffer, uint32_t slot)
 	nvram_store64(header + SLOT_SERIAL_AT, buffer->serial);
 }
 
+/* How many bytes of a page a state word says are used. */
+static inline uint32_t word_used(uint64_t word)
+{
+	return (uint32_t)word & ~SLOT_LARGE;
+}
+
 static inline struct page_view slot_view(const struct buffer *buffer, uint32_t slot)
 {
 	uint32_t state = slot_state(buffer, slot);
@@ -137,6 +143,8 @@ static inline void slot_store(struct buffer *buffer, uint32_t page, uint32_t slo
 	sum_begin(buffer->sum, sum_page(page, slot, before) ^ sum_page(page, slot, word));
 	nvram_store64(slot_header(buffer, slot) + SLOT_STATE_AT, word);
 	sum_end(buffer->sum);
+	buffer->used_bytes += word_used(word);
+	buffer->used_bytes -= word_used(before);
 }
 
 /*
