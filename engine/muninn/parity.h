@@ -40,7 +40,7 @@ struct parity_shape parity_shape(uint32_t page_bytes, uint32_t head_bytes, uint3
 struct parity_code {
 	uint32_t data, more;
 	uint32_t used;   /* of the data symbols: the others are zeros */
-	uint8_t *tables; /* of its multiplications, as libisal takes them */
+	uint8_t *tables; /* of its multiplications, as libisal takes them; NULL if `more` is 1 */
 };
 
 struct parity {
