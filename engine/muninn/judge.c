@@ -71,18 +71,33 @@ static int search(struct judged *judged, const struct visibility *visibility,
 
 /* ---- the records of a key ---- */
 
+/* How many of the list have that number or a higher one: it begins with the highest. */
+static uint32_t listed_since(const struct merge_list *list, uint64_t sequence)
+{
+	uint32_t first = 0, end = list->count;
+
+	while (first < end) {
+		uint32_t middle = first + (end - first) / 2;
+
+		if (list->records[middle].sequence >= sequence)
+			first = middle + 1;
+		else
+			end = middle;
+	}
+	return first;
+}
+
 /* Only the first of a number is found. -ENOSPC: the list is full. */
 static int list_record(void *context, const struct page_view *page,
 		       const struct page_record *record)
 {
 	struct merge_list *list = context;
 	uint64_t sequence = record_sequence(record->header);
-	uint32_t at = list->count;
+	uint32_t at;
 
 	if (!record_is_intact(record->header, page->serial, record->value))
 		return -EBADMSG;
-	while (at > 0 && list->records[at - 1].sequence < sequence)
-		at--;
+	at = listed_since(list, sequence);
 	if (at > 0 && list->records[at - 1].sequence == sequence)
 		return 0;
 	if (list->count == MERGE_LISTED)
