@@ -111,6 +111,9 @@ TEST_BINS := $(TEST_SRC:tests/%.c=$(TESTBIN)/%)
 # Those that say so run once more, for the Bloom index.
 INDEX_TEST_SRC := $(if $(TEST_SRC),$(shell grep -lF 'Runs for each index.' $(TEST_SRC)))
 INDEX_E2E_TESTS = $(if $(E2E_TESTS),$(shell grep -lF 'Runs for each index.' $(E2E_TESTS)))
+# Those that say so only count what something costs: a sanitizer has nothing to find there that the
+# others do not have.
+PLAIN_TEST_SRC := $(if $(TEST_SRC),$(shell grep -lF 'Not under sanitizers.' $(TEST_SRC)))
 # Test programs with threads (they include pthread.h) also run under ThreadSanitizer.
 THREAD_TEST_SRC := $(if $(TEST_SRC),$(shell grep -l pthread.h $(TEST_SRC)))
 E2E_TESTS := $(wildcard tests/e2e/test_*.py)
@@ -394,7 +397,7 @@ ONLY ?=
 RUN_TESTS := scripts/run-tests $(if $(ONLY),--only $(ONLY))
 test_bins = $(patsubst tests/%.c,$(BUILD)/tests/$(1)/%,$(2))
 INDEX_TESTS = $(addprefix bloom:,$(call test_bins,release,$(INDEX_TEST_SRC)) $(INDEX_E2E_TESTS))
-SANITIZED_TESTS = $(call test_bins,asan,$(TEST_SRC)) $(call test_bins,tsan,$(THREAD_TEST_SRC)) \
+SANITIZED_TESTS = $(call test_bins,asan,$(filter-out $(PLAIN_TEST_SRC),$(TEST_SRC))) $(call test_bins,tsan,$(THREAD_TEST_SRC)) \
 	$(SANITIZED_E2E_TESTS:%=asan:%)
 
 .PHONY: sanitized-tests

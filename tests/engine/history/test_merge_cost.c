@@ -2,6 +2,8 @@
 /*
  * What merging costs a WRITE on a device that is full of history, in pages, and how much history it
  * leaves.
+ *
+ * Not under sanitizers.
  */
 #include <setjmp.h>
 #include <stdarg.h>
