@@ -13,6 +13,7 @@
 #include "common/bytes.h"
 #include "common/log.h"
 #include "nand/power.h"
+#include "tests/repetition.h"
 
 enum {
 	BLOCKS = 20000, /* more than a range, and no whole number of pages */
@@ -426,7 +427,7 @@ static void random_run(uint32_t block_bytes, uint64_t flash_mib, uint32_t share)
 	const char *steps = getenv("MUNINN_OPERATIONS");
 	struct world *world = world_new(block_bytes, flash_mib);
 
-	for (uint64_t n = steps ? strtoull(steps, NULL, 0) / share : STEPS; n; n--)
+	for (uint64_t n = steps ? strtoull(steps, NULL, 0) / share : rounds(STEPS); n; n--)
 		step(world);
 	check_everything(world);
 	world_free(world);

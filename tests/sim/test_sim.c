@@ -15,15 +15,10 @@
 #include <cmocka.h>
 
 #include "tests/engine/index_under_test.h"
+#include "tests/repetition.h"
 #include "tests/sim/sim.h"
 
 enum { SEEDS = 2, OPERATIONS = 2500 };
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SHARE = 4 };
-#else
-enum { SHARE = 1 };
-#endif
 
 static char text[4096];
 
@@ -33,13 +28,13 @@ static void run_seed(const struct sim_profile *profile, uint64_t seed)
 {
 	const struct sim_plan plan = { .profile = profile,
 				       .seed = seed,
-				       .operations = OPERATIONS / SHARE };
+				       .operations = rounds(OPERATIONS) };
 	struct sim_report report;
 
 	if (!sim_run(&plan, &report, text, sizeof(text)))
 		fail_msg("%smuninn-sim --profile %s --seed %llu --ops %d, step %llu, while %s: %s",
 			 index_setting(), profile->name, (unsigned long long)seed,
-			 OPERATIONS / SHARE, (unsigned long long)report.step, report.what, text);
+			 (int)plan.operations, (unsigned long long)report.step, report.what, text);
 	assert_true(report.counts.operations >= plan.operations);
 	assert_true(report.counts.compared > 0);
 	assert_true(!profile->flash.power_fails || report.counts.cuts > 0);

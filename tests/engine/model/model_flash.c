@@ -14,6 +14,7 @@
 #include "tests/engine/index_under_test.h"
 #include "tests/engine/model/model_power.h"
 #include "tests/engine/small_flash.h"
+#include "tests/repetition.h"
 
 static uint64_t setting(const char *name, uint64_t otherwise)
 {
@@ -30,10 +31,7 @@ void model_start(struct model_run *run, const char *name, uint64_t otherwise_see
 	run->weights = run->restless                                  ? &model_restless
 		       : run->power || getenv("MUNINN_HISTORY_OFTEN") ? &model_historic
 								      : &model_usual;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	operations /= 4;
-#endif
-	operations = setting("MUNINN_OPERATIONS", operations);
+	operations = setting("MUNINN_OPERATIONS", rounds(operations));
 	printf("%s: %sMUNINN_SEED=%llu MUNINN_OPERATIONS=%llu\n", name, index_setting(),
 	       (unsigned long long)seed, (unsigned long long)operations);
 	model_run(run, seed, operations);

@@ -36,15 +36,12 @@
 #include "tests/engine/index_under_test.h"
 #include "tests/engine/model/model_power.h"
 #include "tests/engine/small_flash.h"
+#include "tests/repetition.h"
 
 enum { PARTITION = 0x10000, CLONE = 0x10001, OBJECT = 0x10000, OBJECTS = 3, BYTES = 700 };
 enum { ROUND = 14, STEPS = 4 * ROUND };
 /* Operations from one cut to the next, but for MUNINN_EVERY_CUT. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { STRIDE = 67 };
-#else
 enum { STRIDE = 13 };
-#endif
 
 static const struct nand_geometry geometry = SMALL_FLASH(200);
 
@@ -447,7 +444,7 @@ static void rehearse(struct load *load, enum nand_cut_nvram nvram)
 	for (uint64_t end = 0; end < NAND_REHEARSAL_ENDS; end++) {
 		rehearsal.ends = &ends[end];
 		/* A stride of its own for each, so that they do not cut at the same places. */
-		rehearsal.stride = getenv("MUNINN_EVERY_CUT") ? 1 : STRIDE + 2 * end;
+		rehearsal.stride = getenv("MUNINN_EVERY_CUT") ? 1 : cut_stride(STRIDE + 2 * end);
 		if (nand_rehearse(&rehearsal, &runs, &error))
 			fail_msg("%s", error.text);
 	}

@@ -33,6 +33,7 @@
 #include "tests/engine/muninn/flusher.h"
 #include "tests/engine/sealers.h"
 #include "tests/engine/small_flash.h"
+#include "tests/repetition.h"
 
 /* With room for parity. */
 enum { SPARE_BYTES_PARITY = 160 };
@@ -525,7 +526,7 @@ static void discard_line(enum log_level level, const char *line)
 static bool seals_beside, flushes_beside;
 
 static struct load *rehearse(enum nand_cut_nvram nvram, size_t ends_first, size_t ends_count,
-			     bool points, uint64_t stride)
+			     bool points, uint64_t every)
 {
 	struct nand_power_cut ends[NAND_REHEARSAL_ENDS];
 	struct load *load = calloc(1, sizeof(*load));
@@ -549,7 +550,8 @@ static struct load *rehearse(enum nand_cut_nvram nvram, size_t ends_first, size_
 		.check = check,
 		.ends = ends + ends_first,
 		.ends_count = ends_count,
-		.stride = stride,
+		/* Few cuts meet each of the parts that flushes beside the load have. */
+		.stride = flushes_beside ? every : cut_stride(every),
 	};
 
 	if (nand_rehearse(&rehearsal, &runs, &error))

@@ -19,6 +19,7 @@
 #include "common/bytes.h"
 #include "common/log.h"
 #include "tests/osd/function_call.h"
+#include "tests/repetition.h"
 
 #define OTHER UINT64_C(0x20000)
 #define DAY   UINT64_C(86400000)
@@ -32,11 +33,7 @@ enum {
 	PAGE = 4096,
 	/* Between two acknowledged states of the owner. */
 	COMMANDS_EACH = 400,
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	COMMANDS = 1000,
-#else
 	COMMANDS = 4000,
-#endif
 };
 
 /* What the owner has in an object: pages of one byte; 0: it is not there. */
@@ -504,7 +501,7 @@ static uint64_t setting(const char *name, uint64_t otherwise)
 
 static void run(const char *name, uint64_t locked, uint64_t bytes, uint64_t otherwise_seed)
 {
-	uint64_t commands = setting("MUNINN_OPERATIONS", COMMANDS);
+	uint64_t commands = setting("MUNINN_OPERATIONS", rounds(COMMANDS));
 	struct unit unit;
 	struct attack *attack = calloc(1, sizeof(*attack));
 
