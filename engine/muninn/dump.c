@@ -46,8 +46,8 @@ static void take_root(struct muninn_dump *dump, const char *why)
 
 	dump->has_geometry = true;
 	dump->geometry = dump->root.geometry;
-	dump->entries = dump->root.bytes + root_entries_at(header);
-	dump->entry_count = header->count;
+	dump->entries = dump->root.entries;
+	dump->entry_count = dump->root.entry_count;
 	dump->stride = dump->geometry.root_entry_bytes;
 	dump->named_by = "root";
 	error_set(&dump->trouble, 0, "%s; what pages of the index are is told by root %llu", why,
@@ -362,22 +362,28 @@ static void tell_aborted(const struct found_root *found, const struct fields *to
 	field_end(to);
 }
 
+static void tell_entry(const struct muninn_geometry *geometry, const uint8_t *entry,
+		       const struct fields *to)
+{
+	struct error_text why;
+
+	field_row(to);
+	field_number(to, "row", get_le32(entry + DIRECTORY_ROW_AT));
+	field_number(to, "group", get_le32(entry + DIRECTORY_GROUP_AT));
+	field_number(to, "image_bytes", get_le32(entry + DIRECTORY_BYTES_AT));
+	if (directory_check_entry(geometry, entry, &why) == 0)
+		field_number(to, "first_page", directory_image_page(geometry, entry, 0));
+	field_hex(to, "live", get_le64(entry + DIRECTORY_LIVE_AT));
+}
+
 static void tell_directory(const struct found_root *found, const struct fields *to)
 {
 	const struct muninn_geometry *geometry = &found->geometry;
 	const uint8_t *at = found->bytes + root_entries_at(&found->header);
-	struct error_text why;
 
 	field_list(to, "directory");
-	for (uint32_t n = 0; n < found->header.count; n++, at += geometry->root_entry_bytes) {
-		field_row(to);
-		field_number(to, "row", get_le32(at + DIRECTORY_ROW_AT));
-		field_number(to, "group", get_le32(at + DIRECTORY_GROUP_AT));
-		field_number(to, "image_bytes", get_le32(at + DIRECTORY_BYTES_AT));
-		if (directory_check_entry(geometry, at, &why) == 0)
-			field_number(to, "first_page", directory_image_page(geometry, at, 0));
-		field_hex(to, "live", get_le64(at + DIRECTORY_LIVE_AT));
-	}
+	for (uint32_t n = 0; n < found->header.count; n++, at += geometry->root_entry_bytes)
+		tell_entry(geometry, at, to);
 	field_end(to);
 }
 
@@ -410,21 +416,30 @@ static void tell_rows(const struct found_root *found, const struct fields *to)
 	field_end(to);
 }
 
-static void tell_kills(const struct found_root *found, const struct fields *to)
+static void tell_list(const struct found_root *found, const struct fields *to)
 {
-	field_number(to, "base", found->kills_header.base);
-	tell_header(&found->kills_header, to);
+	field_number(to, "base", found->list_header.base);
+	tell_header(&found->list_header, to);
 	field_list(to, "kills");
-	for (uint32_t n = 0; n < found->kills_header.count; n++) {
+	for (uint32_t n = 0; n < found->list_header.count; n++) {
 		struct root_kill kill;
 
-		root_read_kill(found->kills, n, &kill);
+		root_read_kill(found->list, n, &kill);
 		field_row(to);
 		field_number(to, "row", kill.row);
 		field_number(to, "group", kill.group);
 		field_number(to, "member", kill.member);
 		field_number(to, "segment", kill.segment);
 		field_number(to, "serial", kill.serial);
+	}
+	field_end(to);
+	field_list(to, "groups");
+	for (uint32_t n = 0; n < found->list_header.groups; n++) {
+		const uint8_t *group =
+			root_list_group(&found->geometry, found->list, found->list_header.count, n);
+
+		tell_entry(&found->geometry, group + ROOT_GROUP_ENTRY_AT, to);
+		field_number(to, "buffer_serial", get_le64(group + ROOT_GROUP_SERIAL_AT));
 	}
 	field_end(to);
 }
@@ -437,8 +452,8 @@ static void tell_whole_root(const struct muninn_dump *dump, uint64_t serial,
 
 	field_flag(to, "whole", result == 0);
 	field_number(to, "pages_lost", found.pages_missing);
-	if (!result && found.kills) {
-		tell_kills(&found, to);
+	if (!result && found.list) {
+		tell_list(&found, to);
 	} else if (!result) {
 		tell_header(&found.header, to);
 		tell_geometry(&found.geometry, to);
@@ -454,19 +469,19 @@ static void tell_root(const struct muninn_dump *dump, const struct nand_page_dum
 		      const struct fields *to)
 {
 	bool is_parity = spare->part >= spare->parts;
-	bool is_kills = !is_parity && spare->part == 0 && get_le64(page->data) == KILLS_MAGIC;
+	bool is_list = !is_parity && spare->part == 0 && get_le64(page->data) == LIST_MAGIC;
 	unsigned long long serial = spare->serial;
 	char holds[96];
 
 	if (is_parity)
 		snprintf(holds, sizeof(holds), "root %llu, parity %u", serial,
 			 spare->part - spare->parts + 1);
-	else if (is_kills)
-		snprintf(holds, sizeof(holds), "list of kills %llu", serial);
+	else if (is_list)
+		snprintf(holds, sizeof(holds), "list of changes %llu", serial);
 	else
 		snprintf(holds, sizeof(holds), "root %llu, page %u of %u", serial, spare->part + 1,
 			 spare->parts);
-	tell_kind(to, is_parity ? "root parity" : is_kills ? "kills" : "root", holds);
+	tell_kind(to, is_parity ? "root parity" : is_list ? "list" : "root", holds);
 	field_number(to, "serial", serial);
 	tell_place(dump, page->page, to);
 	field_number(to, "used_bytes", spare->used);

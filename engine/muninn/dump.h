@@ -38,7 +38,7 @@ const char *muninn_dump_trouble(const struct muninn_dump *dump);
 
 /*
  * Tells `kind` and what else there is to tell. Kinds: erased, records, index, index parity, root,
- * root parity, kills; foreign: no page of this engine; unreadable: damaged so that it can't be
+ * root parity, list; foreign: no page of this engine; unreadable: damaged so that it can't be
  * told.
  */
 void muninn_dump_page(struct muninn_dump *dump, const struct nand_page_dump *page,

@@ -117,7 +117,8 @@ void root_header_encode(const struct root_header *header, uint8_t bytes[ROOT_HEA
 	put_le64(bytes, header->magic);
 	put_le32(bytes + 8, MUNINN_FORMAT_VERSION);
 	put_le32(bytes + 12, header->bytes);
-	put_le32(bytes + 16, header->count);
+	put_le32(bytes + ROOT_COUNT_AT, header->count);
+	put_le32(bytes + 20, header->groups);
 	put_le64(bytes + 24, header->serial);
 	put_le64(bytes + 32, header->base);
 	put_le64(bytes + 40, header->committed);
@@ -148,7 +149,8 @@ bool root_header_decode(const uint8_t *bytes, uint32_t length, struct root_heade
 	*header = (struct root_header){
 		.magic = get_le64(bytes),
 		.bytes = get_le32(bytes + 12),
-		.count = get_le32(bytes + 16),
+		.count = get_le32(bytes + ROOT_COUNT_AT),
+		.groups = get_le32(bytes + 20),
 		.serial = get_le64(bytes + 24),
 		.base = get_le64(bytes + 32),
 		.committed = get_le64(bytes + 40),
@@ -157,7 +159,7 @@ bool root_header_decode(const uint8_t *bytes, uint32_t length, struct root_heade
 		.aborted_count = get_le64(bytes + 64),
 		.void_before = get_le64(bytes + 72),
 	};
-	return (header->magic == ROOT_MAGIC || header->magic == KILLS_MAGIC) &&
+	return (header->magic == ROOT_MAGIC || header->magic == LIST_MAGIC) &&
 	       get_le32(bytes + 8) == MUNINN_FORMAT_VERSION && header->bytes >= ROOT_HEADER_BYTES &&
 	       header->bytes <= length &&
 	       root_crc(bytes, header->bytes) == get_le32(bytes + ROOT_CRC_AT);

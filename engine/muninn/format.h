@@ -152,19 +152,20 @@ bool page_spare_decode(const uint8_t bytes[PAGE_SPARE_BYTES], uint32_t page_byte
 
 /* ---- roots: what NVRAM says of the flash, in a ring of segments of their own ---- */
 
-#define ROOT_MAGIC  UINT64_C(0x31544f4f524e554d) /* "MUNROOT1" */
-#define KILLS_MAGIC UINT64_C(0x314c4c494b4e554d) /* "MUNKILL1" */
+#define ROOT_MAGIC UINT64_C(0x31544f4f524e554d) /* "MUNROOT1" */
+#define LIST_MAGIC UINT64_C(0x314c4c494b4e554d) /* "MUNKILL1" */
 
 /*
  * A root is a header, the static header of the NVRAM, the aborted sequence numbers, the directory
- * entries in use, and for each row an entry and the segments of its growing group. A list of kills
- * is a header and entries, in one page.
+ * entries in use, and for each row an entry and the segments of its growing group. A list of
+ * changes, in one page, is a header and what came about since the root: segments that have been
+ * merged away (kills), then groups that became complete.
  */
 struct root_header {
 	uint64_t magic;
 	uint32_t bytes;  /* of all of it */
-	uint32_t count;  /* root: directory entries; list: segments that have been merged away since
-			    the root */
+	uint32_t count;  /* root: directory entries; list: kills */
+	uint32_t groups; /* list: groups that became complete; root: 0 */
 	uint64_t serial; /* of this page or these pages */
 	uint64_t base;   /* list: serial of the root that it goes with; root: 0 */
 	uint64_t committed, sealed, next_serial, aborted_count; /* the state words */
@@ -172,6 +173,7 @@ struct root_header {
 };
 
 #define ROOT_HEADER_BYTES 88
+#define ROOT_COUNT_AT     16 /* of `count` in a header */
 #define ROOT_STATIC_BYTES 96 /* space for the static header of the NVRAM */
 
 /* Without the CRC, which is of everything and set by root_seal. */
@@ -205,6 +207,12 @@ struct root_kill {
 
 void root_kill_encode(const struct root_kill *kill, uint8_t bytes[ROOT_KILL_BYTES]);
 void root_kill_decode(const uint8_t bytes[ROOT_KILL_BYTES], struct root_kill *kill);
+
+/* A group that became complete: its directory entry, as in a root, follows. */
+enum {
+	ROOT_GROUP_SERIAL_AT = 0, /* 8: of the row's older buffer then, as in a row of a root */
+	ROOT_GROUP_ENTRY_AT = 8,
+};
 
 /* ---- NVRAM ---- */
 
@@ -245,11 +253,12 @@ enum {
 	STATE_VOID_AT = STATE_AT + 24, /* records with lower numbers do not count; see void.c */
 	STATE_ABORTED_COUNT_AT = STATE_AT + 32,
 	STATE_FLUSHED_AT = STATE_AT + 40,      /* what the last flush made stable on the host */
-	STATE_ROOT_SERIAL_AT = STATE_AT + 48,  /* of the next root or list of kills */
+	STATE_ROOT_SERIAL_AT = STATE_AT + 48,  /* of the next root or list of changes */
 	STATE_ROOT_SEGMENT_AT = STATE_AT + 56, /* of the ring, that the last one is in */
 	/* Takes the place of STATE_VOID_AT once it is committed; 0: there is none. */
 	STATE_VOID_NEXT_AT = STATE_AT + 64,
-	/* 1: a merge takes out segments that the root on flash and its list of kills still name. */
+	/* 1: a merge takes out segments that the root on flash and its list of changes still name.
+	 */
 	STATE_KILLS_AHEAD_AT = STATE_AT + 72,
 };
 

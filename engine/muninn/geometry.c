@@ -131,7 +131,6 @@ static void size_roots(struct muninn_geometry *geometry)
 	geometry->root_segments =
 		(uint32_t)max_u64(root_space(geometry, root_bytes_of(geometry, first_entries)),
 				  geometry->first_segments / SEGMENTS_PER_ROOT_SEGMENT);
-	geometry->root_kills_max = (geometry->page_bytes - ROOT_HEADER_BYTES) / ROOT_KILL_BYTES;
 }
 
 static uint32_t default_rows(uint32_t segments)

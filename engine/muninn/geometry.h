@@ -37,7 +37,6 @@ struct muninn_geometry {
 	uint32_t blocks;
 	uint32_t root_segments;           /* the first ones of the device: the ring of roots */
 	uint32_t root_bytes_max;          /* of a root */
-	uint32_t root_kills_max;          /* of a list of kills: as many as fit a page */
 	uint32_t reserve_metadata;        /* free segments kept for group images */
 	uint32_t room_kept[RECORD_ROOMS]; /* free segments that puts of each room leave */
 	uint64_t image_bytes_max;         /* of a group's image */

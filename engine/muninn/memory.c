@@ -53,7 +53,7 @@ static void count(const struct muninn_store *store, uint64_t bytes[MEMORY_KINDS]
 				 given(store->images) + given(store->segment_rows) +
 				 given(store->older) + merge_run_segment_bytes(store);
 	bytes[MEMORY_SCRATCH] = given(store->spare) + sealing_memory(store) + given(store->root) +
-				given(store->kills) + merge_run_scratch_bytes(store) +
+				given(store->list) + merge_run_scratch_bytes(store) +
 				repair_memory(store) + parity_memory(&store->parity);
 }
 

@@ -223,7 +223,7 @@ static void allow_reads(const struct merge_run *run, uint32_t segments_moved)
 
 /*
  * An error has ended something before what it had taken out was stable: so that is made up for. No
- * list of kills tells all of it.
+ * list of changes tells all of it.
  */
 static int let_go_the_rest(struct muninn_store *store)
 {

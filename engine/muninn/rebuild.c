@@ -36,7 +36,8 @@ struct sealed {
 struct rebuild {
 	struct muninn_store *store;
 	struct found_root found;
-	const uint8_t **rows; /* their entries in the root */
+	const uint8_t **rows; /* their entries in the root, or in ... */
+	uint8_t *since_rows;  /* ... what stands for these where a group became complete since */
 	struct sealed *since; /* by row and serial */
 	uint32_t since_count;
 	uint64_t serial_most;   /* highest of any segment */
@@ -51,14 +52,14 @@ struct rebuild {
 
 static uint32_t kill_count(const struct rebuild *rebuild)
 {
-	return rebuild->found.kills ? rebuild->found.kills_header.count : 0;
+	return rebuild->found.list ? rebuild->found.list_header.count : 0;
 }
 
 static struct root_kill kill_at(const struct rebuild *rebuild, uint32_t n)
 {
 	struct root_kill kill;
 
-	root_read_kill(rebuild->found.kills, n, &kill);
+	root_read_kill(rebuild->found.list, n, &kill);
 	return kill;
 }
 
@@ -86,10 +87,10 @@ static bool is_killed(const struct rebuild *rebuild, uint32_t segment, uint64_t 
 	return false;
 }
 
-/* The newer of what the root and the list of kills say. */
+/* The newer of what the root and the list of changes say. */
 static const struct root_header *newest_header(const struct rebuild *rebuild)
 {
-	return rebuild->found.kills ? &rebuild->found.kills_header : &rebuild->found.header;
+	return rebuild->found.list ? &rebuild->found.list_header : &rebuild->found.header;
 }
 
 static int step_state(struct rebuild *rebuild, struct error_text *error)
@@ -114,16 +115,49 @@ static int step_state(struct rebuild *rebuild, struct error_text *error)
 	return 0;
 }
 
+/* What a root would say of the row of a group that became complete: its next one has nothing. */
+static void begin_next_group(struct rebuild *rebuild, const uint8_t *group, uint8_t *row)
+{
+	const uint8_t *entry = group + ROOT_GROUP_ENTRY_AT;
+
+	put_le32(row + ROOT_ROW_GROUP_AT, get_le32(entry + DIRECTORY_GROUP_AT) + 1);
+	put_le32(row + ROOT_ROW_MEMBERS_AT, 0);
+	put_le64(row + ROOT_ROW_LIVE_AT, 0);
+	put_le64(row + ROOT_ROW_SERIAL_AT, get_le64(group + ROOT_GROUP_SERIAL_AT));
+	rebuild->rows[get_le32(entry + DIRECTORY_ROW_AT)] = row;
+}
+
+static int step_rows(struct rebuild *rebuild, struct error_text *error)
+{
+	const struct found_root *found = &rebuild->found;
+	const struct muninn_geometry *geometry = &rebuild->store->geometry;
+	const uint8_t *row = found->bytes + root_rows_at(geometry, &found->header);
+	uint32_t groups = found->list ? found->list_header.groups : 0;
+
+	for (uint32_t number = 0; number < geometry->rows; number++) {
+		rebuild->rows[number] = row;
+		row += root_row_bytes(row);
+	}
+	if (!groups)
+		return 0;
+	rebuild->since_rows = calloc(groups, ROOT_ROW_BYTES);
+	if (!rebuild->since_rows)
+		return error_set(error, -ENOMEM, "out of memory");
+	for (uint32_t n = 0; n < groups; n++)
+		begin_next_group(
+			rebuild,
+			root_list_group(geometry, found->list, found->list_header.count, n),
+			rebuild->since_rows + (uint64_t)ROOT_ROW_BYTES * n);
+	return 0;
+}
+
 static int step_directory(struct rebuild *rebuild, struct error_text *error)
 {
 	struct muninn_store *store = rebuild->store;
 	uint32_t bytes = store->geometry.root_entry_bytes, left = 0;
-	const struct root_header *header = &rebuild->found.header;
-	uint8_t *entries = rebuild->found.bytes + root_entries_at(header);
-	const uint8_t *row = rebuild->found.bytes + root_rows_at(&store->geometry, header);
+	uint8_t *entries = rebuild->found.entries;
 
-	(void)error;
-	for (uint32_t n = 0; n < header->count; n++) {
+	for (uint32_t n = 0; n < rebuild->found.entry_count; n++) {
 		uint8_t *entry = entries + (uint64_t)n * bytes;
 		uint64_t live = still_live(rebuild, get_le32(entry + DIRECTORY_ROW_AT),
 					   get_le32(entry + DIRECTORY_GROUP_AT),
@@ -135,11 +169,13 @@ static int step_directory(struct rebuild *rebuild, struct error_text *error)
 		put_le64(entry + DIRECTORY_LIVE_AT, live);
 		memmove(entries + (uint64_t)left++ * bytes, entry, bytes);
 	}
+	if (left > store->geometry.directory_entries)
+		return error_set(error, -EINVAL,
+				 "root %llu and its list of changes name %u groups, but the index "
+				 "has space for %u: the flash is not what this program wrote",
+				 (unsigned long long)rebuild->found.header.serial, left,
+				 store->geometry.directory_entries);
 	directory_restore(store, entries, left);
-	for (uint32_t number = 0; number < store->geometry.rows; number++) {
-		rebuild->rows[number] = row;
-		row += root_row_bytes(row);
-	}
 	return 0;
 }
 
@@ -257,7 +293,7 @@ static int rebuild_row(struct rebuild *rebuild, uint32_t number, uint32_t *since
 		/* The root was written when it counted already, and its buffer was still there. */
 		if (rebuild->since[*since].serial <= row_index_last_serial(index))
 			continue;
-		/* A root is written with every complete group; here that failed. */
+		/* A root or list is written with every complete group; here that failed. */
 		if (row_index_is_full(index))
 			regroup_leave_out(&rebuild->regroup, number);
 		else if (!result)
@@ -400,8 +436,8 @@ static int step_buffers(struct rebuild *rebuild, struct error_text *error)
 }
 
 static int (*const steps[])(struct rebuild *rebuild, struct error_text *error) = {
-	step_state,   step_directory, step_sealed_since, step_growing_groups,
-	step_buffers, step_sequence,  step_begin,
+	step_state,          step_rows,    step_directory, step_sealed_since,
+	step_growing_groups, step_buffers, step_sequence,  step_begin,
 };
 
 static void say_what_is_lost(const struct rebuild *rebuild)
@@ -478,6 +514,7 @@ int rebuild_nvram(struct nand *nand, const struct record_options *records,
 	if (!result)
 		say_what_is_lost(&rebuild);
 	free(rebuild.rows);
+	free(rebuild.since_rows);
 	free(rebuild.since);
 	root_found_free(&rebuild.found);
 	store_free(rebuild.store);

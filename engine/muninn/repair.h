@@ -59,7 +59,7 @@ void repair_note_image(struct muninn_store *store, uint32_t row, uint32_t group,
 bool repair_next_image(struct muninn_store *store, uint32_t *row, uint32_t *group);
 void repair_end_image(struct muninn_store *store, uint32_t row, uint32_t group);
 
-/* A page of the last root was lost, or of its list of kills: another one is to be written. */
+/* A page of the last root was lost, or of its list of changes: another one is to be written. */
 void repair_note_root(struct muninn_store *store, uint64_t page);
 bool repair_next_root(struct muninn_store *store);
 void repair_end_root(struct muninn_store *store);

@@ -102,7 +102,10 @@ static void pass(struct cursor *cursor)
 	cursor->end--;
 }
 
-/* The cursor at the highest serial; NULL: all pages have been looked at. */
+/*
+ * The cursor at the highest serial; NULL: all pages have been looked at. Of a root through several
+ * segments it is the one at the last part, where the ring goes on.
+ */
 static struct cursor *newest(struct search *search)
 {
 	struct cursor *best = NULL;
@@ -110,7 +113,8 @@ static struct cursor *newest(struct search *search)
 	for (uint32_t n = 0; n < search->found->geometry.root_segments; n++) {
 		struct cursor *cursor = &search->cursors[n];
 
-		if (look(search, cursor) && (!best || cursor->spare.serial > best->spare.serial))
+		if (look(search, cursor) &&
+		    (!best || root_page_is_behind(&cursor->spare, &best->spare)))
 			best = cursor;
 	}
 	return best;
@@ -191,22 +195,29 @@ static bool root_is_sound(const struct muninn_geometry *geometry, const uint8_t 
 	return at == header->bytes;
 }
 
-/* Whether a list of segments that merges freed is complete. */
-static bool kills_are_sound(const struct muninn_geometry *geometry,
-			    const struct root_header *header)
+/* Whether a list's parts lie within it. */
+static bool list_is_sound(const struct muninn_geometry *geometry, const uint8_t *bytes,
+			  const struct root_header *header)
 {
-	return header->count <= geometry->root_kills_max &&
-	       header->bytes == ROOT_HEADER_BYTES + header->count * ROOT_KILL_BYTES;
+	if (header->bytes != root_list_bytes(geometry, header->count, header->groups))
+		return false;
+	for (uint32_t n = 0; n < header->groups; n++) {
+		const uint8_t *group = root_list_group(geometry, bytes, header->count, n);
+
+		if (get_le32(group + ROOT_GROUP_ENTRY_AT + DIRECTORY_ROW_AT) >= geometry->rows)
+			return false;
+	}
+	return true;
 }
 
 /* Takes over `bytes`: a root, or the first list that is found. False: they are of no use. */
 static bool take(struct found_root *found, uint8_t *bytes, const struct root_header *header)
 {
-	if (header->magic == KILLS_MAGIC) {
-		if (found->kills || !kills_are_sound(&found->geometry, header))
+	if (header->magic == LIST_MAGIC) {
+		if (found->list || !list_is_sound(&found->geometry, bytes, header))
 			return false;
-		found->kills = bytes;
-		found->kills_header = *header;
+		found->list = bytes;
+		found->list_header = *header;
 		return true;
 	}
 	if (!root_is_sound(&found->geometry, bytes, header))
@@ -229,9 +240,39 @@ static void read_one(struct search *search, const struct cursor *cursor)
 		free(bytes);
 }
 
+static void forget_list(struct found_root *found)
+{
+	free(found->list);
+	found->list = NULL;
+}
+
+/* What the directory had when the list was written, and what has been merged away since the root.
+ */
+static int gather_entries(struct found_root *found)
+{
+	const struct muninn_geometry *geometry = &found->geometry;
+	uint32_t groups = found->list ? found->list_header.groups : 0;
+	uint64_t bytes = geometry->root_entry_bytes;
+	uint64_t count = (uint64_t)found->header.count + groups;
+	uint8_t *to = malloc(count * bytes + 1);
+
+	if (!to)
+		return -ENOMEM;
+	memcpy(to, found->bytes + root_entries_at(&found->header), found->header.count * bytes);
+	found->entries = to;
+	found->entry_count = (uint32_t)count;
+	to += found->header.count * bytes;
+	for (uint32_t n = 0; n < groups; n++, to += bytes)
+		memcpy(to,
+		       root_list_group(geometry, found->list, found->list_header.count, n) +
+			       ROOT_GROUP_ENTRY_AT,
+		       bytes);
+	return 0;
+}
+
 /*
- * The newest root, and the newest list of freed segments that goes with it. Goes from the highest
- * serial down: lists are newer than the root that they continue, so they come first.
+ * The newest root, and the newest list of changes that goes with it. Goes from the highest serial
+ * down: lists are newer than the root that they continue, so they come first.
  */
 static int find_newest(struct search *search)
 {
@@ -245,12 +286,13 @@ static int find_newest(struct search *search)
 		}
 		read_one(search, cursor);
 	}
-	if (found->bytes && found->kills && found->kills_header.base != found->header.serial) {
-		found->lost = found->kills_header.base;
-		free(found->kills);
-		found->kills = NULL;
+	if (found->bytes && found->list && found->list_header.base != found->header.serial) {
+		found->lost = found->list_header.base;
+		forget_list(found);
 	}
-	return found->bytes ? 0 : -ENOENT;
+	if (!found->bytes)
+		return -ENOENT;
+	return gather_entries(found);
 }
 
 static int find_serial(struct search *search, uint64_t serial)
@@ -258,13 +300,13 @@ static int find_serial(struct search *search, uint64_t serial)
 	const struct found_root *found = search->found;
 	struct cursor *cursor;
 
-	while (!found->bytes && !found->kills && (cursor = newest(search)) != NULL &&
+	while (!found->bytes && !found->list && (cursor = newest(search)) != NULL &&
 	       cursor->spare.serial >= serial)
 		if (cursor->spare.serial == serial)
 			read_one(search, cursor);
 		else
 			pass(cursor);
-	return found->bytes || found->kills ? 0 : -ENOENT;
+	return found->bytes || found->list ? 0 : -ENOENT;
 }
 
 /* Finds the ring, and puts the cursors at the ends of its segments. -ENOENT, -ENOMEM. */
@@ -327,6 +369,7 @@ int root_find_serial(struct nand *nand, uint64_t serial, struct found_root *foun
 void root_found_free(struct found_root *found)
 {
 	free(found->bytes);
-	free(found->kills);
-	found->bytes = found->kills = NULL;
+	free(found->entries);
+	found->bytes = found->entries = NULL;
+	forget_list(found);
 }

@@ -11,12 +11,14 @@ struct found_root {
 	struct muninn_geometry geometry; /* of the device, by the root's static header */
 	struct root_header header;
 	uint8_t *bytes; /* all of it */
-	struct root_header kills_header;
-	uint8_t *kills;       /* the list that goes with it; NULL: none */
+	struct root_header list_header;
+	uint8_t *list;    /* the list that goes with it; NULL: none */
+	uint8_t *entries; /* of the directory in both, as in a root */
+	uint32_t entry_count;
 	uint64_t lost;        /* serial of the root that the newest list goes with, which can't be
 				 read; 0: none */
 	uint64_t serial_most; /* highest of any page of the ring */
-	uint32_t segment;     /* of the ring, that the newest page is in */
+	uint32_t segment;     /* of the ring, that the last one of these pages is in */
 	uint64_t pages_read;
 	uint32_t pages_missing;  /* of both, and of their parity ... */
 	uint32_t pages_restored; /* ... those that parity has given back */
@@ -26,12 +28,20 @@ struct found_root {
 int root_find(struct nand *nand, struct found_root *found);
 
 /*
- * The root or list of kills with this serial, whatever else there is: in `bytes` or in `kills`,
+ * The root or list of changes with this serial, whatever else there is: in `bytes` or in `list`,
  * with its header. Otherwise as root_find.
  */
 int root_find_serial(struct nand *nand, uint64_t serial, struct found_root *found);
 
 void root_found_free(struct found_root *found);
+
+/* Whether the page with the first spare area was written to the ring after that with the other. */
+static inline bool root_page_is_behind(const struct page_spare *page,
+				       const struct page_spare *other)
+{
+	return page->serial > other->serial ||
+	       (page->serial == other->serial && page->part > other->part);
+}
 
 /* ---- where the parts of a root are that has been found ---- */
 
@@ -57,10 +67,27 @@ static inline uint64_t root_row_bytes(const uint8_t *row)
 	return ROOT_ROW_BYTES + 4 * (uint64_t)get_le32(row + ROOT_ROW_MEMBERS_AT);
 }
 
-/* The n-th of a list of kills. */
-static inline void root_read_kill(const uint8_t *kills, uint32_t n, struct root_kill *kill)
+/* ---- and of a list of changes ---- */
+
+/* Bytes of a list. */
+static inline uint64_t root_list_bytes(const struct muninn_geometry *geometry, uint64_t kills,
+				       uint64_t groups)
 {
-	root_kill_decode(kills + ROOT_HEADER_BYTES + (uint64_t)n * ROOT_KILL_BYTES, kill);
+	return ROOT_HEADER_BYTES + kills * ROOT_KILL_BYTES +
+	       groups * (ROOT_GROUP_ENTRY_AT + geometry->root_entry_bytes);
+}
+
+/* The n-th of its kills. */
+static inline void root_read_kill(const uint8_t *list, uint32_t n, struct root_kill *kill)
+{
+	root_kill_decode(list + ROOT_HEADER_BYTES + (uint64_t)n * ROOT_KILL_BYTES, kill);
+}
+
+/* The n-th of its groups, behind so many kills. */
+static inline const uint8_t *root_list_group(const struct muninn_geometry *geometry,
+					     const uint8_t *list, uint32_t kills, uint32_t n)
+{
+	return list + root_list_bytes(geometry, kills, n);
 }
 
 #endif

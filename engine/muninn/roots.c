@@ -3,8 +3,9 @@
  * Writes roots: copies on flash of what NVRAM says of the flash, for the case that NVRAM is lost.
  *
  * Roots are appended to a ring, the first segments of the device. docs/format.md says when one is
- * written. After a merge a page follows the root, with a list of all segments that were merged away
- * since it. Segments that were sealed since are found by what their own pages say.
+ * written. A root is as large as the device has rows, so what comes about often is told by a page
+ * that follows it: a list of all groups that became complete since the root, and of all segments
+ * that were merged away. Segments that were sealed since are found by what their own pages say.
  *
  * A root that does not fit the rest of a segment begins in the next one. The ring has space for two
  * of the largest, so the last root is not erased before the next one is complete.
@@ -30,7 +31,7 @@ static uint32_t ring_segment(const struct muninn_store *store)
 }
 
 /*
- * NVRAM may be behind the flash by a list of kills, not by more: a root that it does not know of
+ * NVRAM may be behind the flash by a list of changes, not by more: a root that it does not know of
  * shows that it is an older one.
  */
 static int set_state(struct muninn_store *store, uint32_t at, uint64_t value)
@@ -105,6 +106,7 @@ static int begin_append(struct muninn_store *store, const uint8_t *bytes, bool w
 	int result = segment_end(store->nand, geometry->segment_blocks, ring_segment(store), &end);
 
 	*writing = (struct root_writing){
+		.bytes = bytes,
 		.pages = run_pages(geometry, get_le32(bytes + 12)),
 		.serial = get_le64(bytes + 24),
 	};
@@ -119,8 +121,7 @@ static int begin_append(struct muninn_store *store, const uint8_t *bytes, bool w
 }
 
 /* Programs at most *budget pages, and takes them off. Makes all stable behind the last one. */
-static int append_some(struct muninn_store *store, const uint8_t *bytes,
-		       struct root_writing *writing, uint32_t *budget)
+static int append_some(struct muninn_store *store, struct root_writing *writing, uint32_t *budget)
 {
 	const struct muninn_geometry *geometry = &store->geometry;
 	int result = 0;
@@ -131,7 +132,7 @@ static int append_some(struct muninn_store *store, const uint8_t *bytes,
 			writing->end = 0;
 		}
 		if (!result)
-			result = program_part(store, bytes, writing->part,
+			result = program_part(store, writing->bytes, writing->part,
 					      segment_page(geometry, ring_segment(store)) +
 						      writing->end);
 		writing->part++;
@@ -147,17 +148,17 @@ static int append_some(struct muninn_store *store, const uint8_t *bytes,
 }
 
 /* Where a page can't be programmed, tries all of it again in the next segment. */
-static int append_somewhere(struct muninn_store *store, const uint8_t *bytes,
-			    struct root_writing *writing, uint32_t *budget)
+static int append_somewhere(struct muninn_store *store, struct root_writing *writing,
+			    uint32_t *budget)
 {
-	int result = append_some(store, bytes, writing, budget);
+	int result = append_some(store, writing, budget);
 
 	for (uint32_t tried = 0; result == -EIO && tried < store->geometry.root_segments; tried++) {
 		result = next_segment(store);
 		if (!result)
-			result = begin_append(store, bytes, true, writing);
+			result = begin_append(store, writing->bytes, true, writing);
 		if (!result)
-			result = append_some(store, bytes, writing, budget);
+			result = append_some(store, writing, budget);
 	}
 	return result;
 }
@@ -255,9 +256,14 @@ static int make_root(struct muninn_store *store, uint64_t serial)
 	return 0;
 }
 
-/* It is tried again and again. */
+/*
+ * It is tried again and again. What a root would have told no list tells: so what comes next is a
+ * root, too.
+ */
 static int tell(struct muninn_store *store, int result)
 {
+	if (result)
+		store->root_serial = 0;
 	if (result && result != store->root_error_logged)
 		log_line(LOG_LEVEL_ERROR,
 			 "%s: the root of the device can't be written to flash (error %d); "
@@ -268,16 +274,21 @@ static int tell(struct muninn_store *store, int result)
 	return result;
 }
 
+static uint64_t next_serial(struct muninn_store *store)
+{
+	uint64_t serial = state_read(store, STATE_ROOT_SERIAL_AT);
+
+	state_write(store, STATE_ROOT_SERIAL_AT, serial + 1);
+	return serial;
+}
+
 int roots_begin(struct muninn_store *store)
 {
-	uint64_t serial;
 	int result;
 
 	/* Ends the root before this one first: the ring has space for two. */
 	roots_finish(store);
-	serial = state_read(store, STATE_ROOT_SERIAL_AT);
-	state_write(store, STATE_ROOT_SERIAL_AT, serial + 1);
-	result = make_root(store, serial);
+	result = make_root(store, next_serial(store));
 	if (!result)
 		result = begin_append(store, store->root, true, &store->root_writing);
 	if (result) {
@@ -288,6 +299,87 @@ int roots_begin(struct muninn_store *store)
 	return 0;
 }
 
+/* ---- the list of changes ---- */
+
+/*
+ * Whether the list takes so many more. The directory of the root and the groups of the list go into
+ * one directory when NVRAM is lost.
+ */
+static bool list_takes(const struct muninn_store *store, uint32_t kills, uint32_t groups)
+{
+	const struct muninn_geometry *geometry = &store->geometry;
+
+	kills += store->list_kills;
+	groups += store->list_groups;
+	return store->root_serial &&
+	       root_list_bytes(geometry, kills, groups) <= geometry->page_bytes &&
+	       store->root_entries + groups <= geometry->directory_entries;
+}
+
+static uint64_t list_bytes(const struct muninn_store *store)
+{
+	return root_list_bytes(&store->geometry, store->list_kills, store->list_groups);
+}
+
+/* Behind the kills that there are, before the groups. */
+static void add_kills(struct muninn_store *store, const struct root_kill *kills, uint32_t count)
+{
+	uint8_t *to = store->list + root_list_bytes(&store->geometry, store->list_kills, 0);
+
+	memmove(to + (uint64_t)ROOT_KILL_BYTES * count, to,
+		(size_t)(store->list + list_bytes(store) - to));
+	for (uint32_t n = 0; n < count; n++)
+		root_kill_encode(&kills[n], to + (uint64_t)ROOT_KILL_BYTES * n);
+	store->list_kills += count;
+}
+
+static void add_group(struct muninn_store *store, uint32_t number, const uint8_t *entry)
+{
+	uint8_t *to = store->list + list_bytes(store);
+
+	assert(get_le32(entry + DIRECTORY_ROW_AT) == number);
+	put_le64(to + ROOT_GROUP_SERIAL_AT, store->rows[number].buffer.serial);
+	memcpy(to + ROOT_GROUP_ENTRY_AT, entry, store->geometry.root_entry_bytes);
+	store->list_groups++;
+}
+
+/* -ENOSPC: it has no place behind the root. */
+static int begin_list(struct muninn_store *store)
+{
+	uint64_t serial = next_serial(store);
+	struct root_header header = state_header(store, LIST_MAGIC, serial);
+	int result;
+
+	header.base = store->root_serial;
+	header.count = store->list_kills;
+	header.groups = store->list_groups;
+	header.bytes = (uint32_t)list_bytes(store);
+	root_header_encode(&header, store->list);
+	seal_run(store, store->list, header.bytes);
+	result = begin_append(store, store->list, false, &store->root_writing);
+	if (result)
+		store->root_writing = (struct root_writing){ 0 };
+	return result;
+}
+
+int roots_begin_group(struct muninn_store *store, uint32_t number, const uint8_t *entry)
+{
+	roots_finish(store);
+	if (list_takes(store, 0, 1)) {
+		add_group(store, number, entry);
+		if (begin_list(store) == 0)
+			return 0;
+	}
+	return roots_begin(store);
+}
+
+/* ---- on its way ---- */
+
+static bool is_list(const struct muninn_store *store)
+{
+	return store->root_writing.bytes == store->list;
+}
+
 int roots_run(struct muninn_store *store, uint32_t *pages, bool *complete)
 {
 	struct root_writing *writing = &store->root_writing;
@@ -296,7 +388,8 @@ int roots_run(struct muninn_store *store, uint32_t *pages, bool *complete)
 	if (writing->pages && !writing->part)
 		result = nand_nvram_sync(store->nand, 0, NVRAM_PAGE);
 	if (!result && writing->pages)
-		result = append_somewhere(store, store->root, writing, pages);
+		result = is_list(store) ? append_some(store, writing, pages)
+					: append_somewhere(store, writing, pages);
 	*complete = !result && writing->part == writing->pages;
 	return result;
 }
@@ -306,11 +399,15 @@ int roots_end(struct muninn_store *store, int result)
 	struct root_writing *writing = &store->root_writing;
 	uint64_t serial = writing->serial;
 	bool written = writing->pages && !result;
+	bool of_list = is_list(store);
 
 	*writing = (struct root_writing){ 0 };
+	if (of_list)
+		return written ? 0 : roots_write(store);
 	if (written) {
 		store->root_serial = serial;
-		store->kill_count = 0;
+		store->root_entries = get_le32(store->root + ROOT_COUNT_AT);
+		store->list_kills = store->list_groups = 0;
 	}
 	return tell(store, result);
 }
@@ -343,9 +440,7 @@ int roots_supersede(struct muninn_store *store)
 {
 	int result = roots_write(store);
 
-	if (result)
-		store->root_serial = 0;
-	else
+	if (!result)
 		state_write(store, STATE_KILLS_AHEAD_AT, 0);
 	return result;
 }
@@ -362,30 +457,19 @@ bool roots_are_expected(const struct muninn_store *store)
 
 int roots_write_kills(struct muninn_store *store, const struct root_kill *kills, uint32_t count)
 {
-	struct root_writing writing;
-	struct root_header header;
+	struct root_writing *writing = &store->root_writing;
 	uint32_t all = UINT32_MAX;
-	uint64_t serial;
 	int result;
 
 	roots_finish(store);
-	serial = state_read(store, STATE_ROOT_SERIAL_AT);
-	header = state_header(store, KILLS_MAGIC, serial);
-	if (!store->root_serial || store->kill_count + count > store->geometry.root_kills_max)
+	if (!list_takes(store, count, 0))
 		return roots_supersede(store);
-	for (uint32_t n = 0; n < count; n++)
-		root_kill_encode(&kills[n], store->kills + ROOT_HEADER_BYTES +
-						    ROOT_KILL_BYTES * store->kill_count++);
-	header.base = store->root_serial;
-	header.count = store->kill_count;
-	header.bytes = ROOT_HEADER_BYTES + ROOT_KILL_BYTES * store->kill_count;
-	root_header_encode(&header, store->kills);
-	seal_run(store, store->kills, header.bytes);
+	add_kills(store, kills, count);
+	result = begin_list(store);
 	/* Merging syncs NVRAM before and after: no need to wait for that here. */
-	state_write(store, STATE_ROOT_SERIAL_AT, serial + 1);
-	result = begin_append(store, store->kills, false, &writing);
 	if (!result)
-		result = append_some(store, store->kills, &writing, &all);
+		result = append_some(store, writing, &all);
+	*writing = (struct root_writing){ 0 };
 	if (result)
 		return roots_supersede(store);
 	state_write(store, STATE_KILLS_AHEAD_AT, 0);
@@ -407,20 +491,23 @@ bool roots_last_is_whole(const struct muninn_store *store)
 {
 	struct found_root found;
 	bool whole = root_find(store->nand, &found) == 0 && !found.pages_missing;
-	uint64_t serial = found.kills ? found.kills_header.serial : found.header.serial;
+	uint64_t serial = found.list ? found.list_header.serial : found.header.serial;
 
 	root_found_free(&found);
 	return whole && serial + 1 == state_read(store, STATE_ROOT_SERIAL_AT);
 }
 
-/* The serial of the last page of a root or list in a segment of the ring; 0: there is none. */
-static uint64_t last_serial(struct muninn_store *store, uint32_t segment)
+/*
+ * The spare area of the last page of a root or list in a segment of the ring. Its serial is 0 if
+ * there is none.
+ */
+static struct page_spare last_page(struct muninn_store *store, uint32_t segment)
 {
 	struct page_spare spare;
 	uint32_t end;
 
 	if (segment_end(store->nand, store->geometry.segment_blocks, segment, &end))
-		return 0;
+		end = 0;
 	/* What can't be read was torn when the power failed, or is damaged. */
 	while (end--) {
 		struct nand_page_io io = { .page = segment_page(&store->geometry, segment) + end,
@@ -429,32 +516,45 @@ static uint64_t last_serial(struct muninn_store *store, uint32_t segment)
 		if (nand_read(store->nand, NAND_CAUSE_RECOVERY, &io, 1) == 0 &&
 		    page_spare_decode(store->spare, store->geometry.page_bytes, &spare) &&
 		    spare.kind == PAGE_KIND_ROOT)
-			return spare.serial;
+			return spare;
 	}
-	return 0;
+	return (struct page_spare){ 0 };
+}
+
+/* Whether it is the last page of all that has its serial. */
+static bool ends_run(const struct muninn_store *store, const struct page_spare *spare)
+{
+	return spare->part + 1 ==
+	       spare->parts + parity_run_more(&store->geometry.parity, spare->parts);
 }
 
 /*
- * The serial of the last root or list. Where it is follows from the flash, too: without the one
- * before `next` in the segment that NVRAM says, all of the ring is looked at. So a word that is
- * wrong never makes the ring go on elsewhere, over the last root.
+ * The serial of the last root or list. Where it ends follows from the flash, too: without the end
+ * of the one before `next` in the segment that NVRAM says, all of the ring is looked at. So a word
+ * that is wrong never makes the ring go on elsewhere, over the last root.
  */
 static uint64_t find_last(struct muninn_store *store, uint64_t next)
 {
 	uint32_t count = store->geometry.root_segments;
 	uint32_t said = (uint32_t)min_u64(state_read(store, STATE_ROOT_SEGMENT_AT), count);
-	uint64_t last = said < count ? last_serial(store, said) : 0;
+	struct page_spare last = { 0 };
 	uint32_t best = said;
+	bool is_known;
 
-	for (uint32_t n = 0; last + 1 != next && n < count; n++) {
-		uint64_t serial = n == said ? 0 : last_serial(store, n);
+	if (said < count)
+		last = last_page(store, said);
+	is_known = last.serial + 1 == next && ends_run(store, &last);
+	for (uint32_t n = 0; !is_known && n < count; n++) {
+		struct page_spare spare = n == said ? last : last_page(store, n);
 
-		best = serial > last ? n : best;
-		last = max_u64(last, serial);
+		if (root_page_is_behind(&spare, &last)) {
+			last = spare;
+			best = n;
+		}
 	}
 	if (best != said || said == count)
 		nvram_store64(store->nvram + STATE_ROOT_SEGMENT_AT, best < count ? best : 0);
-	return last;
+	return last.serial;
 }
 
 int roots_check(struct muninn_store *store, struct error_text *error)
@@ -464,7 +564,7 @@ int roots_check(struct muninn_store *store, struct error_text *error)
 
 	if (last < serial)
 		return 0;
-	if (last == serial) { /* a list of kills that the host's storage has and NVRAM has not */
+	if (last == serial) { /* a list of changes that the host's storage has and NVRAM has not */
 		state_write(store, STATE_ROOT_SERIAL_AT, serial + 1);
 		return 0;
 	}

@@ -20,6 +20,13 @@ int roots_begin(struct muninn_store *store);
 int roots_run(struct muninn_store *store, uint32_t *pages, bool *complete);
 int roots_end(struct muninn_store *store, int result);
 
+/*
+ * The same for a group of row `number` that has just become complete; no segment is in its next
+ * group yet. `entry` of the directory names it. Begins a list of changes, or a root where the list
+ * is full.
+ */
+int roots_begin_group(struct muninn_store *store, uint32_t number, const uint8_t *entry);
+
 /* Whether one is between begin and end; ends it at once. */
 bool roots_are_under_way(const struct muninn_store *store);
 int roots_finish(struct muninn_store *store);
@@ -36,7 +43,7 @@ void roots_expect(struct muninn_store *store);
 bool roots_are_expected(const struct muninn_store *store);
 
 /*
- * Writes a root that leaves out what was expected to be left out. If it fails, no list of kills
+ * Writes a root that leaves out what was expected to be left out. If it fails, no list of changes
  * goes with the last one any more: what comes next is a root. Errors as above.
  */
 int roots_supersede(struct muninn_store *store);
@@ -59,7 +66,7 @@ void roots_format(struct muninn_store *store, uint64_t serial);
 int roots_check(struct muninn_store *store, struct error_text *error);
 
 /*
- * Whether no page is lost of the last root, or of the list of kills that goes with it. While no
+ * Whether no page is lost of the last root, or of the list of changes that goes with it. While no
  * root is under way.
  */
 bool roots_last_is_whole(const struct muninn_store *store);

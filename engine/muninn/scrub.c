@@ -90,7 +90,7 @@ static void scrub_image(struct muninn_store *store, uint64_t page, struct record
 }
 
 /*
- * Only the last root matters, and the last list of kills that goes with it. NVRAM says all of it,
+ * Only the last root matters, and the last list of changes that goes with it. NVRAM says all of it,
  * so it can be written anew.
  */
 static void scrub_root(struct muninn_store *store, uint64_t page, struct record_scrub *scrub)

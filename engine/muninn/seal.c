@@ -380,9 +380,10 @@ static int end_image(struct muninn_store *store, uint32_t number, int result)
 static int end_entry(struct muninn_store *store, uint32_t number, int result)
 {
 	struct sealing *sealing = &store->rows[number].sealing;
+	const uint8_t *entry = store->image_writing.entry;
 
-	sealing->with_root = image_count(store);
-	sealing->stage = sealing->with_root ? SEAL_LISTED : SEAL_GROUP;
+	sealing->entry = image_count(store) ? entry : NULL;
+	sealing->stage = sealing->entry ? SEAL_LISTED : SEAL_GROUP;
 	return result;
 }
 
@@ -409,7 +410,7 @@ static int end_group(struct muninn_store *store, uint32_t number, int result)
 	/*
 	 * Before the next group gets a segment, so that no root lacks more than one group can hold.
 	 */
-	if (!sealing->with_root || roots_begin(store))
+	if (!sealing->entry || roots_begin_group(store, number, sealing->entry))
 		return begin_program(store, number);
 	sealing->root_serial = store->root_writing.serial;
 	sealing->stage = SEAL_ROOT;
@@ -422,7 +423,8 @@ static int begin(struct muninn_store *store, uint32_t number)
 	struct sealing *sealing = &store->rows[number].sealing;
 	struct row_index *index = store->rows[number].index;
 
-	sealing->ran = sealing->with_root = false;
+	sealing->ran = false;
+	sealing->entry = NULL;
 	if (!row_index_is_full(index))
 		return begin_program(store, number);
 	if (row_index_live(index)) {

@@ -34,7 +34,7 @@ void store_free(struct muninn_store *store)
 	merge_run_destroy(store);
 	free(store->spare);
 	free(store->root);
-	free(store->kills);
+	free(store->list);
 	repair_destroy(store);
 	parity_destroy(&store->parity);
 	free(store->lost.places);
@@ -62,11 +62,11 @@ int store_allocate(struct muninn_store *store, struct error_text *error)
 	store->older = calloc(geometry->segments, sizeof(*store->older));
 	store->spare = calloc(1, nand_spare_usable(nand_geometry(store->nand)));
 	store->root = calloc(run_pages(geometry, geometry->root_bytes_max), geometry->page_bytes);
-	store->kills = calloc(run_pages(geometry, 1), geometry->page_bytes);
+	store->list = calloc(run_pages(geometry, 1), geometry->page_bytes);
 	if (merge_run_create(store) || !store->rows || !store->index || !store->free_buffers ||
 	    !store->touched || !store->images || !store->segment_rows || !store->older ||
 	    !store->spare || parity_create(&store->parity, &geometry->parity) ||
-	    repair_create(store) || sealing_create(store) || !store->root || !store->kills)
+	    repair_create(store) || sealing_create(store) || !store->root || !store->list)
 		return error_set(error, -ENOMEM, "out of memory for %u rows",
 				 geometry->hashed_rows);
 	for (uint32_t number = 0; number < geometry->rows; number++)

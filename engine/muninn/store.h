@@ -49,7 +49,7 @@ struct sealing {
 	enum seal_stage stage;
 	bool ran;             /* the stage: `result` tells how */
 	int result;           /* of it */
-	bool with_root;       /* a root follows the image ... */
+	const uint8_t *entry; /* of the image: a root or list follows that ... NULL: none does */
 	uint64_t root_serial; /* ... with this number */
 	uint32_t segment;     /* that waits for the buffer; NO_SEGMENT: none has been taken */
 	bool erased;
@@ -91,11 +91,12 @@ struct image_writing {
 	bool page_failed;
 };
 
-/* A root in store->root on its way to the ring. */
+/* A root in store->root, or a list of changes, on its way to the ring. */
 struct root_writing {
-	uint32_t pages; /* 0: there is none on its way */
-	uint32_t part;  /* the next page */
-	uint32_t end;   /* of the ring's segment, where it goes */
+	const uint8_t *bytes; /* store->root, or store->list */
+	uint32_t pages;       /* 0: there is none on its way */
+	uint32_t part;        /* the next page */
+	uint32_t end;         /* of the ring's segment, where it goes */
 	uint64_t serial;
 };
 
@@ -180,9 +181,11 @@ struct muninn_store {
 	uint64_t fallen_from; /* then: the highest sequence number that there was */
 	uint8_t *root;        /* space for a root and its parity */
 	struct root_writing root_writing;
-	uint8_t *kills;         /* a list of kills, as it is written, with its parity */
-	uint32_t kill_count;    /* in it: since the last root */
+	uint8_t *list;          /* a list of changes since the last root, and its parity */
+	uint32_t list_kills;    /* in it */
+	uint32_t list_groups;   /* behind these */
 	uint64_t root_serial;   /* of the root that a list goes with, written since open; 0: none */
+	uint32_t root_entries;  /* of the directory, in that */
 	bool root_outdated;     /* segments have been sealed since, or numbers aborted */
 	int root_error_logged;  /* the last one; 0 when one has been written */
 	uint16_t *segment_rows; /* for each segment the row that it is sealed in, or NO_ROW */

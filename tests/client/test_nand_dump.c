@@ -315,16 +315,30 @@ static const json_t *image_of(const json_t *pages, const json_t *entry)
 	return NULL;
 }
 
-static void test_a_list_of_kills_names_segments_that_are_out(void **state)
+/* The first list of changes that names segments which are out. */
+static const json_t *list_of_kills(const json_t *pages)
+{
+	json_t *page;
+	size_t n;
+
+	json_array_foreach(pages, n, page)
+	{
+		if (dump_is_kind(page, "list") && json_array_size(json_object_get(page, "kills")))
+			return page;
+	}
+	fail_msg("no list of changes names a segment that is out");
+	return NULL;
+}
+
+static void test_a_list_of_changes_names_segments_that_are_out(void **state)
 {
 	json_t *pages = dump_all(), *kill;
-	const json_t *kills = dump_first_of(pages, "kills");
+	const json_t *kills = list_of_kills(pages);
 	size_t n, compared = 0;
 
 	(void)state;
 	assert_true(dump_flag(kills, "whole"));
 	assert_true(dump_number(kills, "base") < dump_number(kills, "serial"));
-	assert_true(json_array_size(json_object_get(kills, "kills")) > 0);
 	json_array_foreach(json_object_get(kills, "kills"), n, kill)
 	{
 		const json_t *image = image_of(pages, kill);
@@ -338,6 +352,31 @@ static void test_a_list_of_kills_names_segments_that_are_out(void **state)
 		assert_int_equal(dump_number(member, "serial"), dump_number(kill, "serial"));
 		assert_false(dump_flag(member, "live"));
 		compared++;
+	}
+	assert_true(compared > 0);
+	json_decref(pages);
+}
+
+static void test_a_list_of_changes_names_groups_that_are_complete(void **state)
+{
+	json_t *pages = dump_all(), *page, *group;
+	size_t n, of_list, compared = 0;
+
+	(void)state;
+	json_array_foreach(pages, n, page)
+	{
+		if (!dump_is_kind(page, "list"))
+			continue;
+		json_array_foreach(json_object_get(page, "groups"), of_list, group)
+		{
+			const json_t *image = image_of(pages, group);
+
+			assert_non_null(image);
+			assert_int_equal(dump_number(group, "first_page"),
+					 dump_number(image, "page"));
+			assert_true(dump_number(group, "buffer_serial") > 0);
+			compared++;
+		}
 	}
 	assert_true(compared > 0);
 	json_decref(pages);
@@ -448,7 +487,8 @@ int main(void)
 		DUMP_TEST(test_each_record_on_flash_is_told_as_it_was_put),
 		DUMP_TEST(test_an_image_says_what_its_segments_hold),
 		DUMP_TEST(test_the_last_root_says_what_is_on_the_flash),
-		DUMP_TEST(test_a_list_of_kills_names_segments_that_are_out),
+		DUMP_TEST(test_a_list_of_changes_names_segments_that_are_out),
+		DUMP_TEST(test_a_list_of_changes_names_groups_that_are_complete),
 		DUMP_TEST(test_one_page_of_several_tells_all_of_them_when_it_is_asked_alone),
 		DUMP_TEST(test_lines_are_made_for_people),
 		DUMP_TEST(test_several_pages_are_a_line_each),

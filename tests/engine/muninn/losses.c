@@ -65,8 +65,8 @@ void lose_of_last_root(struct model *model)
 
 	assert_int_equal(root_find(model->nand, &found), 0);
 	lose_of_serial(model, &found.geometry, found.header.serial);
-	if (found.kills)
-		lose_of_serial(model, &found.geometry, found.kills_header.serial);
+	if (found.list)
+		lose_of_serial(model, &found.geometry, found.list_header.serial);
 	root_found_free(&found);
 }
 

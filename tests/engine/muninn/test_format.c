@@ -16,6 +16,7 @@
 #include "engine/muninn/header.h"
 #include "engine/muninn/index/bloom.h"
 #include "engine/muninn/index/ribbon/group_format.h"
+#include "engine/muninn/root_find.h"
 #include "engine/muninn/store.h"
 #include "engine/open.h"
 #include "tests/engine/small_flash.h"
@@ -184,12 +185,15 @@ static void test_a_page_of_a_root_has_the_documented_spare_area(void **state)
 	assert_int_equal(decoded.parts, 4);
 }
 
-static void test_a_list_of_kills_has_the_documented_bytes(void **state)
+enum { GROUP_BYTES = ROOT_GROUP_ENTRY_AT + 32 };
+
+static void test_a_list_of_changes_has_the_documented_bytes(void **state)
 {
 	const struct root_header header = {
-		.magic = KILLS_MAGIC,
-		.bytes = ROOT_HEADER_BYTES + ROOT_KILL_BYTES,
+		.magic = LIST_MAGIC,
+		.bytes = ROOT_HEADER_BYTES + ROOT_KILL_BYTES + GROUP_BYTES,
 		.count = 1,
+		.groups = 1,
 		.serial = 0x12,
 		.base = 0x11,
 		.committed = 0x020000,
@@ -201,22 +205,39 @@ static void test_a_list_of_kills_has_the_documented_bytes(void **state)
 	const struct root_kill kill = {
 		.segment = 0x01020304, .row = 0x0506, .member = 63, .group = 7, .serial = 0x99
 	};
-	const uint8_t documented[ROOT_HEADER_BYTES + ROOT_KILL_BYTES] = {
-		'M',  'U',  'N', 'K', 'I',  'L',  'L',  '1',  9,    0, 0, 0, 112, 0, 0,  0,
-		1,    0,    0,   0,   0,    0,    0,    0,    0x12, 0, 0, 0, 0,   0, 0,  0,
-		0x11, 0,    0,   0,   0,    0,    0,    0,    0,    0, 2, 0, 0,   0, 0,  0,
-		0xff, 0xff, 1,   0,   0,    0,    0,    0,    7,    0, 0, 0, 1,   0, 0,  0,
-		2,    0,    0,   0,   0,    0,    0,    0,    0,    0, 1, 0, 0,   0, 0,  0,
-		0,    0,    0,   0,   0x01, 0xe5, 0x44, 0x66, 4,    3, 2, 1, 6,   5, 63, 0,
-		7,    0,    0,   0,   0,    0,    0,    0,    0x99, 0, 0, 0, 0,   0, 0,  0,
+	const uint8_t documented[ROOT_HEADER_BYTES + ROOT_KILL_BYTES + GROUP_BYTES] = {
+		0x4d, 0x55, 0x4e, 0x4b, 0x49, 0x4c, 0x4c, 0x31, 0x09, 0x00, 0x00, 0x00, 0x98, 0x00,
+		0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x12, 0x00, 0x00, 0x00,
+		0x00, 0x00, 0x00, 0x00, 0x11, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+		0x02, 0x00, 0x00, 0x00, 0x00, 0x00, 0xff, 0xff, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00,
+		0x07, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x02, 0x00, 0x00, 0x00, 0x00, 0x00,
+		0x00, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+		0x53, 0x40, 0x94, 0xfa, 0x04, 0x03, 0x02, 0x01, 0x06, 0x05, 0x3f, 0x00, 0x07, 0x00,
+		0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x99, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+		0x9a, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x06, 0x05, 0x00, 0x00, 0x08, 0x00,
+		0x00, 0x00, 0x00, 0x30, 0x00, 0x00, 0x05, 0x00, 0x00, 0x00, 0xff, 0xff, 0xff, 0x00,
+		0x00, 0x00, 0x00, 0x00, 0x05, 0x03, 0x02, 0x01, 0x00, 0x00, 0x00, 0x00,
 	};
+	const struct muninn_geometry geometry = { .root_entry_bytes = 32 };
 	uint8_t bytes[sizeof(documented)];
 	struct root_header found;
 	struct root_kill found_kill;
+	uint8_t *group = bytes + root_list_bytes(&geometry, 1, 0);
 
 	(void)state;
 	root_header_encode(&header, bytes);
 	root_kill_encode(&kill, bytes + ROOT_HEADER_BYTES);
+	assert_ptr_equal(root_list_group(&geometry, bytes, 1, 0), group);
+	assert_int_equal(root_list_bytes(&geometry, 1, 1), sizeof(bytes));
+	put_le64(group + ROOT_GROUP_SERIAL_AT, 0x9a);
+	group += ROOT_GROUP_ENTRY_AT;
+	put_le32(group + DIRECTORY_ROW_AT, 0x0506);
+	put_le32(group + DIRECTORY_GROUP_AT, 8);
+	put_le32(group + DIRECTORY_BYTES_AT, 0x3000);
+	put_le32(group + DIRECTORY_FIRST_PAGE_AT, 5);
+	put_le64(group + DIRECTORY_LIVE_AT, 0xffffff);
+	put_le32(group + DIRECTORY_SEGMENTS_AT, 0x01020305);
+	put_le32(group + DIRECTORY_SEGMENTS_AT + 4, 0);
 	root_seal(bytes, sizeof(bytes));
 	for (size_t i = 0; i < sizeof(bytes); i++)
 		if (bytes[i] != documented[i])
@@ -226,6 +247,7 @@ static void test_a_list_of_kills_has_the_documented_bytes(void **state)
 	assert_int_equal(found.magic, header.magic);
 	assert_int_equal(found.bytes, header.bytes);
 	assert_int_equal(found.count, header.count);
+	assert_int_equal(found.groups, header.groups);
 	assert_int_equal(found.serial, header.serial);
 	assert_int_equal(found.base, header.base);
 	assert_int_equal(found.committed, header.committed);
@@ -707,7 +729,7 @@ int main(void)
 		cmocka_unit_test(test_a_page_s_spare_area_has_the_documented_bytes),
 		cmocka_unit_test(test_a_page_of_one_large_record_is_walked_once_whatever_it_says),
 		cmocka_unit_test(test_a_page_of_a_root_has_the_documented_spare_area),
-		cmocka_unit_test(test_a_list_of_kills_has_the_documented_bytes),
+		cmocka_unit_test(test_a_list_of_changes_has_the_documented_bytes),
 		cmocka_unit_test(test_the_static_header_has_the_documented_bytes),
 		cmocka_unit_test(test_a_group_s_members_have_the_documented_bytes),
 		cmocka_unit_test(test_filters_have_the_false_positive_rate_that_they_are_made_for),

@@ -488,7 +488,7 @@ static void test_the_next_merge_lets_go_what_an_error_has_left_held_back(void **
 	assert_int_equal(space_held_back(&store->space), 0);
 	assert_int_equal(store->space.count, count);
 	/* The root before that may name it. */
-	assert_int_equal(store->kill_count, 0);
+	assert_int_equal(store->list_kills, 0);
 	assert_true(roots_last_is_whole(store));
 	end(model);
 }

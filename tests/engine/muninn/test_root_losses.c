@@ -135,9 +135,9 @@ static void last_serials(struct model *model, uint64_t *root, uint64_t *kills)
 	struct found_root found;
 
 	assert_int_equal(root_find(model->nand, &found), 0);
-	assert_non_null(found.kills);
+	assert_non_null(found.list);
 	*root = found.header.serial;
-	*kills = found.kills_header.serial;
+	*kills = found.list_header.serial;
 	root_found_free(&found);
 }
 
