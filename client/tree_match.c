@@ -120,7 +120,8 @@ static void match_renamed(struct matcher *matcher)
 		const struct manifest_entry *entry = &matcher->manifest->entries[i];
 		size_t at, end;
 
-		if (entry->type != MANIFEST_FILE || matcher->matches[i] != SIZE_MAX)
+		/* One that was not looked at is what its path says, or nothing. */
+		if (entry->type != MANIFEST_FILE || matcher->matches[i] != SIZE_MAX || entry->stays)
 			continue;
 		at = lower_bound(matcher, entry);
 		for (end = at + CANDIDATES_MAX; at < matcher->sorted_count && at < end; at++) {

@@ -17,7 +17,7 @@
 
 /*
  * The clock of files goes on in steps; most kernels make 100 to 1000 a second. Who writes twice in
- * one step leaves the time as it was.
+ * one step leaves the time as it was. That is not seen where times are coarser, as with FAT.
  */
 #define STEP_NS_MAX 20000000
 
@@ -101,11 +101,12 @@ static int64_t nanoseconds_between(const struct timespec *from, const struct tim
 static bool wait_for_its_time(const struct reading *reading)
 {
 	int64_t age = nanoseconds_between(&reading->before.st_mtim, &reading->began);
-	const struct timespec rest = { .tv_nsec = STEP_NS_MAX + 1 - age };
+	struct timespec rest = { .tv_nsec = STEP_NS_MAX + 1 - age };
 
 	if (age > STEP_NS_MAX || age < -STEP_NS_MAX)
 		return false;
-	nanosleep(&rest, NULL);
+	while (nanosleep(&rest, &rest) < 0 && errno == EINTR)
+		;
 	return true;
 }
 

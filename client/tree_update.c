@@ -383,6 +383,21 @@ static bool may_stay(const struct kept *kept, const struct manifest_entry *entry
 	return !kept->is_leftover || (kept->is_whole && strcmp(kept->old->path, entry->path) == 0);
 }
 
+/*
+ * Whether the object holds a whole file: as the old tree says, or as an update has stored it that
+ * was interrupted then. Length and SHA-256 of it go to the entry.
+ */
+static bool take_whole(struct manifest_entry *entry, const struct kept *kept)
+{
+	bool is_newer = !kept->is_whole && kept->has_complete &&
+			get_be64(kept->complete) == kept->length;
+
+	entry->length = is_newer ? kept->length : kept->old->length;
+	memcpy(entry->sha256, is_newer ? kept->complete + 8 : kept->old->sha256,
+	       sizeof(entry->sha256));
+	return kept->is_whole || is_newer;
+}
+
 /* Of a file that can't be read. */
 static int stay(struct tree_update *update, size_t index, int result)
 {
@@ -390,22 +405,23 @@ static int stay(struct tree_update *update, size_t index, int result)
 	struct manifest_entry *entry = entry_at(update, index);
 	const struct kept *kept = &update->kept[index];
 	const struct manifest_entry *old = kept->old;
+	uint64_t length = entry->length;
+	bool is_whole;
 
 	if (!may_stay(kept, entry))
 		return tree_leave_out(importer, entry, result);
+	is_whole = take_whole(entry, kept);
 	if (importer_leave_out(importer, entry, result,
-			       kept->is_whole ? "it stays as it was stored" : "it is left out"))
+			       is_whole ? "it stays as it was stored" : "it is left out"))
 		return importer->result;
-	importer->report->bytes += old->length - entry->length;
-	entry->left_out = !kept->is_whole;
+	importer->report->bytes += entry->length - length;
+	entry->left_out = !is_whole;
 	/* Objects do not tell the owner. */
 	if (!kept->is_leftover && manifest_copy_owner(entry, old) < 0)
 		return importer_fail_local(importer, -ENOMEM, entry->path);
 	entry->mode = old->mode;
 	entry->seconds = old->seconds;
 	entry->nanoseconds = old->nanoseconds;
-	entry->length = old->length;
-	memcpy(entry->sha256, old->sha256, sizeof(entry->sha256));
 	return 0;
 }
 

@@ -73,11 +73,13 @@ static struct took took_of(const json_t *unit)
 	struct took took = { 0 };
 
 	for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
-		char *at;
+		char *at, *end;
 
-		took.us += strtoull(service_text(unit, facts[i]), &at, 10);
-		while (*at == ' ')
-			took.commands += strtoull(at, &at, 10);
+		took.us += strtoull(service_text(unit, facts[i]), &end, 10);
+		do {
+			at = end;
+			took.commands += strtoull(at, &end, 10);
+		} while (end != at);
 	}
 	return took;
 }

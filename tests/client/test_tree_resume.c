@@ -353,6 +353,48 @@ static void test_a_file_that_is_stored_and_can_not_be_read_any_more_stays(void *
 	expect_same_trees(scene, 3);
 }
 
+static uint8_t first_byte(struct scene *scene, uint64_t id)
+{
+	return memory_osd_find(&scene->osd, PARTITION, id)->data[0];
+}
+
+/* What an interrupted update has stored is all that there is of the file. */
+static void test_a_file_that_an_interrupted_update_has_stored_stays_when_it_can_not_be_read(
+	void **state)
+{
+	const struct tree_options options = { .chunk_bytes = 1 << 18,
+					      .log_fd = -1,
+					      .update = true };
+	struct scene *scene = *state;
+	struct osd_client *client;
+	struct loopback *loopback;
+	char from[256], to[256];
+	uint64_t command = 0;
+	uint8_t before;
+
+	scene_write_file(scene->source, "same", 5000, 1);
+	scene_write_file(scene->source, "short", 6000, 2);
+	set_time(scene->source, "short", 1000);
+	scene_must(scene, scene_import(scene, plain, false));
+	before = first_byte(scene, OSD_FIRST_ID + 1);
+	scene_write_file(scene->source, "short", 6500, 3);
+	set_time(scene->source, "short", 1000);
+	do
+		assert_true(cut_off(scene, update, ++command));
+	while (first_byte(scene, OSD_FIRST_ID + 1) == before);
+	loopback = loopback_start(move_away, scene, OSD_2, &client);
+	scene_must(scene, tree_import(client, PARTITION, scene->source, &options, &scene->report,
+				      &scene->error));
+	loopback_stop(loopback, client);
+	assert_int_equal(scene->report.left_out, 1);
+	assert_int_equal(scene->report.bytes, 5000 + 6500);
+	snprintf(from, sizeof(from), "%s/short", scene->folder);
+	snprintf(to, sizeof(to), "%s/short", scene->source);
+	assert_int_equal(rename(from, to), 0);
+	scene_must(scene, scene_export(scene));
+	assert_int_equal(scene_compare_trees(scene->source, scene->copy), 2);
+}
+
 /* Another import stores its tree, and removes what it does not know, while this one is at work. */
 static void store_a_tree_of_another(void *context, struct loopback_command *command)
 {
@@ -901,6 +943,7 @@ int main(void)
 		TEST(test_an_interrupted_update_and_replacement_go_on),
 		TEST(test_cleaning_removes_what_an_interrupted_import_has_left),
 		TEST(test_a_file_that_is_stored_and_can_not_be_read_any_more_stays),
+		TEST(test_a_file_that_an_interrupted_update_has_stored_stays_when_it_can_not_be_read),
 		TEST(test_an_import_does_not_put_its_tree_in_the_place_of_another_new_one),
 		TEST(test_an_import_that_is_stopped_as_it_goes_on_leaves_no_file_out),
 		TEST(test_an_export_cut_off_at_any_command_goes_on),
