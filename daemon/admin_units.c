@@ -333,11 +333,14 @@ static bool is_smaller_in_file(const struct server *server, const struct lun_con
 			       uint64_t bytes)
 {
 	struct error_text ignored;
+	struct config_file file;
+	int result;
 
-	if (!is_in_file(server, lun) ||
-	    origin_read(server->origin, &server->origin->file, NULL, &whole, &ignored))
+	if (!is_in_file(server, lun) || origin_load(server->origin, &file, &ignored))
 		return false;
-	for (unsigned int i = 0; i < whole.lun_count; i++)
+	result = origin_read(server->origin, &file, NULL, &whole, &ignored);
+	config_file_free(&file);
+	for (unsigned int i = 0; !result && i < whole.lun_count; i++)
 		if (whole.luns[i].number == lun->number)
 			return whole.luns[i].size_is_set && whole.luns[i].size_bytes < bytes;
 	return false;
@@ -358,12 +361,15 @@ int admin_device_grow(struct admin_request *request)
 		result = image_plan_growth(lun, bytes, &growth, &request->error);
 	if (!result)
 		result = check_device_unused(server, lun, &request->error);
-	if (!result)
-		result = units_grow_device(server, lun, bytes, &request->error);
 	if (result)
 		return result;
 	name_device(lun, name);
 	name_section(lun, section, sizeof(section));
+	result = units_grow_device(server, lun, bytes, &request->error);
+	if (result) {
+		admin_log(request, "device %s: %s", name, request->error.text);
+		return result;
+	}
 	admin_log(request, "device %s has grown to %" PRIu64 " bytes", name, growth.after);
 	json_object_update_new(request->ok,
 			       json_pack("{s:s,s:s,s:I,s:I,s:b,s:s,s:s}", "device", name, "image",

@@ -244,6 +244,21 @@ static int serve_again(struct growing *growing, struct error_text *error)
 	return result;
 }
 
+/* Whether an OSD is lost whose device others use: only a start serves it again. */
+static bool needs_start(const struct growing *growing)
+{
+	const struct config *config = growing->server->config;
+	bool is_osd_lost = false, is_used = false;
+
+	for (unsigned int i = 0; i < config->lun_count; i++) {
+		const bool is_lost = growing->fates[i] == FATE_LOST;
+
+		is_osd_lost |= is_lost && config->luns[i].type == &unit_types[UNIT_TYPE_OSD];
+		is_used |= !is_lost && is_on(growing, &config->luns[i]);
+	}
+	return is_osd_lost && is_used;
+}
+
 /*
  * Units that tgtd has refused are served no more, so that a reload adds them. A tgtd that has ended
  * or hangs is started again with them.
@@ -253,6 +268,10 @@ static int report_lost(struct growing *growing, int result, const struct error_t
 {
 	struct config *config = growing->server->config;
 	const bool is_refused = result == -EINVAL;
+	const char *cure = !is_refused ? "and served when tgtd has been started again"
+			   : needs_start(growing)
+				   ? "and a restart of the service serves it when that is mended"
+				   : "and `muninnctl reload` serves it when that is mended";
 	const struct error_text before = *error;
 	char names[80] = "";
 	unsigned int kept = 0;
@@ -269,11 +288,10 @@ static int report_lost(struct growing *growing, int result, const struct error_t
 	}
 	config->lun_count = kept;
 	server_tell_status(growing->server);
-	return error_set(
-		error, -EIO, "%.150s%s%s not served again: %.150s; the device is whole, %s",
-		before.text, before.text[0] ? "; " : "the device has grown; ", names, reason->text,
-		is_refused ? "and `muninnctl reload` serves it when that is mended"
-			   : "and served when tgtd has been started again");
+	return error_set(error, -EIO,
+			 "%.150s%s%s not served again: %.150s; the device is whole, %s",
+			 before.text, before.text[0] ? "; " : "the device has grown; ", names,
+			 reason->text, cure);
 }
 
 int units_grow_device(struct server *server, const struct lun_config *unit, uint64_t bytes,

@@ -233,7 +233,6 @@ class GrowOnRequest(GrowTest):
         self.assertIn(f"[lun 1] of {daemon.config_path} has a smaller size", told)
         self.assertIn("write size = 64M there", told)
         self.rewrite(daemon, config("256M"))
-        self.admin(daemon, "reload")
         self.assertNotIn("smaller", self.lines(daemon, "device", "grow", "lun1", "128M"))
 
     def test_all_units_of_a_device_come_back_and_a_session_keeps_it_as_it_is(self):
@@ -304,6 +303,21 @@ class GrowOnRequest(GrowTest):
         self.assertNotIn("trouble", self.units(daemon)[1])
         self.assertEqual(daemon.stop(), 0)
         self.assert_clean(daemon)
+
+    def test_an_osd_that_is_not_served_again_beside_a_disk_needs_a_restart(self):
+        key = os.path.join(self.folder(), "device.key")
+        self.ctl("key", "create", key)
+        daemon = self.serve(POOL.replace("type = osd\n", f"type = osd\nkey_file = {key}\n"))
+        os.rename(key, key + ".away")
+        refused = self.refused(daemon, 8, "device", "grow", "pool", "64M")
+        self.assertIn("the device has grown; LUN 1 not served again: ", refused)
+        self.assertIn("a restart of the service serves it when that is mended", refused)
+        daemon.wait_for_line("device pool: the device has grown; LUN 1 not served again")
+        self.assertEqual(list(self.units(daemon)), [2])
+        os.rename(key + ".away", key)
+        self.assertEqual(daemon.stop(), 0)
+        daemon.start()
+        self.assertEqual({lun: "trouble" in unit for lun, unit in self.units(daemon).items()}, {1: False, 2: False})
 
 
 if __name__ == "__main__":
