@@ -9,12 +9,8 @@
 #include <errno.h>
 
 #include "common/bytes.h"
-#include "common/thread.h"
 #include "nand/lab.h"
 #include "nand/page.h"
-
-/* Others have the processor after so many pages: some tens of microseconds. */
-enum { REST_PAGES = 4 };
 
 #define SPARE_BYTES_MAX 16384 /* of a run; at least one page's */
 
@@ -143,8 +139,6 @@ int nand_program_each(struct nand *nand, struct nand_timed *timed, enum nand_cau
 		/* What the flash finds it could not program has taken its time, too. */
 		time_pages(nand, timed, pages + *done, written + (result == -EIO));
 		*done += written;
-		if (*done % REST_PAGES == 0)
-			thread_rest();
 	}
 	nand_count_programmed(nand, cause, *done);
 	return result;

@@ -26,8 +26,11 @@
  */
 enum { SEALED_BESIDE_HISTORY_MIN = 16 };
 
-/* Others have the processor after so many pages: some tens of microseconds. */
-enum { REST_PAGES = 4 };
+/*
+ * A thread that seals lets others have the processor after so many pages: some tens of
+ * microseconds. While they are programmed less often, since the host takes as many at once.
+ */
+enum { REST_PAGES = 4, REST_PROGRAMS = 64 };
 
 static bool is_history(const struct muninn_store *store, uint32_t number)
 {
@@ -108,6 +111,13 @@ static struct nand_page_io page_io(const struct muninn_store *store, uint32_t nu
 	};
 }
 
+/* Not for who seals in turn: all others wait for that. */
+static void rest(const struct sealing *sealing)
+{
+	if (sealing->running == SEAL_RUNNING)
+		thread_rest();
+}
+
 /* Prepares the next `count` pages; with parity, the whole groups that they are in. */
 static void prepare_pages(struct muninn_store *store, uint32_t number, uint32_t count,
 			  struct seal_scratch *scratch)
@@ -123,11 +133,11 @@ static void prepare_pages(struct muninn_store *store, uint32_t number, uint32_t 
 		scratch->ios[page] = page_io(store, number, page, scratch,
 					     scratch->spares + (uint64_t)page * usable);
 		if (page % REST_PAGES == 0)
-			thread_rest();
+			rest(&store->rows[number].sealing);
 	}
 	for (; parity->losses && first < end; first += group) {
 		parity_encode(&store->parity, &scratch->ios[first], scratch->parity);
-		thread_rest();
+		rest(&store->rows[number].sealing);
 	}
 }
 
@@ -139,10 +149,15 @@ static int program_pages(struct muninn_store *store, uint32_t number, uint32_t c
 {
 	struct seal_scratch *scratch = sealing_take_scratch(store);
 	struct sealing *sealing = &store->rows[number].sealing;
-	int result;
+	int result = 0;
 
 	prepare_pages(store, number, count, scratch);
-	result = nand_program(store->nand, NAND_CAUSE_USER, &scratch->ios[sealing->pages], count);
+	for (uint32_t done = 0; !result && done < count; done += REST_PROGRAMS) {
+		result = nand_program(store->nand, NAND_CAUSE_USER,
+				      &scratch->ios[sealing->pages + done],
+				      min_u64(count - done, REST_PROGRAMS));
+		rest(sealing);
+	}
 	sealing_give_scratch(store, scratch);
 	if (!result)
 		sealing->pages += count;
@@ -299,7 +314,7 @@ static int end_program(struct muninn_store *store, uint32_t number, int result)
 	return row->buffer.promised ? 0 : end_column(store, number, 0);
 }
 
-/* ---- the image of a full group, and the root that follows it ---- */
+/* ---- the image of a full group, and the root or list that follows it ---- */
 
 static int begin_program(struct muninn_store *store, uint32_t number)
 {
@@ -408,7 +423,8 @@ static int end_group(struct muninn_store *store, uint32_t number, int result)
 
 	(void)result;
 	/*
-	 * Before the next group gets a segment, so that no root lacks more than one group can hold.
+	 * Before the next group gets a segment, so that no root with its list lacks more than one
+	 * group can hold.
 	 */
 	if (!sealing->entry || roots_begin_group(store, number, sealing->entry))
 		return begin_program(store, number);
