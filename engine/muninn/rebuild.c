@@ -26,7 +26,7 @@
 #include "engine/muninn/sums.h"
 #include "nand/salvage.h"
 
-/* A segment that was sealed after the root was written. */
+/* A segment that was sealed later than what the root and its list say. */
 struct sealed {
 	uint32_t segment;
 	uint32_t row;
@@ -447,7 +447,7 @@ static void say_what_is_lost(const struct rebuild *rebuild)
 	nand_read_counters(rebuild->store->nand, &counters);
 	log_line(
 		LOG_LEVEL_WARNING,
-		"%s: recovered without NVRAM: root %llu and %u segments sealed after it, up to "
+		"%s: recovered without NVRAM: root %llu and %u segments sealed since, up to "
 		"sequence number %llu, %llu pages read; everything that was only in NVRAM is lost: "
 		"records since the last seal of their row, and what a merge had moved there",
 		nand_path(rebuild->store->nand), (unsigned long long)rebuild->found.header.serial,

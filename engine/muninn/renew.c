@@ -29,6 +29,7 @@ static int renew_image(struct muninn_store *store, uint32_t row, uint32_t group)
 
 	if (row_index_has(store->rows[row].index, group)) {
 		seal_end_image(store);
+		seal_settle_group(store, row);
 		result = image_renew(store, row, group);
 	}
 	if (result && result != -EBADMSG)

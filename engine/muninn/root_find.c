@@ -210,12 +210,24 @@ static bool list_is_sound(const struct muninn_geometry *geometry, const uint8_t 
 	return true;
 }
 
-/* Takes over `bytes`: a root, or the first list that is found. False: they are of no use. */
+static void forget_list(struct found_root *found)
+{
+	free(found->list);
+	found->list = NULL;
+}
+
+/* Takes over `bytes`: a root, or the newest list of one. False: they are of no use. */
 static bool take(struct found_root *found, uint8_t *bytes, const struct root_header *header)
 {
 	if (header->magic == LIST_MAGIC) {
-		if (found->list || !list_is_sound(&found->geometry, bytes, header))
+		if ((found->list && header->base == found->list_header.base) ||
+		    !list_is_sound(&found->geometry, bytes, header))
 			return false;
+		/* The root of a newer list is lost: it has been passed. */
+		if (found->list) {
+			found->lost = found->list_header.base;
+			forget_list(found);
+		}
 		found->list = bytes;
 		found->list_header = *header;
 		return true;
@@ -238,12 +250,6 @@ static void read_one(struct search *search, const struct cursor *cursor)
 	    !root_header_decode(bytes, spare.parts * search->found->geometry.page_bytes, &header) ||
 	    header.serial != spare.serial || !take(search->found, bytes, &header))
 		free(bytes);
-}
-
-static void forget_list(struct found_root *found)
-{
-	free(found->list);
-	found->list = NULL;
 }
 
 /* What the directory had when the list was written, and what has been merged away since the root.

@@ -257,7 +257,7 @@ static int make_root(struct muninn_store *store, uint64_t serial)
 }
 
 /*
- * It is tried again and again. What a root would have told no list tells: so what comes next is a
+ * It is tried again and again. No list can stand in for a root that failed: so what comes next is a
  * root, too.
  */
 static int tell(struct muninn_store *store, int result)
@@ -383,13 +383,15 @@ static bool is_list(const struct muninn_store *store)
 int roots_run(struct muninn_store *store, uint32_t *pages, bool *complete)
 {
 	struct root_writing *writing = &store->root_writing;
-	int result = 0;
+	int result = writing->failed;
 
-	if (writing->pages && !writing->part)
+	/* Who ends it may be another one than who met the error. */
+	if (!result && writing->pages && !writing->part)
 		result = nand_nvram_sync(store->nand, 0, NVRAM_PAGE);
 	if (!result && writing->pages)
 		result = is_list(store) ? append_some(store, writing, pages)
 					: append_somewhere(store, writing, pages);
+	writing->failed = result;
 	*complete = !result && writing->part == writing->pages;
 	return result;
 }

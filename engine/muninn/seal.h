@@ -20,7 +20,7 @@ void seal_give_up(struct muninn_store *store);
 
 /*
  * Ends what has begun to count of a row's group. To be called before a segment of the row is taken
- * out.
+ * out, or an image of it written anew.
  */
 void seal_settle_group(struct muninn_store *store, uint32_t row);
 

@@ -28,7 +28,7 @@ enum seal_stage {
 	SEAL_ENTRY,   /* make the directory's entry for it stable ... */
 	SEAL_LISTED,  /* ... the word that makes it count ... */
 	SEAL_GROUP,   /* ... and that the row has begun its next group */
-	SEAL_ROOT,    /* program the root that follows a complete group */
+	SEAL_ROOT,    /* program the root or list that follows a complete group */
 	SEAL_PROGRAM, /* program the segment */
 	SEAL_COLUMN,  /* make stable what the index says of it ... */
 	SEAL_MEMBER,  /* ... and the word that makes it count */
@@ -97,6 +97,7 @@ struct root_writing {
 	uint32_t pages;       /* 0: there is none on its way */
 	uint32_t part;        /* the next page */
 	uint32_t end;         /* of the ring's segment, where it goes */
+	int failed;           /* nobody goes on with it; 0: it has not */
 	uint64_t serial;
 };
 

@@ -18,7 +18,7 @@ static inline struct muninn_store *inside(const struct model *model)
  */
 uint32_t lose_of_every_image(struct model *model);
 
-/* Loses one page of the last root on flash, and one of the list of kills that goes with it. */
+/* Loses one page of the last root on flash, and one of the list of changes that goes with it. */
 void lose_of_last_root(struct model *model);
 
 /* Reads all that is in use. */

@@ -21,6 +21,7 @@
 #include "engine/muninn/root_find.h"
 #include "engine/muninn/roots.h"
 #include "engine/muninn/row.h"
+#include "nand/faults.h"
 #include "nand/power.h"
 #include "nand/private.h"
 #include "tests/engine/muninn/lost_nvram.h"
@@ -166,12 +167,22 @@ static void expect_root(struct device *device, uint64_t earlier)
 	root_found_free(&found);
 }
 
+static void set_program_failure(struct device *device, double probability)
+{
+	struct nand_faults faults = nand_faults_default();
+	struct error_text error;
+
+	faults.on = 1U << NAND_FAULT_PROGRAM;
+	faults.program_failure = probability;
+	assert_int_equal(nand_set_faults(device->nand, &faults, &error), 0);
+}
+
 /* It would leave out what the next list has no space for: so the root says all of it. */
 static void test_a_root_stands_in_for_a_list_that_can_t_be_written(void **state)
 {
 	struct device *device = device_new(BLOOM_HOT_ROWS_FINALISE, 23);
 	struct muninn_store *store = device_store(device);
-	uint32_t blocks = store->geometry.segment_blocks, at = 0, pages = 0;
+	uint32_t blocks = store->geometry.segment_blocks, at = 0, none = 0, all = UINT32_MAX;
 	uint64_t root = begin_ring_segment(device);
 	const uint8_t *entry;
 	bool complete;
@@ -179,9 +190,17 @@ static void test_a_root_stands_in_for_a_list_that_can_t_be_written(void **state)
 	(void)state;
 	complete_some(device, 1);
 	entry = directory_next(store, &at);
-	/* It fails on its way ... */
+	/* It fails, and somebody else ends it before who met that; ... */
 	assert_int_equal(roots_begin_group(store, get_le32(entry + DIRECTORY_ROW_AT), entry), 0);
-	assert_int_equal(roots_run(store, &pages, &complete), 0);
+	set_program_failure(device, 1);
+	assert_int_equal(roots_run(store, &all, &complete), -EIO);
+	set_program_failure(device, 0);
+	assert_int_equal(roots_finish(store), 0);
+	expect_root(device, root);
+	root = begin_ring_segment(device);
+	/* ... it fails on its way ... */
+	assert_int_equal(roots_begin_group(store, get_le32(entry + DIRECTORY_ROW_AT), entry), 0);
+	assert_int_equal(roots_run(store, &none, &complete), 0);
 	assert_int_equal(roots_end(store, -EIO), 0);
 	expect_root(device, root);
 	root = begin_ring_segment(device);

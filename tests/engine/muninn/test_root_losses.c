@@ -62,7 +62,7 @@ static void merge_some(struct model *model, uint32_t wanted)
 }
 
 /*
- * A device whose last root has a list of kills, and on which segments were sealed since. Every time
+ * A device whose last root has a list of changes, and on which segments were sealed since. Every time
  * the same.
  */
 static struct model *make_with(const struct engine_options *own)
@@ -129,7 +129,7 @@ static void lose_pages_of(struct model *model, uint64_t serial)
 		lose_page(model->nand, pages[n]);
 }
 
-/* The serials of the last root, and of the last list of kills. */
+/* The serials of the last root, and of the last list of changes. */
 static void last_serials(struct model *model, uint64_t *root, uint64_t *kills)
 {
 	struct found_root found;
@@ -218,6 +218,28 @@ static void test_with_more_of_them_the_root_before_is_found_and_the_log_says_so(
 		lose_page(model->nand, pages[n * (count - 1) / PARITY]);
 	recover(model, NULL);
 	assert_int_equal(came_back, 1);
+	end(model);
+}
+
+static void test_with_a_lost_root_the_one_before_is_found_with_its_own_list(void **state)
+{
+	struct model *model = make();
+	uint64_t root, list, lost, list_of_lost;
+	struct found_root found;
+
+	(void)state;
+	last_serials(model, &root, &list);
+	assert_int_equal(roots_write(inside(model)), 0);
+	merge_some(model, 2);
+	last_serials(model, &lost, &list_of_lost);
+	assert_true(lost > list);
+	lose_pages_of(model, lost);
+	assert_int_equal(root_find(model->nand, &found), 0);
+	assert_int_equal(found.lost, lost);
+	assert_int_equal(found.header.serial, root);
+	assert_non_null(found.list);
+	assert_int_equal(found.list_header.serial, list);
+	root_found_free(&found);
 	end(model);
 }
 
@@ -433,6 +455,7 @@ int main(void)
 		cmocka_unit_test(test_as_many_pages_of_a_root_may_be_lost_as_there_are_parities),
 		cmocka_unit_test(
 			test_with_more_of_them_the_root_before_is_found_and_the_log_says_so),
+		cmocka_unit_test(test_with_a_lost_root_the_one_before_is_found_with_its_own_list),
 		cmocka_unit_test(test_a_new_device_has_two_roots),
 		cmocka_unit_test(
 			test_of_each_row_the_segment_is_left_out_whose_last_page_was_cut_off),
