@@ -7,6 +7,7 @@ Runs for each index.
 
 import json
 import os
+import signal
 import subprocess
 import unittest
 
@@ -218,7 +219,12 @@ class GrowOnRequest(GrowTest):
         self.assertGreater(len(more), len(stored) // 2)
         self.assert_holds(daemon, stored | more)
         self.assert_holds(daemon, stored, "@full")
-        # A tgtd that is started again has it so, too; a start warns of the file.
+        # A tgtd that is started again has it so, too, and says nothing of a smaller size.
+        os.kill(daemon.tgtd_pid, signal.SIGKILL)
+        daemon.wait_for_line("initiators can log in")
+        self.assert_holds(daemon, stored, "@full")
+        self.assertFalse([line for line in daemon.errors if "stays so" in line])
+        # A start warns of the file.
         daemon.kill()
         daemon.start()
         daemon.wait_for_line("has 64 MiB and stays so")
