@@ -45,7 +45,7 @@ unit() {{ # TYPE, as SCSI numbers it: the name of the node of the first unit of 
 	return 1
 }}
 load() {{ for module in /modules/$1/*; do insmod $module; done; }} # NAME: modules that wait for it
-disk() {{ ls /dev/sd? | head -1; }}
+disk() {{ ls /dev/sd? 2>/dev/null | head -1 | grep .; }} # fails while there is none
 host() {{ echo "$1"; nc {HOST} $GO_PORT </dev/null; }} # WORDS: until the host has done what they ask for
 OSD=17
 """
