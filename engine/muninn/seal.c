@@ -82,8 +82,22 @@ static struct page_view sealed_page(const struct muninn_store *store, uint32_t n
 		       : buffer_page(&row->buffer, page);
 }
 
+/* What earlier segments left in the rest of the page does not go to flash. */
+static void clear_rest(struct muninn_store *store, const struct row *row,
+		       const struct page_view *view, uint8_t *data)
+{
+	bool is_in_nvram = !row->sealing.arrangement;
+
+	/* Somebody may copy the NVRAM just now. */
+	if (is_in_nvram)
+		pthread_mutex_lock(&store->seal_lock);
+	memset(data + view->used, 0, store->geometry.page_bytes - view->used);
+	if (is_in_nvram)
+		pthread_mutex_unlock(&store->seal_lock);
+}
+
 /* What is programmed to page `page` of the segment, with its spare area in `spare_bytes`. */
-static struct nand_page_io page_io(const struct muninn_store *store, uint32_t number, uint32_t page,
+static struct nand_page_io page_io(struct muninn_store *store, uint32_t number, uint32_t page,
 				   const struct seal_scratch *scratch, uint8_t *spare_bytes)
 {
 	const struct row *row = &store->rows[number];
@@ -99,8 +113,7 @@ static struct nand_page_io page_io(const struct muninn_store *store, uint32_t nu
 	uint8_t *data = (uint8_t *)(uintptr_t)view.data;
 
 	older_note(&store->rows[number].sealing.older, store->geometry.segment_pages, page, &view);
-	/* What earlier segments left in the rest of the page does not go to flash. */
-	memset(data + view.used, 0, store->geometry.page_bytes - view.used);
+	clear_rest(store, row, &view, data);
 	if (view.large_header)
 		memcpy(spare.large_header, view.large_header, RECORD_HEADER_BYTES);
 	page_spare_encode(&spare, spare_bytes);
