@@ -203,8 +203,10 @@ void sealer_stop(struct engine *engine)
 	struct sealer *sealer = &engine->sealer;
 
 	sealer_end(engine);
-	for (; sealer->count; sealer->count--)
-		pthread_join(sealer->threads[sealer->count - 1], NULL);
+	/* Those that still work look at the number. */
+	for (uint32_t n = 0; n < sealer->count; n++)
+		pthread_join(sealer->threads[n], NULL);
+	sealer->count = 0;
 	pthread_cond_destroy(&sealer->spare);
 	pthread_cond_destroy(&sealer->due);
 	pthread_mutex_destroy(&sealer->mutex);
