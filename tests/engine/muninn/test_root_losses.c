@@ -62,8 +62,8 @@ static void merge_some(struct model *model, uint32_t wanted)
 }
 
 /*
- * A device whose last root has a list of changes, and on which segments were sealed since. Every time
- * the same.
+ * A device whose last root has a list of changes, and on which segments were sealed since. Every
+ * time the same.
  */
 static struct model *make_with(const struct engine_options *own)
 {
