@@ -394,23 +394,44 @@ static struct kept *take_place(struct nand_image_copy *copy)
 	return place;
 }
 
-void nand_image_copy_keep(struct nand_image_copy *copy, uint32_t block)
+/* With the lock. */
+static void give_place(struct nand_image_copy *copy, struct kept *place)
+{
+	place->next = copy->free;
+	copy->free = place;
+	pthread_cond_broadcast(&copy->changed);
+}
+
+/* A place for what is left of the block. NULL: nothing is, or the copy has failed. */
+static struct kept *take_place_of(struct nand_image_copy *copy, uint32_t block, uint32_t *pages)
 {
 	struct kept *place = NULL;
-	uint32_t pages;
-	int result;
 
 	pthread_mutex_lock(&copy->lock);
+	if (copy->left[block] && !copy->result)
+		place = take_place(copy);
+	/* A step may have come to the block while this waited for a place. */
 	while (copy->reading == block)
 		pthread_cond_wait(&copy->changed, &copy->lock);
-	pages = copy->left[block];
-	if (pages && !copy->result)
-		place = take_place(copy);
+	*pages = copy->left[block];
+	if (place && !*pages) {
+		give_place(copy, place);
+		place = NULL;
+	}
 	if (place) {
 		copy->left[block] = 0;
 		copy->keeping++;
 	}
 	pthread_mutex_unlock(&copy->lock);
+	return place;
+}
+
+void nand_image_copy_keep(struct nand_image_copy *copy, uint32_t block)
+{
+	uint32_t pages;
+	struct kept *place = take_place_of(copy, block, &pages);
+	int result;
+
 	if (!place)
 		return;
 	place->block = block;
@@ -570,9 +591,7 @@ static int write_kept(struct nand_image_copy *copy, struct kept *place)
 	int result = write_pages(copy, place);
 
 	pthread_mutex_lock(&copy->lock);
-	place->next = copy->free;
-	copy->free = place;
-	pthread_cond_broadcast(&copy->changed);
+	give_place(copy, place);
 	pthread_mutex_unlock(&copy->lock);
 	return result;
 }
