@@ -241,7 +241,7 @@ $(TESTBIN)/daemon/test_http: TEST_LDFLAGS += -Wl,--wrap=admin_carry_out
 # It plays a drive that fails behind the first names of a directory.
 $(TESTBIN)/client/test_tree_unread: TEST_LDFLAGS += -Wl,--wrap=readdir
 # It plays another export, which ends between two calls, a slow writer, and an end of its own.
-$(TESTBIN)/client/test_tree_resume: TEST_LDFLAGS += \
+$(TESTBIN)/client/test_tree_resume_export: TEST_LDFLAGS += \
 	$(addprefix -Wl$(comma)--wrap=,flock renameat2 aside_take mkdirat unlinkat)
 # It holds threads that program.
 $(TESTBIN)/engine/objects/test_sealer: TEST_LDFLAGS += -Wl,--wrap=seal_run

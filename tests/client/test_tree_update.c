@@ -44,13 +44,6 @@ static void patch(const struct scene *scene, const char *name, off_t offset, siz
 	assert_int_equal(close(fd), 0);
 }
 
-static void set_time(const struct scene *scene, const char *name, time_t seconds)
-{
-	const struct timespec times[2] = { { .tv_sec = seconds }, { .tv_sec = seconds } };
-
-	assert_int_equal(utimensat(AT_FDCWD, path_of(scene, name), times, 0), 0);
-}
-
 static void expect_report(const struct scene *scene, uint64_t added, uint64_t changed,
 			  uint64_t touched, uint64_t unchanged)
 {
@@ -76,13 +69,6 @@ static struct memory_object *object_of(const struct scene *scene, const char *na
 	return NULL;
 }
 
-static void expect_same_trees(struct scene *scene, size_t names)
-{
-	scene_remove_tree(scene->copy);
-	scene_must(scene, scene_export(scene));
-	assert_int_equal(scene_compare_trees(scene->source, scene->copy), names);
-}
-
 static void test_an_update_without_changes_writes_nothing(void **state)
 {
 	struct scene *scene = *state;
@@ -99,7 +85,7 @@ static void test_an_update_without_changes_writes_nothing(void **state)
 	assert_int_equal(scene->report.manifest_object, manifest);
 	assert_true(scene->osd.commands - commands < 60);
 	assert_int_equal(memory_osd_count(&scene->osd, PARTITION), 7);
-	expect_same_trees(scene, 10);
+	scene_expect_same_trees(scene, 10);
 }
 
 struct told {
@@ -142,7 +128,7 @@ static void test_an_update_of_nothing_is_an_import(void **state)
 	scene_make_tree(scene);
 	scene_must(scene, scene_import(scene, update, false));
 	expect_report(scene, 6, 0, 0, 0);
-	expect_same_trees(scene, 10);
+	scene_expect_same_trees(scene, 10);
 }
 
 static void test_only_ranges_that_differ_are_sent_and_objects_stay_those_of_their_files(
@@ -164,7 +150,7 @@ static void test_only_ranges_that_differ_are_sent_and_objects_stay_those_of_thei
 	assert_int_equal(scene->report.sent_bytes, 10 + 4096 + 17);
 	assert_int_equal(object_of(scene, "directory/file")->id, small);
 	assert_int_equal(object_of(scene, "large")->id, large);
-	expect_same_trees(scene, 10);
+	scene_expect_same_trees(scene, 10);
 }
 
 static void test_files_grow_shrink_come_and_go(void **state)
@@ -182,15 +168,15 @@ static void test_files_grow_shrink_come_and_go(void **state)
 	scene_must(scene, scene_import(scene, update, false));
 	expect_report(scene, 1, 3, 0, 2);
 	assert_int_equal(memory_osd_count(&scene->osd, PARTITION), 7);
-	expect_same_trees(scene, 10);
+	scene_expect_same_trees(scene, 10);
 	/* From long to short and back. */
 	assert_int_equal(truncate(path_of(scene, "large"), 10), 0);
 	scene_must(scene, scene_import(scene, update, false));
 	assert_int_equal(object_of(scene, "large")->length, 10);
-	expect_same_trees(scene, 10);
+	scene_expect_same_trees(scene, 10);
 	scene_write_file(scene->source, "large", 2 << 20, 79);
 	scene_must(scene, scene_import(scene, update, false));
-	expect_same_trees(scene, 10);
+	scene_expect_same_trees(scene, 10);
 }
 
 static void test_modes_times_and_names_are_changes_of_attributes(void **state)
@@ -209,7 +195,7 @@ static void test_modes_times_and_names_are_changes_of_attributes(void **state)
 	expect_report(scene, 0, 0, 2, 4);
 	assert_int_equal(scene->report.sent_bytes, 0);
 	assert_ptr_equal(object_of(scene, "directory/uno"), renamed);
-	expect_same_trees(scene, 10);
+	scene_expect_same_trees(scene, 10);
 }
 
 static void test_the_same_length_and_time_is_taken_for_the_same_content_unless_told_otherwise(
@@ -218,16 +204,16 @@ static void test_the_same_length_and_time_is_taken_for_the_same_content_unless_t
 	struct scene *scene = *state;
 
 	scene_make_tree(scene);
-	set_time(scene, "directory/file", 1000000000);
+	scene_set_time(scene->source, "directory/file", 1000000000);
 	scene_must(scene, scene_import(scene, plain, false));
 	patch(scene, "directory/file", 100, 1);
-	set_time(scene, "directory/file", 1000000000);
+	scene_set_time(scene->source, "directory/file", 1000000000);
 	scene_must(scene, scene_import(scene, update, false));
 	expect_report(scene, 0, 0, 0, 6);
 	scene_must(scene, scene_import(scene, with_checksum, false));
 	expect_report(scene, 0, 1, 0, 5);
 	assert_int_equal(scene->report.sent_bytes, 1);
-	expect_same_trees(scene, 10);
+	scene_expect_same_trees(scene, 10);
 }
 
 static void remove_object(struct scene *scene, uint64_t id)
@@ -259,7 +245,7 @@ static void test_what_others_removed_or_cut_comes_back(void **state)
 	loopback_stop(loopback, client);
 	scene_must(scene, scene_import(scene, update, false));
 	expect_report(scene, 1, 1, 0, 4);
-	expect_same_trees(scene, 10);
+	scene_expect_same_trees(scene, 10);
 }
 
 static void test_a_link_that_becomes_a_file_of_its_own_gets_an_object_of_its_own(void **state)
@@ -271,7 +257,7 @@ static void test_a_link_that_becomes_a_file_of_its_own_gets_an_object_of_its_own
 	assert_int_equal(unlink(path_of(scene, "directory/other name")), 0);
 	scene_write_file(scene->source, "directory/other name", 4000, 9);
 	scene_must(scene, scene_import(scene, update, false));
-	expect_same_trees(scene, 10);
+	scene_expect_same_trees(scene, 10);
 	assert_int_equal(memory_osd_count(&scene->osd, PARTITION), 8);
 }
 
@@ -301,7 +287,7 @@ static void test_a_target_that_lists_ids_alone_is_asked_for_each_object(void **s
 	expect_report(scene, 1, 2, 0, 3);
 	assert_int_equal(scene->report.sent_bytes, 10 + 1);
 	assert_int_equal(object_of(scene, "directory/file")->id, file);
-	expect_same_trees(scene, 10);
+	scene_expect_same_trees(scene, 10);
 }
 
 static void test_an_object_without_a_length_is_an_error_and_not_an_empty_one(void **state)
@@ -317,7 +303,7 @@ static void test_an_object_without_a_length_is_an_error_and_not_an_empty_one(voi
 	assert_int_equal(scene->report.sent_bytes, 0);
 	scene->osd.lists_no_values = false;
 	scene_must(scene, scene_import(scene, update, false));
-	expect_same_trees(scene, 10);
+	scene_expect_same_trees(scene, 10);
 }
 
 static void execute_locally(void *context, struct loopback_command *command)
@@ -395,7 +381,7 @@ static void test_an_update_cut_off_at_any_command_is_found_out_and_can_be_repeat
 			scene_must(scene, exported);
 		}
 		scene_must(scene, scene_import(scene, update, false));
-		expect_same_trees(scene, 10);
+		scene_expect_same_trees(scene, 10);
 		assert_int_equal(memory_osd_count(&scene->osd, PARTITION), 7);
 	}
 	assert_true(after > 30);

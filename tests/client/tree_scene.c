@@ -65,6 +65,15 @@ void scene_remove_tree(const char *path)
 	nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+void scene_set_time(const char *folder, const char *name, time_t seconds)
+{
+	const struct timespec times[2] = { { .tv_sec = seconds }, { .tv_sec = seconds } };
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
 int scene_set_up(void **state)
 {
 	struct scene *scene = calloc(1, sizeof(*scene));
@@ -212,6 +221,14 @@ int scene_export(struct scene *scene)
 
 	loopback_stop(loopback, client);
 	return result;
+}
+
+void scene_expect_same_trees(struct scene *scene, size_t names)
+{
+	scene_remove_tree(scene->copy);
+	scene_must(scene, scene_export(scene));
+	assert_int_equal(scene_compare_trees(scene->source, scene->copy), names);
+	assert_int_equal(scene_compare_trees(scene->copy, scene->source), names);
 }
 
 void scene_must(const struct scene *scene, int result)

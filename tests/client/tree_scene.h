@@ -29,6 +29,8 @@ void scene_make_directory(const char *folder, const char *name);
 void scene_remove_tree(const char *path);
 /* A tree with everything that is kept: 6 objects, 10 names. */
 void scene_make_tree(const struct scene *scene);
+/* Last read and last changed: the same content at another time is the same file for nobody. */
+void scene_set_time(const char *folder, const char *name, time_t seconds);
 /* Fails at the first difference; returns the number of names. */
 size_t scene_compare_trees(const char *left, const char *right);
 
@@ -38,6 +40,8 @@ size_t scene_compare_trees(const char *left, const char *right);
  */
 int scene_import(struct scene *scene, struct tree_options options, bool log);
 int scene_export(struct scene *scene);
+/* Exports anew, and fails unless source and copy are the same, with so many names. */
+void scene_expect_same_trees(struct scene *scene, size_t names);
 /*
  * Modes shut nobody out who is root. In between the process is somebody else, who owns the folder
  * and all that is in it.
