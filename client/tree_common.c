@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* The pointer to the manifest, the manifest object, and the IDs of a partition. */
+/* Directories, progress, the pointer to the manifest, its object, and the IDs of a partition. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <openssl/evp.h>
 #include <openssl/sha.h>
@@ -11,6 +13,21 @@
 #include "client/read_fully.h"
 #include "client/tree_private.h"
 #include "common/bytes.h"
+
+/* ---- directories ---- */
+
+DIR *tree_open_names(int folder, const char *path, int flags)
+{
+	int fd = openat(folder, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags), error;
+	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+
+	if (fd >= 0 && !stream) {
+		error = errno;
+		close(fd);
+		errno = error;
+	}
+	return stream;
+}
 
 /* ---- progress ---- */
 

@@ -257,7 +257,7 @@ static int sweep_names(const struct sweep *sweep, const char *directory, DIR *st
  */
 static int sweep_directory(const struct sweep *sweep, const char *path)
 {
-	int root = sweep->destination->root, result, fd;
+	int root = sweep->destination->root, result;
 	struct stat status;
 	DIR *stream;
 
@@ -268,15 +268,9 @@ static int sweep_directory(const struct sweep *sweep, const char *path)
 	/* An export that was nearly done has given it its mode. */
 	if ((status.st_mode & S_IRWXU) != S_IRWXU && fchmodat(root, path, S_IRWXU, 0) < 0)
 		return -errno;
-	fd = openat(root, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
+	stream = tree_open_names(root, path, O_NOFOLLOW);
+	if (!stream)
 		return -errno;
-	stream = fdopendir(fd);
-	if (!stream) {
-		result = -errno;
-		close(fd);
-		return result;
-	}
 	result = sweep_names(sweep, path, stream);
 	closedir(stream);
 	return result;

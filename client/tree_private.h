@@ -3,6 +3,8 @@
 #ifndef MUNINN_CLIENT_TREE_PRIVATE_H
 #define MUNINN_CLIENT_TREE_PRIVATE_H
 
+#include <dirent.h>
+
 #include "client/client_private.h"
 #include "client/transfer.h"
 #include "client/tree.h"
@@ -63,6 +65,12 @@ void tree_unread_free(struct tree_unread *unread);
 int tree_walk(const char *directory, const struct tree_options *options, struct manifest *manifest,
 	      struct tree_unread *unread, struct tree_report *report,
 	      struct osd_client_error *error);
+
+/*
+ * Opens a directory, whose path begins at the directory `folder`, to read its names; `flags`:
+ * further ones of open(2). NULL, and errno.
+ */
+DIR *tree_open_names(int folder, const char *path, int flags);
 
 /* Does a pattern of the options match this path, whatever is above it? */
 bool tree_is_excluded(const struct tree_options *options, const char *path);

@@ -307,17 +307,11 @@ static int read_names(struct level *level, DIR *stream)
 static int read_level(const struct walk *walk, struct level *level)
 {
 	const int follow = is_root(walk) ? 0 : O_NOFOLLOW;
-	int fd = open(walk->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | follow), result;
-	DIR *stream;
+	DIR *stream = tree_open_names(AT_FDCWD, walk->path, follow);
+	int result;
 
-	if (fd < 0)
+	if (!stream)
 		return -errno;
-	stream = fdopendir(fd);
-	if (!stream) {
-		result = -errno;
-		close(fd);
-		return result;
-	}
 	result = read_names(level, stream);
 	closedir(stream);
 	if (level->count > 0)

@@ -12,7 +12,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -21,7 +20,6 @@
 #include <cmocka.h>
 
 #include "client/aside.h"
-#include "common/bytes.h"
 #include "tests/client/tree_scene.h"
 
 enum { NAMES = 10 }; /* of scene_make_tree */
