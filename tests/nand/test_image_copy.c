@@ -39,8 +39,11 @@ static int open_empty(const char *path)
 	return fd;
 }
 
+static struct crowd *_Atomic crowd; /* see pread */
+
 static void scene_begin(struct scene *scene, void **state)
 {
+	crowd = NULL; /* of a test that failed */
 	scene->directory = *state;
 	scene->nand = create_image(scene->directory);
 	snprintf(scene->image, sizeof(scene->image), "%s/copy", scene->directory->directory);
@@ -559,6 +562,35 @@ static struct {
 	_Atomic off_t at;
 } moment;
 
+/* Three who erase, before the copy's thread reads a block: see where this is set. */
+static struct crowd {
+	struct beside beside[3]; /* the first two have all places; the third one waits for one */
+	off_t blocks[BLOCKS];
+	_Atomic bool holds; /* the first two, until they are let go */
+} * _Atomic crowd;
+
+static void wait_until_done(const struct beside *beside)
+{
+	while (!beside->done)
+		sched_yield();
+}
+
+static void lead(struct crowd *led, off_t offset)
+{
+	const struct timespec rest = { .tv_nsec = 100000 };
+
+	while (led->holds && offset >= led->blocks[BLOCKS - 2])
+		nanosleep(&rest, NULL);
+	if (offset == led->blocks[0]) {
+		led->holds = false;
+		for (int n = 0; n < 2; n++)
+			wait_until_done(&led->beside[n]);
+	}
+	/* What they kept has been written before that. */
+	if (offset == led->blocks[1])
+		wait_until_done(&led->beside[2]);
+}
+
 /* In the place of the C library's. */
 ssize_t pread(int fd, void *to, size_t bytes, off_t offset)
 {
@@ -566,6 +598,8 @@ ssize_t pread(int fd, void *to, size_t bytes, off_t offset)
 
 	if (who)
 		start_beside(who);
+	if (crowd)
+		lead(crowd, offset);
 	return syscall(SYS_pread64, fd, to, bytes, offset);
 }
 
@@ -615,6 +649,43 @@ static void test_who_erases_what_a_step_reads_waits_for_it(void **state)
 	begin_at_last();
 	assert_int_equal(pthread_join(beside.thread, NULL), 0);
 	check_old_in_copy(&scene, &beside);
+}
+
+/* He has no place yet when a step comes to the block, and needs none when there is one. */
+static void test_what_a_step_copies_while_who_erases_waits_for_a_place_is_copied_once(void **state)
+{
+	const struct nand_image_copy_options options = { .kept_bytes = 1, .wait_ms = UINT32_MAX };
+	const uint32_t erased[3] = { BLOCKS - 2, BLOCKS - 1, 0 };
+	struct crowd led = { .holds = true };
+	struct error_text error = { "" };
+	struct nand_image_copy *copy;
+	struct nand *result;
+	struct scene scene;
+
+	scene_begin(&scene, state);
+	for (uint32_t block = 0; block < BLOCKS; block++) {
+		program_block(scene.nand, block, BLOCK_PAGES, OLD);
+		led.blocks[block] = (off_t)nand_block_offset(&scene.nand->layout, block);
+	}
+	copy = open_copy(&scene, &options);
+	begin_copy(&scene, copy);
+	/* All but blocks. */
+	for (int step = 0; step < 2; step++)
+		assert_int_equal(nand_image_copy_step(copy, &error), 1);
+	crowd = &led;
+	for (int n = 0; n < 3; n++) {
+		led.beside[n] = (struct beside){ .scene = &scene, .block = erased[n] };
+		start_beside(&led.beside[n]);
+	}
+	complete(copy);
+	for (int n = 0; n < 3; n++)
+		assert_int_equal(pthread_join(led.beside[n].thread, NULL), 0);
+	crowd = NULL;
+	result = open_result(&scene);
+	for (uint32_t block = 0; block < BLOCKS; block++)
+		assert_block(result, block, BLOCK_PAGES, OLD);
+	assert_int_equal(nand_close(result), 0);
+	scene_end(&scene);
 }
 
 static void test_a_copy_is_not_complete_before_who_erases_has_read(void **state)
@@ -670,6 +741,7 @@ int main(void)
 		TEST(test_all_of_a_block_whose_word_is_damaged_is_copied),
 		TEST(test_blocks_that_are_rewritten_beside_the_copy_are_in_it_as_they_were),
 		TEST(test_who_erases_what_a_step_reads_waits_for_it),
+		TEST(test_what_a_step_copies_while_who_erases_waits_for_a_place_is_copied_once),
 		TEST(test_a_copy_is_not_complete_before_who_erases_has_read),
 		TEST(test_who_waits_for_a_place_goes_on_when_the_copy_is_closed),
 	};
