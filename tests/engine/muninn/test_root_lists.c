@@ -18,6 +18,8 @@
 #include "common/bytes.h"
 #include "common/log.h"
 #include "engine/muninn/directory.h"
+#include "engine/muninn/renew.h"
+#include "engine/muninn/repair.h"
 #include "engine/muninn/root_find.h"
 #include "engine/muninn/roots.h"
 #include "engine/muninn/row.h"
@@ -137,6 +139,59 @@ static void test_groups_that_are_complete_since_the_root_are_found(void **state)
 }
 
 /* Both would go to one directory. */
+/* Seals as a thread does, until a row's image is on flash and its next group has not begun. */
+static uint32_t seal_until_image_counts(struct device *device)
+{
+	const struct record_store_operations *operations = device->store->operations;
+	struct muninn_store *store = device_store(device);
+
+	for (;;) {
+		int number = operations->seal_take(device->store), more = number >= 0;
+
+		if (!more)
+			device_commit(device, 1);
+		while (more == 1 && store->rows[number].sealing.stage != SEAL_GROUP) {
+			operations->seal_run(device->store, number);
+			more = operations->seal_step(device->store, number);
+		}
+		if (more == 1)
+			return (uint32_t)number;
+	}
+}
+
+/* Otherwise the list would name an entry that has ended. */
+static void test_an_image_is_not_written_anew_before_a_list_names_it(void **state)
+{
+	struct device *device = device_new(BLOOM_HOT_ROWS_FINALISE, 26);
+	struct muninn_store *store = device_store(device);
+	struct found_root found;
+	struct sealing *sealing;
+	const uint8_t *entry;
+	uint32_t row;
+
+	(void)state;
+	begin_ring_segment(device);
+	row = seal_until_image_counts(device);
+	sealing = &store->rows[row].sealing;
+	entry = sealing->entry;
+	assert_non_null(entry);
+	repair_note_image(store, row, get_le32(entry + DIRECTORY_GROUP_AT),
+			  directory_image_page(&store->geometry, entry, 0));
+	assert_int_equal(renew_next(store), 0);
+	assert_int_not_equal(sealing->stage, SEAL_GROUP);
+	while (device->store->operations->seal_step(device->store, (int)row) == 1)
+		device->store->operations->seal_run(device->store, (int)row);
+	assert_int_equal(roots_finish(store), 0);
+	assert_int_equal(root_find(device->nand, &found), 0);
+	for (uint32_t n = 0; n < found.entry_count; n++)
+		assert_int_not_equal(get_le64(found.entries +
+					      (uint64_t)n * store->geometry.root_entry_bytes +
+					      DIRECTORY_LIVE_AT),
+				     0);
+	root_found_free(&found);
+	device_free(device);
+}
+
 static void test_a_root_follows_before_the_directory_has_no_space_for_root_and_list(void **state)
 {
 	struct device *device = device_new(BLOOM_HOT_ROWS_FINALISE, 21);
@@ -377,6 +432,7 @@ int main(void)
 		cmocka_unit_test(test_complete_groups_are_told_by_a_list_until_that_is_full),
 		cmocka_unit_test(test_a_root_stands_in_for_a_list_that_can_t_be_written),
 		cmocka_unit_test(test_groups_that_are_complete_since_the_root_are_found),
+		cmocka_unit_test(test_an_image_is_not_written_anew_before_a_list_names_it),
 		cmocka_unit_test(
 			test_a_root_follows_before_the_directory_has_no_space_for_root_and_list),
 		cmocka_unit_test(
