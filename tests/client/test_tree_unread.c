@@ -321,6 +321,33 @@ static void test_files_that_an_interrupted_import_has_stored_of_it_stay(void **s
 	assert_int_equal(status.st_size, 3 << 20);
 }
 
+/* Length and time of what nobody can look at do not tell that it is another file, renamed. */
+static void test_a_file_of_an_interrupted_update_that_stays_is_taken_for_no_other(void **state)
+{
+	struct scene *scene = *state;
+	uint64_t command = 0;
+	size_t objects;
+
+	scene_make_directory(scene->source, "d");
+	scene_write_file(scene->source, "a", 5000, 1);
+	scene_set_time(scene->source, "a", 1000);
+	import_as_nobody(scene, plain);
+	objects = memory_osd_count(&scene->osd, PARTITION);
+	scene_write_file(scene->source, "d/b", 5000, 2);
+	scene_set_time(scene->source, "d/b", 1000);
+	while (memory_osd_count(&scene->osd, PARTITION) == objects) {
+		scene->osd.dies_at = scene->osd.commands + ++command;
+		scene->osd.executes_the_last = true;
+		assert_true(scene_import(scene, update, false) < 0);
+	}
+	scene->osd.dies_at = 0;
+	remove_name(scene, "a");
+	set_mode(scene->source, "d", 0);
+	import_as_nobody(scene, update);
+	assert_int_equal(scene->report.files, 1);
+	expect_copy(scene, "d", 2);
+}
+
 /* What is not complete can't become whole without the file. */
 static void test_files_that_it_has_not_completed_do_not_stay(void **state)
 {
@@ -403,6 +430,7 @@ int main(void)
 		TEST(test_links_into_it_and_out_of_it_keep_their_content),
 		TEST(test_a_first_import_stores_it_with_its_mode_and_says_that_it_is_empty),
 		TEST(test_files_that_an_interrupted_import_has_stored_of_it_stay),
+		TEST(test_a_file_of_an_interrupted_update_that_stays_is_taken_for_no_other),
 		TEST(test_files_that_it_has_not_completed_do_not_stay),
 		TEST(test_a_directory_that_can_not_be_read_to_its_end_is_not_read),
 		TEST(test_a_root_that_can_not_be_read_ends_the_import),
