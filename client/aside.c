@@ -68,7 +68,7 @@ int aside_create(void (*work)(void *context, struct aside_task *task), void *con
 	pthread_mutex_init(&created->mutex, NULL);
 	pthread_cond_init(&created->given, NULL);
 	pthread_cond_init(&created->done, NULL);
-	result = thread_start(&created->thread, run, created);
+	result = thread_start(&created->thread, "muninn-aside", run, created);
 	if (result < 0)
 		free(created);
 	else

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* Threads that take no signals. */
+/* Threads that have names and take no signals. */
 #include "common/thread.h"
 
 #include <sched.h>
 #include <signal.h>
 
 /* It begins with the mask of who makes it. */
-int thread_start(pthread_t *thread, void *(*run)(void *context), void *context)
+int thread_start(pthread_t *thread, const char *name, void *(*run)(void *context), void *context)
 {
 	sigset_t all, before;
 	int result;
@@ -15,6 +15,8 @@ int thread_start(pthread_t *thread, void *(*run)(void *context), void *context)
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	result = pthread_create(thread, NULL, run, context);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (result == 0)
+		pthread_setname_np(*thread, name);
 	return -result;
 }
 

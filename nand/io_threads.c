@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/bytes.h"
+#include "common/thread.h"
 #include "nand/mover.h"
 
 #define IO_THREADS_MAX 16
@@ -198,7 +199,8 @@ int nand_io_threads_open(const struct nand_mover_options *options, struct nand_m
 	pthread_cond_init(&threads->work, NULL);
 	pthread_cond_init(&threads->news, NULL);
 	while (threads->thread_count < wanted &&
-	       pthread_create(&threads->threads[threads->thread_count], NULL, work, threads) == 0)
+	       thread_start(&threads->threads[threads->thread_count], "muninn-flash", work,
+			    threads) == 0)
 		threads->thread_count++;
 	/* Fewer than wanted are slower, none are no use. */
 	if (threads->thread_count == 0) {

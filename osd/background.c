@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/thread.h"
 #include "osd/execute.h"
 
 /* A command, with copies of the buffers that the caller takes back after the answer. */
@@ -180,8 +181,8 @@ bool osd_background_take(struct osd_request *request)
 		return false;
 	pthread_mutex_lock(&background->mutex);
 	if (!background->started && !background->by_hand)
-		background->started = pthread_create(&background->thread, NULL, work, background) ==
-				      0;
+		background->started =
+			thread_start(&background->thread, "muninn-work", work, background) == 0;
 	taken = background->started || background->by_hand;
 	if (taken) {
 		if (background->first)

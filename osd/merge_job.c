@@ -10,6 +10,7 @@
 
 #include "common/bytes.h"
 #include "common/log.h"
+#include "common/thread.h"
 #include "osd/functions.h"
 
 /* Steps in a row that free nothing, after which the merge ends: a walk over all segments. */
@@ -185,7 +186,7 @@ static int start(struct osd_merge_job *job, uint64_t sealed, bool repairs)
 		job->permille = 0;
 		job->running = true;
 		if (!job->by_hand) {
-			result = -pthread_create(&job->thread, NULL, merge, job);
+			result = thread_start(&job->thread, "muninn-job", merge, job);
 			job->joinable = result == 0;
 		}
 		job->running = result == 0;

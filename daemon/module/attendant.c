@@ -77,7 +77,7 @@ int attendant_start(void (*look)(void *context), void *context, struct attendant
 	pthread_cond_init(&new->changed, &attributes);
 	pthread_condattr_destroy(&attributes);
 	pthread_mutex_init(&new->lock, NULL);
-	result = thread_start(&new->thread, attend, new);
+	result = thread_start(&new->thread, "muninn-unit", attend, new);
 	if (result)
 		destroy(new);
 	else

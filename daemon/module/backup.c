@@ -190,7 +190,7 @@ int backup_begin(const struct device *device, struct nand *nand, struct engine *
 		free(new);
 		return error_set(error, -EINVAL, "a backup needs a socket to tell how far it is");
 	}
-	result = thread_start(&new->thread, back_up, new);
+	result = thread_start(&new->thread, "muninn-backup", back_up, new);
 	if (result) {
 		free(new);
 		return error_set(error, result, "no thread can be started: %s", strerror(-result));

@@ -41,7 +41,7 @@ static int start_worker(struct unit *unit, const char *question)
 	control->answer = NULL;
 	control->reason.text[0] = '\0';
 	snprintf(control->question, sizeof(control->question), "%s", question);
-	result = thread_start(&control->worker, work, unit);
+	result = thread_start(&control->worker, "muninn-control", work, unit);
 	control->working = result == 0;
 	return result;
 }

@@ -423,7 +423,7 @@ static int create_threads(struct io_threads *io, unsigned int count)
 		struct io_thread *thread = &io->threads[io->count];
 
 		thread->io = io;
-		result = thread_start(&thread->thread, serve, thread);
+		result = thread_start(&thread->thread, "muninn-io", serve, thread);
 		if (!result)
 			io->count++;
 	}

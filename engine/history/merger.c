@@ -280,7 +280,7 @@ int merger_start(struct engine *engine)
 	    !engine->store->operations->merge_step)
 		return 0;
 	merger->gain = engine->store->limits.segment_bytes / GAIN_FIRST_PART;
-	result = -pthread_create(&merger->thread, NULL, merge_all_the_time, engine);
+	result = thread_start(&merger->thread, "muninn-merge", merge_all_the_time, engine);
 	merger->is_on = !result;
 	return result;
 }

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "common/thread.h"
 #include "engine/objects/objects.h"
 
 /* Tells writers, under the mutex, whether to wait. */
@@ -173,7 +174,7 @@ int sealer_start(struct engine *engine)
 	if (!engine->store->operations->seal_take)
 		return 0;
 	for (uint32_t n = 0; !result && n < wanted && n < SEALER_THREADS_MAX; n++) {
-		result = -pthread_create(&sealer->threads[n], NULL, seal, engine);
+		result = thread_start(&sealer->threads[n], "muninn-seal", seal, engine);
 		sealer->count += !result;
 	}
 	if (result) {

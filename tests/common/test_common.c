@@ -2,6 +2,8 @@
 /* Bytes, checksums, error sentences and log lines. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -294,19 +296,40 @@ static void *tell_mask(void *context)
 	return NULL;
 }
 
-static void test_a_thread_takes_no_signals_and_its_maker_still_does(void **state)
+struct told {
+	sem_t named;
+	sigset_t mask;
+	char name[16];
+};
+
+static void *tell(void *context)
 {
-	sigset_t before, of_thread, after;
+	struct told *told = context;
+
+	sem_wait(&told->named);
+	tell_mask(&told->mask);
+	pthread_getname_np(pthread_self(), told->name, sizeof(told->name));
+	return NULL;
+}
+
+static void test_a_thread_has_a_name_and_takes_no_signals_and_its_maker_still_does(void **state)
+{
+	sigset_t before, after;
+	struct told told;
 	pthread_t thread;
 
 	(void)state;
+	sem_init(&told.named, 0, 0);
 	tell_mask(&before);
-	assert_int_equal(thread_start(&thread, tell_mask, &of_thread), 0);
+	assert_int_equal(thread_start(&thread, "muninn-fifteen-", tell, &told), 0);
+	sem_post(&told.named);
 	assert_int_equal(pthread_join(thread, NULL), 0);
+	sem_destroy(&told.named);
+	assert_string_equal(told.name, "muninn-fifteen-");
 	tell_mask(&after);
 	assert_false(sigismember(&before, SIGINT));
-	assert_true(sigismember(&of_thread, SIGINT));
-	assert_true(sigismember(&of_thread, SIGTERM));
+	assert_true(sigismember(&told.mask, SIGINT));
+	assert_true(sigismember(&told.mask, SIGTERM));
 	assert_false(sigismember(&after, SIGINT));
 }
 
@@ -326,7 +349,8 @@ int main(void)
 		cmocka_unit_test(test_a_folder_that_becomes_a_link_gives_nothing_away),
 		cmocka_unit_test(test_no_file_is_made_where_a_link_leads),
 		cmocka_unit_test(test_every_path_has_a_folder_and_a_name),
-		cmocka_unit_test(test_a_thread_takes_no_signals_and_its_maker_still_does),
+		cmocka_unit_test(
+			test_a_thread_has_a_name_and_takes_no_signals_and_its_maker_still_does),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
