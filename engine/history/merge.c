@@ -18,13 +18,14 @@ enum {
 	/* Automatic merging stops earlier: writers wait for it, and each step gains less. */
 	LIVE_PERMILLE_AUTOMATIC = 700,
 	/*
-	 * While there is much history, some of it goes before dearer segments are taken. With twice
-	 * as much to move, a write takes about twice as long ...
+	 * Where history is much of the device, some of it goes before dearer segments are taken:
+	 * the last tenth of it would cost as much to keep as all the rest.
 	 */
-	LIVE_PERMILLE_CHEAP = 300,
-	/* ... until so small a part of the device is history. */
-	CHEAP_HISTORY_PART = 4,
-	/* Whether there is more again is asked after so many transactions. */
+	LIVE_PERMILLE_CHEAP = 200,
+	/* So much is much, and so little is little, per mille; between them it is by degrees. */
+	HISTORY_MUCH_PERMILLE = 375,
+	HISTORY_LITTLE_PERMILLE = 125,
+	/* Where none may go, this is asked again after so many transactions. */
 	DEAR_TRANSACTIONS = 4096,
 	SEGMENTS_AT_ONCE = 8,
 	/* A step is worth it when it gains more than this part of what it frees. */
@@ -71,28 +72,31 @@ static void look_again(struct engine *engine)
 	review(engine);
 }
 
-static bool is_dear(const struct engine *engine)
+/* How much of a segment may be needed: the more history there is to give up, the less. */
+static uint32_t live_permille_max(struct engine *engine)
 {
-	return engine->transactions < engine->past->merge_dear_until;
-}
+	const uint32_t range = HISTORY_MUCH_PERMILLE - HISTORY_LITTLE_PERMILLE;
+	uint64_t kept, more;
 
-/* Whether history may still be given up to merge cheaper segments. */
-static bool has_history_to_give(struct engine *engine)
-{
-	uint64_t bytes;
-
-	return retention_kept_bytes(engine, &bytes) == 0 &&
-	       bytes > engine->store->limits.capacity_bytes / CHEAP_HISTORY_PART;
+	if (engine->transactions < engine->past->merge_dear_until ||
+	    retention_kept_bytes(engine, &kept) != 0)
+		return LIVE_PERMILLE_AUTOMATIC;
+	kept = kept / (engine->store->limits.capacity_bytes / 1000);
+	more = kept - min_u64(kept, HISTORY_LITTLE_PERMILLE);
+	return LIVE_PERMILLE_AUTOMATIC -
+	       (uint32_t)((LIVE_PERMILLE_AUTOMATIC - LIVE_PERMILLE_CHEAP) * min_u64(more, range) /
+			  range);
 }
 
 /* Gives up the oldest history for so many segments. -EAGAIN: none may go. */
 static int reclaim(struct engine *engine, uint32_t segments)
 {
 	uint64_t bytes = segments * RECLAIM_FACTOR * engine->store->limits.segment_bytes;
+	bool much = live_permille_max(engine) < LIVE_PERMILLE_AUTOMATIC;
 	int result = -EAGAIN;
 
 	/* It takes a little space, so a device that is full of what is needed does it once. */
-	if (engine->transactions > engine->past->reclaimed_at)
+	if (much || engine->transactions > engine->past->reclaimed_at)
 		result = retention_reclaim(engine, bytes, RECORD_NEWEST);
 	engine->past->reclaimed_at = engine->transactions;
 	if (!result)
@@ -155,11 +159,9 @@ static void warn(struct engine *engine, int result)
  */
 static struct record_merge want(struct engine *engine, uint32_t shortage, bool stores)
 {
-	bool cheap = stores && !is_dear(engine);
-
 	return (struct record_merge){
 		.segments_wanted = (uint32_t)max_u64(shortage, SEGMENTS_AT_ONCE),
-		.live_permille_max = cheap ? LIVE_PERMILLE_CHEAP : LIVE_PERMILLE_AUTOMATIC,
+		.live_permille_max = stores ? live_permille_max(engine) : LIVE_PERMILLE_AUTOMATIC,
 		.frees_behind = engine->sealer.count > 0,
 	};
 }
@@ -215,18 +217,16 @@ static int merge_some(struct engine *engine, uint32_t shortage, bool stores, uin
 }
 
 /*
- * Steps have gained nothing: the oldest history is the first to be needed no more. Where it has
- * little to give, dearer segments come before it. -EAGAIN: what is left is needed.
+ * Steps have gained nothing: the oldest history is the first to be needed no more. Where none may
+ * go, dearer segments do. -EAGAIN: what is left is needed.
  */
 static int find_more(struct engine *engine, uint32_t shortage, bool stores)
 {
-	bool dear = !stores || is_dear(engine);
-
 	if (engine->past->merge_futile < FUTILE_STEPS_RECLAIM)
 		return 0;
-	if (stores && (dear || has_history_to_give(engine)) && reclaim(engine, shortage) == 0)
+	if (stores && reclaim(engine, shortage) == 0)
 		return 0;
-	if (dear)
+	if (!stores || live_permille_max(engine) == LIVE_PERMILLE_AUTOMATIC)
 		return -EAGAIN;
 	engine->past->merge_dear_until = engine->transactions + DEAR_TRANSACTIONS;
 	engine->past->merge_futile = 0;

@@ -58,10 +58,7 @@ struct past {
 		uint64_t partition; /* 0: nobody asked */
 	} owners[PAST_OWNERS];
 	uint64_t reclaimed_at; /* transactions when history was given up last */
-	/*
-	 * Up to this count of transactions merging takes what it finds: history has nothing more to
-	 * give for cheaper segments.
-	 */
+	/* Up to this count of transactions merging takes dear segments: no history may go. */
 	uint64_t merge_dear_until;
 	int warned_merge, warned_review; /* the errors that were logged last */
 	pthread_mutex_t views_mutex;
