@@ -178,7 +178,7 @@ static struct column column_of(const struct prediction *prediction, uint32_t tab
  */
 static double group_false_reads(void)
 {
-	double fingerprint = (7 + 0.5) / 8 / (1 << RIBBON_FINGERPRINT_BITS);
+	double fingerprint = (1 + 0.5) / 2 / (1 << RIBBON_FINGERPRINT_BITS);
 	double candidate = PLACEMENT_CANDIDATES / (PLACEMENT_CANDIDATES + 1.0);
 
 	return fingerprint * candidate * RIBBON_MEMBERS / (1 << bits_for(RIBBON_MEMBERS));
@@ -187,7 +187,7 @@ static double group_false_reads(void)
 /* Bits of a key: fingerprint, candidate, segment. */
 static double group_bytes_per_key(void)
 {
-	return (RIBBON_FINGERPRINT_BITS + 1 / 8.0 + bits_for(PLACEMENT_CANDIDATES) +
+	return (RIBBON_FINGERPRINT_BITS + 1 / 2.0 + bits_for(PLACEMENT_CANDIDATES) +
 		bits_for(RIBBON_MEMBERS)) /
 	       8;
 }

@@ -14,7 +14,7 @@ enum {
 	 */
 	RIBBON_MEMBERS = 24,
 	RIBBON_SPARSE = 8, /* a group that is full has more segments, however small their records */
-	RIBBON_FINGERPRINT_BITS = 7, /* one more in every eighth group */
+	RIBBON_FINGERPRINT_BITS = 7, /* one more in every second group */
 	/*
 	 * Segments of a section of a growing group (section.h). It is in memory alone, and there
 	 * are few: a longer fingerprint costs next to nothing.
@@ -118,7 +118,7 @@ static_assert(MUNINN_SEGMENT_PAGES_MAX <= 1 << LOCATION_PAGE_BITS, "a page has a
 
 static inline uint32_t ribbon_fingerprint_bits(uint32_t number)
 {
-	return RIBBON_FINGERPRINT_BITS + (number % 8 == 0);
+	return RIBBON_FINGERPRINT_BITS + (number % 2 == 0);
 }
 
 #endif
