@@ -80,6 +80,7 @@ int past_learn(struct engine *engine)
 	engine->put_bytes = device.device.slot_bytes;
 	engine->slot_over = true;
 	engine->past->policy = device.retention;
+	engine->past->kept_since.known = false;
 	engine->past->views_next = views_begin(engine_time_now(engine));
 	return 0;
 }

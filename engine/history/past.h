@@ -58,6 +58,11 @@ struct past {
 		uint64_t partition; /* 0: nobody asked */
 	} owners[PAST_OWNERS];
 	uint64_t reclaimed_at; /* transactions when history was given up last */
+	/* What had been put when that history began that has not been given up; see retention.c. */
+	struct {
+		uint64_t bound, put_bytes;
+		bool known;
+	} kept_since;
 	/* Up to this count of transactions merging takes dear segments: no history may go. */
 	uint64_t merge_dear_until;
 	int warned_merge, warned_review; /* the errors that were logged last */

@@ -427,6 +427,27 @@ int retention_reclaim(struct engine *engine, uint64_t bytes, uint64_t needed)
 	return engine_aside(engine, give_up_oldest, &reclaim);
 }
 
+/*
+ * Each step of a merge asks, in turn, so the table of times is searched once for each bound. Where
+ * nothing has been put behind it yet, its entry is still to come.
+ */
+static int find_kept_since(struct engine *engine, const struct history *device)
+{
+	struct past *past = engine->past;
+	uint64_t bound = device->device.reclaimed, bytes;
+	int result;
+
+	if (past->kept_since.known && past->kept_since.bound == bound)
+		return 0;
+	result = times_put_since(engine, device, bound, &bytes);
+	if (result)
+		return result;
+	past->kept_since.bound = bound;
+	past->kept_since.put_bytes = engine->put_bytes - bytes;
+	past->kept_since.known = bytes > 0;
+	return 0;
+}
+
 int retention_kept_bytes(struct engine *engine, uint64_t *bytes)
 {
 	struct partition *root;
@@ -434,7 +455,10 @@ int retention_kept_bytes(struct engine *engine, uint64_t *bytes)
 
 	if (result)
 		return result;
-	result = times_put_since(engine, root->history, root->history->device.reclaimed, bytes);
+	result = find_kept_since(engine, root->history);
+	if (!result)
+		*bytes = engine->put_bytes -
+			 min_u64(engine->put_bytes, engine->past->kept_since.put_bytes);
 	partition_release(engine, root);
 	return result;
 }

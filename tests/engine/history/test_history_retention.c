@@ -530,6 +530,56 @@ static void test_intervals_of_the_device_begin_where_all_partitions_have_everyth
 	commit(f);
 }
 
+/* Records that were looked up, for what is kept. */
+static uint64_t gets_for_kept(struct fixture *f, uint64_t *bytes)
+{
+	struct record_statistics before = { 0 }, after = { 0 };
+
+	f->engine->store->operations->statistics(f->engine->store, &before);
+	assert_int_equal(retention_kept_bytes(f->engine, bytes), 0);
+	f->engine->store->operations->statistics(f->engine->store, &after);
+	return after.records_got - before.records_got;
+}
+
+/* The same, found anew. */
+static void check_kept(struct fixture *f, uint64_t bytes)
+{
+	uint64_t anew;
+
+	f->engine->past->kept_since.known = false;
+	gets_for_kept(f, &anew);
+	assert_int_equal(anew, bytes);
+}
+
+static void test_how_much_is_kept_is_looked_up_once_for_each_end(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t all, more, less, put;
+
+	for (uint64_t second = 2; second <= 100; second++)
+		write_page(f, second * SECOND, 0, (char)second);
+	assert_true(gets_for_kept(f, &all) > 0);
+	put = f->engine->put_bytes;
+	write_page(f, 101 * SECOND, 0, 'm');
+	assert_int_equal(gets_for_kept(f, &more), 0);
+	assert_int_equal(more - all, f->engine->put_bytes - put);
+	check_kept(f, more);
+	assert_int_equal(retention_reclaim(f->engine, more / 2, RECORD_NEWEST), 0);
+	assert_true(gets_for_kept(f, &less) > 0);
+	assert_in_range(less, 1, more / 2 + more / 8);
+	check_kept(f, less);
+	/* Behind the last end nothing has been put, then something. */
+	assert_int_equal(retention_reclaim(f->engine, UINT32_MAX, RECORD_NEWEST), 0);
+	gets_for_kept(f, &less);
+	check_kept(f, less);
+	put = f->engine->put_bytes;
+	write_page(f, 102 * SECOND, 0, 'n');
+	write_page(f, 103 * SECOND, 0, 'o');
+	gets_for_kept(f, &more);
+	assert_in_range(more, 1, f->engine->put_bytes - put + less);
+	check_kept(f, more);
+}
+
 static void test_what_makes_no_policy_is_refused(void **state)
 {
 	const uint64_t most = ONODE_TIME_MAX;
@@ -563,6 +613,7 @@ static void test_what_makes_no_policy_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		FLASH_TEST(test_how_much_is_kept_is_looked_up_once_for_each_end),
 		FLASH_TEST(test_what_makes_no_policy_is_refused),
 		FLASH_TEST(test_intervals_of_the_device_begin_where_all_partitions_have_everything),
 		FLASH_TEST(test_moments_of_intervals_are_kept_as_long_as_the_policy_says),
