@@ -67,8 +67,8 @@ static void test_the_figures_of_a_small_run_are_those_of_a_large_one(void **stat
 	assert_true(number(groups, "bytes_key") < 1.89);
 	assert_true(number(groups, "failed_percent") < 1.1);
 	/*
-	 * Three of six groups have 8 bits, the others have 7, and each row has three. Of their false
-	 * hits three quarters name a candidate, and of these three quarters a member.
+	 * Three of six groups have 8 bits, the others have 7, and each row has three. Of their
+	 * false hits three quarters name a candidate, and of these three quarters a member.
 	 */
 	assert_true(number(absent, "hits_question") > HITS * 0.85);
 	assert_true(number(absent, "hits_question") < HITS * 1.15);
