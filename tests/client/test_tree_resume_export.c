@@ -43,8 +43,7 @@ static void test_an_export_cut_off_at_any_command_goes_on(void **state)
 		scene_must(scene, scene_export(scene));
 		assert_int_equal(scene->report.files, 6);
 		assert_int_equal(scene->report.resumed, files);
-		assert_int_equal(scene_compare_trees(scene->source, scene->copy), NAMES);
-		assert_int_equal(scene_compare_trees(scene->copy, scene->source), NAMES);
+		scene_expect_copy(scene, NAMES);
 		resumed += files;
 	}
 	scene->osd.dies_at = 0;
@@ -95,8 +94,7 @@ static void test_an_export_brings_files_again_that_the_host_has_lost(void **stat
 	scene_write_file(scene->copy, "z.partial", 1000, 4);
 	scene_must(scene, scene_export(scene));
 	assert_int_equal(scene->report.resumed, 1);
-	assert_int_equal(scene_compare_trees(scene->source, scene->copy), 3);
-	assert_int_equal(scene_compare_trees(scene->copy, scene->source), 3);
+	scene_expect_copy(scene, 3);
 }
 
 static void test_an_export_does_not_overwrite_what_somebody_has_changed(void **state)
@@ -249,8 +247,7 @@ static void test_an_export_goes_on_where_the_tree_has_names_of_files_that_are_no
 	if (access(path, F_OK) < 0)
 		fail_msg("no marker %s", path);
 	scene_must(scene, scene_export(scene));
-	assert_int_equal(scene_compare_trees(scene->source, scene->copy), 7);
-	assert_int_equal(scene_compare_trees(scene->copy, scene->source), 7);
+	scene_expect_copy(scene, 7);
 }
 
 static const char *marker_of_another; /* which ends as soon as its marker was opened; NULL: none */
@@ -354,8 +351,7 @@ static void test_an_export_keeps_whole_files_that_have_names_of_ones_that_are_no
 	export_without(scene, OSD_FIRST_ID + 2);
 	scene_must(scene, scene_export(scene));
 	assert_int_equal(scene->report.resumed, 2);
-	assert_int_equal(scene_compare_trees(scene->source, scene->copy), 3);
-	assert_int_equal(scene_compare_trees(scene->copy, scene->source), 3);
+	scene_expect_copy(scene, 3);
 }
 
 /* As one has left it that had come to giving directories their modes. */
@@ -381,8 +377,7 @@ static void test_an_export_goes_on_where_modes_shut_it_out(void **state)
 	result = scene_export(scene);
 	scene_end_as_nobody();
 	scene_must(scene, result);
-	assert_int_equal(scene_compare_trees(scene->source, scene->copy), 4);
-	assert_int_equal(scene_compare_trees(scene->copy, scene->source), 4);
+	scene_expect_copy(scene, 4);
 }
 
 /* As one has left it that had come to its hard links. */
@@ -409,8 +404,7 @@ static void test_an_export_goes_on_with_links_that_are_there(void **state)
 	assert_int_equal(scene_export(scene), -EEXIST);
 	assert_int_equal(unlink(path), 0);
 	scene_must(scene, scene_export(scene));
-	assert_int_equal(scene_compare_trees(scene->source, scene->copy), 4);
-	assert_int_equal(scene_compare_trees(scene->copy, scene->source), 4);
+	scene_expect_copy(scene, 4);
 	snprintf(path, sizeof(path), "%s/h", scene->copy);
 	assert_int_equal(stat(path, &status), 0);
 	assert_int_equal(status.st_nlink, 2);

@@ -223,12 +223,17 @@ int scene_export(struct scene *scene)
 	return result;
 }
 
+void scene_expect_copy(const struct scene *scene, size_t names)
+{
+	assert_int_equal(scene_compare_trees(scene->source, scene->copy), names);
+	assert_int_equal(scene_compare_trees(scene->copy, scene->source), names);
+}
+
 void scene_expect_same_trees(struct scene *scene, size_t names)
 {
 	scene_remove_tree(scene->copy);
 	scene_must(scene, scene_export(scene));
-	assert_int_equal(scene_compare_trees(scene->source, scene->copy), names);
-	assert_int_equal(scene_compare_trees(scene->copy, scene->source), names);
+	scene_expect_copy(scene, names);
 }
 
 void scene_must(const struct scene *scene, int result)

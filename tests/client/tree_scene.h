@@ -40,7 +40,8 @@ size_t scene_compare_trees(const char *left, const char *right);
  */
 int scene_import(struct scene *scene, struct tree_options options, bool log);
 int scene_export(struct scene *scene);
-/* Exports anew, and fails unless source and copy are the same, with so many names. */
+/* Fails unless source and copy are the same, with so many names; or exports anew before that. */
+void scene_expect_copy(const struct scene *scene, size_t names);
 void scene_expect_same_trees(struct scene *scene, size_t names);
 /*
  * Modes shut nobody out who is root. In between the process is somebody else, who owns the folder
