@@ -580,6 +580,29 @@ static void test_how_much_is_kept_is_looked_up_once_for_each_end(void **state)
 	check_kept(f, more);
 }
 
+static void test_how_much_is_kept_is_looked_up_anew_behind_a_format(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t before, bytes;
+
+	for (uint64_t second = 2; second <= 20; second++)
+		write_page(f, second * SECOND, 0, (char)second);
+	gets_for_kept(f, &before);
+	/* As much as if it were of a store in which more had been put when history began. */
+	f->engine->past->kept_since.put_bytes += before / 2;
+	assert_int_equal(engine_begin_format(f->engine, &f->txn), 0);
+	commit(f);
+	f->now = 30 * SECOND;
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_partition_create(f->txn, PARTITION, NULL), 0);
+	assert_int_equal(engine_create(f->txn, PARTITION, ENGINE_USER_OBJECT, OBJECT, 1, NULL), 0);
+	commit(f);
+	for (uint64_t second = 31; second <= 60; second++)
+		write_page(f, second * SECOND, 0, (char)second);
+	gets_for_kept(f, &bytes);
+	check_kept(f, bytes);
+}
+
 static void test_what_makes_no_policy_is_refused(void **state)
 {
 	const uint64_t most = ONODE_TIME_MAX;
@@ -613,6 +636,7 @@ static void test_what_makes_no_policy_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		FLASH_TEST(test_how_much_is_kept_is_looked_up_anew_behind_a_format),
 		FLASH_TEST(test_how_much_is_kept_is_looked_up_once_for_each_end),
 		FLASH_TEST(test_what_makes_no_policy_is_refused),
 		FLASH_TEST(test_intervals_of_the_device_begin_where_all_partitions_have_everything),
