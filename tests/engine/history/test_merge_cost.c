@@ -68,8 +68,8 @@ static void overwrite(struct device *device, uint64_t count)
 	}
 }
 
-/* A device with an object of a part of its pages, overwritten so often that history fills it. */
-static void make_full(struct device *device, uint64_t live_permille, enum index_kind index)
+/* A device with an object, which is to have a part of its pages. */
+static void make_device(struct device *device, uint64_t live_permille, enum index_kind index)
 {
 	const struct nand_geometry geometry = nand_geometry_default(DEVICE_PAGES * PAGE);
 	const struct engine_options options = { .muninn.index = index,
@@ -93,9 +93,20 @@ static void make_full(struct device *device, uint64_t live_permille, enum index_
 	assert_int_equal(engine_partition_create(txn, PARTITION, NULL), 0);
 	assert_int_equal(engine_create(txn, PARTITION, ENGINE_USER_OBJECT, OBJECT, 1, NULL), 0);
 	assert_int_equal(engine_commit(txn, false), 0);
+}
+
+static void fill(struct device *device)
+{
 	for (uint64_t page = 0; page < device->live_pages; page++)
 		write_page(device, page);
 	overwrite(device, DEVICE_PAGES);
+}
+
+/* The object is overwritten so often that history fills the device. */
+static void make_full(struct device *device, uint64_t live_permille, enum index_kind index)
+{
+	make_device(device, live_permille, index);
+	fill(device);
 }
 
 static void destroy(struct device *device)
@@ -187,6 +198,27 @@ static void test_overwriting_costs_little_and_leaves_history(void **state)
 	}
 }
 
+/*
+ * The device keeps all of its history, so none may go for cheaper segments; but this partition has
+ * none, so there is space in dear ones.
+ */
+static void test_what_is_overwritten_makes_room_where_no_history_may_go(void **state)
+{
+	const struct engine_retention all = { .kind = ENGINE_RETAIN_ALL };
+	const struct engine_retention none = { .kind = ENGINE_RETAIN_NONE };
+	struct engine_txn *txn;
+	struct device device;
+
+	(void)state;
+	make_device(&device, 600, INDEX_RIBBON);
+	txn = begin(&device, ENGINE_WRITE);
+	assert_int_equal(engine_retention_set(txn, 0, &all, false), 0);
+	assert_int_equal(engine_retention_set(txn, PARTITION, &none, false), 0);
+	assert_int_equal(engine_commit(txn, false), 0);
+	fill(&device);
+	destroy(&device);
+}
+
 /* Reads pages of an object at a version. `newest`: what wrote each last. Page reads of each. */
 static double read_version(struct device *device, uint32_t version, const uint64_t *newest)
 {
@@ -257,6 +289,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_overwriting_costs_little_and_leaves_history),
+		cmocka_unit_test(test_what_is_overwritten_makes_room_where_no_history_may_go),
 		cmocka_unit_test(test_a_version_is_read_past_newer_pages_by_bloom),
 		cmocka_unit_test(test_a_version_is_read_past_newer_pages_by_ribbon),
 	};
