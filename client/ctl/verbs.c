@@ -113,8 +113,9 @@ static const struct ctl_verb verbs[] = {
 	  1, 2, verb_append },
 	{ "get", "URL ADDRESS [FILE] [--offset N] [--length N]",
 	  "read an object into a file or to standard output",
-	  "Writes beside FILE and renames when complete. To read the past, add @MOMENT\n"
-	  "to the ADDRESS. PID:PATH is a file of a tree that `import` has stored.\n"
+	  "Writes beside FILE and renames when complete. A FILE that is a device, a pipe or\n"
+	  "a symbolic link stays, and gets the bytes. To read the past, add @MOMENT to the\n"
+	  "ADDRESS. PID:PATH is a file of a tree that `import` has stored.\n"
 	  "\n"
 	  "Examples:\n"
 	  "  muninnctl get $URL 0x10000/0x10004 copy.jpg\n"

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/ctl/ctl.h"
@@ -14,13 +15,14 @@
 
 #define PARTIAL_SUFFIX ".partial"
 
-static int write_stdout(void *context, const void *data, size_t length)
+/* One byte behind the other, to a descriptor. */
+static int write_on(void *context, const void *data, size_t length)
 {
+	const int *fd = context;
 	const uint8_t *bytes = data;
 
-	(void)context;
 	while (length > 0) {
-		ssize_t written = write(STDOUT_FILENO, bytes, length);
+		ssize_t written = write(*fd, bytes, length);
 
 		if (written < 0 && errno == EINTR)
 			continue;
@@ -103,6 +105,38 @@ static int fetch(struct ctl *ctl, struct osd_client_address address, transfer_wr
 	return ctl_fail_command(ctl, &error);
 }
 
+static int fetch_to_stdout(struct ctl *ctl, struct osd_client_address address, uint64_t *received)
+{
+	int fd = STDOUT_FILENO;
+
+	return fetch(ctl, address, write_on, NULL, &fd, "standard output", received);
+}
+
+/*
+ * Is it there, and something that no file may take the place of: a device, a pipe, a symbolic link
+ * (/dev/stdout is one), a directory?
+ */
+static bool is_special(const char *name)
+{
+	struct stat stat;
+
+	return lstat(name, &stat) == 0 && !S_ISREG(stat.st_mode);
+}
+
+/* Writes where the name leads, zeros too: a device holds something else there. */
+static int fetch_into(struct ctl *ctl, struct osd_client_address address, const char *name,
+		      uint64_t *received)
+{
+	int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), code;
+
+	if (fd < 0)
+		return ctl_fail(ctl, CTL_LOCAL, "%s: %s", name, strerror(errno));
+	code = fetch(ctl, address, write_on, NULL, &fd, name, received);
+	if (close(fd) < 0 && code == CTL_OK)
+		code = ctl_fail(ctl, CTL_LOCAL, "%s: %s", name, strerror(errno));
+	return code;
+}
+
 /* Writes a file beside the right one, and renames it when it is complete. */
 static int fetch_file(struct ctl *ctl, struct osd_client_address address, const char *name,
 		      uint64_t *received)
@@ -157,7 +191,9 @@ int verb_get(struct ctl *ctl)
 	if (code != CTL_OK)
 		return code;
 	if (to_stdout)
-		code = fetch(ctl, address, write_stdout, NULL, NULL, "standard output", &received);
+		code = fetch_to_stdout(ctl, address, &received);
+	else if (is_special(ctl->arguments[1]))
+		code = fetch_into(ctl, address, ctl->arguments[1], &received);
 	else
 		code = fetch_file(ctl, address, ctl->arguments[1], &received);
 	/* Standard output has the data. */
@@ -177,7 +213,7 @@ int verb_cat(struct ctl *ctl)
 		uint64_t received = 0;
 
 		ctl_address(ctl, i, &address);
-		code = fetch(ctl, address, write_stdout, NULL, NULL, "standard output", &received);
+		code = fetch_to_stdout(ctl, address, &received);
 		if (code == CTL_OK)
 			code = report(ctl, address, received, stderr);
 	}

@@ -4,6 +4,7 @@
 import hashlib
 import json
 import os
+import stat
 import unittest
 
 import osd
@@ -49,6 +50,31 @@ class Sizes(OneDaemonTest):
                 piped = self.ctl("get", url, address, "--offset", size // 2, *version, binary=True)
                 self.assertTrue(piped == data[size // 2 :], f"second half of {size} bytes {version}")
                 self.ctl("rm", url, address)
+
+    def test_get_writes_into_pipes_and_through_links_and_replaces_neither(self):
+        url, folder, p = self.shared.url(), self.folder("special"), next(self.partitions)
+        address, data = f"{p}/0x10000", bytes(20000) + b"wisdom" + bytes(20000)
+        pipe, link, file = (os.path.join(folder, name) for name in ("pipe", "link", "file"))
+        self.ctl("mkpart", url, p)
+        self.ctl("put", url, address, stdin=data)
+        os.mkfifo(pipe)
+        # Open in both directions, so that neither end waits for the other.
+        end = os.open(pipe, os.O_RDWR)
+        self.ctl("get", url, address, pipe)
+        self.assertTrue(stat.S_ISFIFO(os.lstat(pipe).st_mode))
+        self.assertTrue(os.read(end, len(data) + 1) == data)
+        os.close(end)
+        with open(file, "wb") as to:
+            to.write(noise(100000, 1))
+        os.symlink("file", link)
+        self.ctl("get", url, address, link)
+        self.assertTrue(stat.S_ISLNK(os.lstat(link).st_mode))
+        with open(file, "rb") as got:
+            self.assertTrue(got.read() == data)
+        done = self.try_ctl("get", url, address, folder)
+        self.assertEqual(done.returncode, 9)
+        self.assertIn(b"Is a directory", done.stderr)
+        self.assertEqual(sorted(os.listdir(folder)), ["file", "link", "pipe"])
 
     def test_data_is_there_after_a_restart_of_the_daemon(self):
         daemon = self.daemon(size="64M").start()
