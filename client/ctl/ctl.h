@@ -128,8 +128,8 @@ enum ctl_exit ctl_exit_of(const struct osd_client_error *error);
 enum ctl_exit ctl_exit_of_connect(int result);
 
 /*
- * Prints a JSON value and a newline, and drops it. Returns CTL_OK, or CTL_LOCAL when stdout can't
- * be written.
+ * Prints a JSON value and a newline, and drops it. Returns CTL_OK, or CTL_LOCAL when it can't be
+ * written; says so if it was for stdout.
  */
 int ctl_print_json(FILE *to, json_t *value);
 /* A partition on a line, or, with --json, as the value of `name`. CTL_OK or CTL_LOCAL. */

@@ -157,17 +157,6 @@ int ctl_confirm(const struct ctl *ctl, const char *format, ...)
 	return ctl_fail(ctl, CTL_FAILED, "%s: nothing was done", ctl->verb);
 }
 
-int ctl_print_json(FILE *to, json_t *value)
-{
-	int result = CTL_LOCAL;
-
-	if (value && json_dumpf(value, to, JSON_COMPACT) == 0 && fputc('\n', to) != EOF &&
-	    fflush(to) == 0)
-		result = CTL_OK;
-	json_decref(value);
-	return result;
-}
-
 bool ctl_reader_is_gone(void)
 {
 	struct pollfd output = { .fd = STDOUT_FILENO };
@@ -175,13 +164,34 @@ bool ctl_reader_is_gone(void)
 	return poll(&output, 1, 0) == 1 && (output.revents & POLLERR);
 }
 
-int ctl_end_output(const struct ctl *ctl)
+/* Whoever has gone is told nothing. */
+static int fail_output(const struct ctl *ctl, int error)
 {
-	if (fflush(stdout) == 0 && !ferror(stdout))
-		return CTL_OK;
 	if (ctl_reader_is_gone())
 		return CTL_LOCAL;
-	return ctl_fail(ctl, CTL_LOCAL, "the output can't be written: %s", strerror(errno));
+	return ctl_fail(ctl, CTL_LOCAL, "the output can't be written: %s", strerror(error));
+}
+
+int ctl_print_json(FILE *to, json_t *value)
+{
+	const struct ctl_options options = { .json = true };
+	const struct ctl ctl = { .options = &options };
+	int error = 0;
+
+	if (!value)
+		error = ENOMEM;
+	else if (json_dumpf(value, to, JSON_COMPACT) != 0 || fputc('\n', to) == EOF ||
+		 fflush(to) != 0)
+		error = errno;
+	json_decref(value);
+	if (!error)
+		return CTL_OK;
+	return to == stdout ? fail_output(&ctl, error) : CTL_LOCAL;
+}
+
+int ctl_end_output(const struct ctl *ctl)
+{
+	return fflush(stdout) == 0 && !ferror(stdout) ? CTL_OK : fail_output(ctl, errno);
 }
 
 int ctl_print_id(const struct ctl *ctl, const char *name, uint64_t id)

@@ -198,10 +198,11 @@ class OnATerminal(OneDaemonTest):
             os.close(writer)
             self.assertEqual((done.returncode, done.stderr), (9, b""), words)
         # Where what was printed is lost otherwise, somebody is.
-        with open("/dev/full", "wb") as full:
-            done = subprocess.run([MUNINNCTL, "stat", self.url], stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE)
-        self.assertEqual(done.returncode, 9)
-        self.assertIn(b"the output can't be written", done.stderr)
+        for words in (["stat"], ["--json", "stat"], ["--json", "space"]):
+            with open("/dev/full", "wb") as full:
+                done = subprocess.run([MUNINNCTL, *words, self.url], stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE)
+            self.assertEqual(done.returncode, 9)
+            self.assertEqual(done.stderr.count(b"the output can't be written: No space left on device"), 1, done.stderr)
 
     def test_an_interrupted_merge_is_cancelled_on_the_target(self):
         for number in range(3):
