@@ -236,7 +236,9 @@ int ctl_fail_moment(struct ctl *ctl, struct osd_client_address address,
  */
 int ctl_check_moment(struct ctl *ctl, struct osd_client_address partition,
 		     const struct osd_client_moment *moment);
-/* Argument `index` as a moment; "now" if it is missing. Refuses the future. CTL_OK or CTL_USAGE. */
+/* A text as a moment. Refuses the future. CTL_OK or CTL_USAGE. */
+int ctl_parse_moment(const struct ctl *ctl, const char *text, struct osd_client_moment *moment);
+/* The same with argument `index`; "now" if it is missing. */
 int ctl_moment(const struct ctl *ctl, int index, struct osd_client_moment *moment);
 /*
  * Adds a moment to the parameters of a function, inside an item with this tag unless that is 0.

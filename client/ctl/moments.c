@@ -20,7 +20,7 @@ uint64_t ctl_now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-static int parse_moment(const struct ctl *ctl, const char *text, struct osd_client_moment *moment)
+int ctl_parse_moment(const struct ctl *ctl, const char *text, struct osd_client_moment *moment)
 {
 	struct error_text error;
 	uint64_t now = ctl_now_ms();
@@ -39,7 +39,7 @@ static int parse_moment(const struct ctl *ctl, const char *text, struct osd_clie
 int ctl_moment(const struct ctl *ctl, int index, struct osd_client_moment *moment)
 {
 	*moment = (struct osd_client_moment){ 0 };
-	return index < ctl->argument_count ? parse_moment(ctl, ctl->arguments[index], moment)
+	return index < ctl->argument_count ? ctl_parse_moment(ctl, ctl->arguments[index], moment)
 					   : CTL_OK;
 }
 
@@ -292,7 +292,7 @@ int ctl_resolve(struct ctl *ctl, const char *text, struct osd_client_address *ad
 {
 	struct osd_client_moment moment;
 	struct osd_client_error outcome;
-	int code = parse_moment(ctl, text, &moment);
+	int code = ctl_parse_moment(ctl, text, &moment);
 
 	if (code != CTL_OK)
 		return code;

@@ -149,11 +149,11 @@ int verb_volume_resize(struct ctl *ctl)
 static int take_moment(struct ctl *ctl, json_t *request, const char *text)
 {
 	struct osd_client_moment moment;
-	struct error_text error;
 	const char *kind = "now";
+	int code = ctl_parse_moment(ctl, text, &moment);
 
-	if (osd_client_parse_moment(text, ctl_now_ms(), &moment, &error) < 0)
-		return ctl_fail(ctl, CTL_USAGE, "%s: %s", ctl->verb, error.text);
+	if (code != CTL_OK)
+		return code;
 	switch (moment.kind) {
 	case OSD_CLIENT_NOW:
 		break;

@@ -482,6 +482,7 @@ class Volumes(ServiceTest):
             ("there is no partition 0x30000", "0x30000"),
         ):
             self.assertIn(message, self.refused(daemon, 3, "volume", "expose", address, "--writable"))
+        self.assertIn("lies in the future", self.refused(daemon, 2, "volume", "expose", "0x10002@2222-01-01"))
         self.assertIn("is no moment of a volume", self.refused(daemon, 2, "volume", "expose", "0x10002@~1"))
         self.assertIn("there is a LUN 1 already", self.refused(daemon, 4, "volume", "expose", "0x10002", "--lun", 1))
         self.assertEqual(list(self.volumes(daemon)), ["0x10002"])
