@@ -15,7 +15,7 @@ enum fsck_exit {
 	FSCK_CLEAN = 0,
 	FSCK_REPAIRED = 1, /* what was wrong is not wrong with the copy, and nothing was lost */
 	FSCK_LEFT = 4,     /* something is wrong, or was lost in the copy */
-	FSCK_CANNOT = 8,   /* not examined to the end, or not copied */
+	FSCK_CANNOT = 8,   /* not examined to the end, not copied, or not reported */
 	FSCK_USAGE = 16,
 	FSCK_INTERRUPTED = 32,
 };

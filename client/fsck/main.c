@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* muninn-fsck [OPTIONS] IMAGE: options, and what ends it early. */
+#include <errno.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
@@ -32,7 +33,8 @@ static const char help[] =
 	"  0   nothing is wrong\n"
 	"  1   something was wrong, and NEW holds everything\n"
 	"  4   something is wrong; with --repair: NEW lacks something\n"
-	"  8   the image could not be examined to the end, or not copied\n"
+	"  8   the image could not be examined to the end, or not copied,\n"
+	"      or its report not written\n"
 	"  16  wrong usage\n"
 	"  32  interrupted\n";
 
@@ -156,6 +158,15 @@ static void discard_line(enum log_level level, const char *line)
 	(void)line;
 }
 
+/* Nobody takes a report for whole that is not: a full disk leaves a part of it. */
+static int end_output(int code)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return code;
+	fprintf(stderr, "muninn-fsck: the report can't be written: %s\n", strerror(errno));
+	return code == FSCK_CLEAN ? FSCK_CANNOT : code;
+}
+
 int main(int count, char **arguments)
 {
 	struct fsck_options options = { 0 };
@@ -167,5 +178,5 @@ int main(int count, char **arguments)
 	catch_signals();
 	log_configure(discard_line, LOG_LEVEL_ERROR);
 	report_begin(&report, &options);
-	return (int)fsck_run(&report);
+	return end_output((int)fsck_run(&report));
 }

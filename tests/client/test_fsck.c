@@ -336,6 +336,16 @@ static void unplant(const char *suffix)
 	assert_int_equal(unlink(path), 0);
 }
 
+static void test_a_report_that_is_cut_off_is_no_report(void **state)
+{
+	(void)state;
+	/* What `run` adds is a comment then: its own 2>&1 would send the message away. */
+	expect("$I 2>&1 >/dev/full; exit $? #", 8,
+	       "muninn-fsck: the report can't be written: No space left on device");
+	expect("--json $I 2>&1 >/dev/full; exit $? #", 8, "the report can't be written");
+	expect("--quiet $I 2>&1 >/dev/full; exit $? #", 0, "");
+}
+
 static void test_a_copy_never_follows_the_links_of_a_user(void **state)
 {
 	char outside[128];
@@ -533,6 +543,7 @@ int main(void)
 		IMAGE_TEST(test_a_whole_image_is_clean_and_stays_as_it_is),
 		IMAGE_TEST(test_a_device_that_has_grown_is_copied_as_one_that_has_not),
 		IMAGE_TEST(test_wrong_usage_and_what_is_no_image_have_their_exit_codes),
+		IMAGE_TEST(test_a_report_that_is_cut_off_is_no_report),
 		IMAGE_TEST(test_a_copy_never_follows_the_links_of_a_user),
 		IMAGE_TEST(test_an_image_in_use_is_left_alone),
 		IMAGE_TEST(test_one_superblock_is_enough),
