@@ -8,22 +8,19 @@ import subprocess
 import unittest
 
 from counting import Counting
+from disks import POOL
 from harness import LIMIT_SECONDS, MUNINNCTL, E2ETest, noise
+from service import ServiceTest
 
 P, Q = "0x10000", "0x20000"
 
 
-class Backup(E2ETest):
+class Documented(E2ETest):
+    """Base class: does what docs/how-to says, in the folder `streams`."""
+
     def setUp(self):
         super().setUp()
-        self.url = self.daemon(size="128M").start().url()
         self.streams = self.folder()
-        for partition in (P, Q):
-            self.ctl("mkpart", self.url, partition)
-            self.ctl("put", self.url, f"{partition}/0x10000", stdin=b"00000000")
-
-    def path(self, name):
-        return os.path.join(self.streams, name)
 
     def script(self, text, **variables):
         """Runs what the documentation says, with the shell."""
@@ -41,6 +38,15 @@ class Backup(E2ETest):
             section = file.read().split(f"## {heading}\n")[1].split("\n## ")[0]
         return "\n".join(line[4:] for line in section.splitlines() if line.startswith("    "))
 
+
+class Backup(Documented):
+    def setUp(self):
+        super().setUp()
+        self.url = self.daemon(size="128M").start().url()
+        for partition in (P, Q):
+            self.ctl("mkpart", self.url, partition)
+            self.ctl("put", self.url, f"{partition}/0x10000", stdin=b"00000000")
+
     def write(self, number):
         """Into Q, then into P, so that at every moment Q is as far as P, or one further."""
         for partition in (Q, P):
@@ -54,13 +60,20 @@ class Backup(E2ETest):
             counting.wait_for_more()
             self.script(self.commands("back-up.md", "Back up all partitions while the device serves"), URL=self.url)
             counting.wait_for_more()
-        self.assertEqual(sorted(os.listdir(self.streams)), ["0x10000.stream", "0x20000.stream"])
+        self.assertEqual(sorted(os.listdir(self.streams)), ["0x10000.stream", "0x20000.stream", "names"])
         there = self.daemon(size="256M").start().url()
         self.script(self.commands("back-up.md", "Restore all partitions"), URL=there)
         first, second = self.counts(there)
         self.assertIn(second - first, (0, 1))
         self.assertGreater(first, 0)
         self.assertGreater(self.counts(self.url)[0], first)
+
+    def test_a_partition_that_has_no_stream_is_told_apart_and_the_version_stays(self):
+        self.ctl("coll", "create", self.url, f"{P}/0x20000")
+        said = self.script(self.commands("back-up.md", "Back up all partitions while the device serves"), URL=self.url)
+        self.assertIn("has collections, which streams do not carry", said)
+        self.assertEqual(sorted(os.listdir(self.streams)), ["0x10000.partial", "0x20000.stream", "names"])
+        self.assertEqual(len(json.loads(self.ctl("--json", "versions", self.url, "0"))), 1)
 
     def test_one_that_is_interrupted_leaves_no_stream_that_counts_and_is_made_again(self):
         self.ctl("put", self.url, f"{P}/0x10001", stdin=noise(24 << 20, 1))
@@ -92,6 +105,33 @@ class Backup(E2ETest):
         contents = [self.ctl("get", there, f"{P}/0x10000@{each['version']}", binary=True) for each in versions]
         self.assertEqual(contents, [b"one", b"two", b"now"])
         self.assertEqual(self.ctl("get", there, f"{P}/0x10000", binary=True), b"now")
+
+
+class Disks(Documented, ServiceTest):
+    def test_a_disk_comes_back_from_its_stream(self):
+        first = self.serve()
+        blocks = noise(1 << 20, 1)
+        disk = self.attach(first, 2)
+        self.good(disk.write(0, blocks))
+        self.good(disk.write((48 << 20) // 512, blocks))
+        self.script(self.commands("back-up.md", "Back up all partitions while the device serves"), URL=first.url())
+        self.assertEqual(sorted(os.listdir(self.streams)), ["0x10002.stream", "names"])
+        volume = self.admin(first, "volume", "ls")["volumes"][0]
+        second = self.serve(POOL.split("[lun 2]")[0])
+        self.script(
+            self.commands("back-up.md", "Restore a disk from its stream"),
+            URL=second.url(), PID="0x10002", HELPER="0x90000", MUNINN_SOCKET=self.socket_of(second),
+            SIZE=str(volume["bytes"]), BLOCK=str(volume["block_bytes"]),
+        )
+        self.assertEqual(self.ctl("ls", second.url()), "0x10002\n")
+        self.admin(second, "lun", "add", "2", "type=disk", "device=pool", "partition=0x10002")
+        disk = self.attach(second, 2)
+        self.assertEqual(disk.capacity(), (volume["bytes"] // 512, 512))
+        for offset, expected in ((0, blocks), (16 << 20, bytes(1 << 20)), (48 << 20, blocks)):
+            self.assertTrue(self.good(disk.read(offset // 512, 2048)).data_in == expected, offset)
+        # It is a disk as any: writing, and the rest of a range that the stream did not have.
+        self.good(disk.write(2048, blocks))
+        self.assertTrue(self.good(disk.read(2048, 2048)).data_in == blocks)
 
 
 if __name__ == "__main__":
