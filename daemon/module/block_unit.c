@@ -251,6 +251,54 @@ static bool is_for_the_holder(uint8_t operation)
 	       operation == TEST_UNIT_READY;
 }
 
+/* tgtd writes into the answer, also where there is no place for any. */
+static int mode_sense(struct unit *unit, struct scsi_cmd *cmd)
+{
+	bool is_short = cmd->scb[0] == MODE_SENSE;
+	uint32_t allocated = is_short ? cmd->scb[4] : get_be16(&cmd->scb[7]);
+
+	renew_thresholds(unit);
+	return allocated ? unit_perform_stock(unit, cmd) : answer(cmd, 0, 0);
+}
+
+/*
+ * Does a list of MODE SELECT leave the block descriptor alone? The number of blocks may be as it
+ * is, or 0. tgtd takes over whatever stands there, and behind the end of the list.
+ */
+static bool keeps_blocks(struct scsi_cmd *cmd)
+{
+	bool is_short = cmd->scb[0] == MODE_SELECT;
+	uint32_t head = is_short ? 4 : 8, listed = is_short ? cmd->scb[4] : get_be16(&cmd->scb[7]);
+	uint64_t length = min_u64(listed, scsi_get_out_length(cmd));
+	const uint8_t *list = scsi_get_out_buffer(cmd), *now = cmd->dev->mode_block_descriptor;
+	uint32_t bytes;
+
+	if (length < head)
+		return true;
+	bytes = is_short ? list[3] : get_be16(list + 6);
+	if (bytes == 0)
+		return true;
+	return bytes == BLOCK_DESCRIPTOR_LEN && length >= head + BLOCK_DESCRIPTOR_LEN &&
+	       (get_be32(list + head) == 0 || get_be32(list + head) == get_be32(now)) &&
+	       get_be32(list + head + 4) == get_be32(now + 4);
+}
+
+static int mode_select(struct unit *unit, struct scsi_cmd *cmd)
+{
+	uint8_t *descriptor = cmd->dev->mode_block_descriptor, kept[BLOCK_DESCRIPTOR_LEN];
+	int status;
+
+	if (!keeps_blocks(cmd)) {
+		scsi_set_in_resid_by_actual(cmd, 0);
+		sense_data_build(cmd, ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_PARMS);
+		return SAM_STAT_CHECK_CONDITION;
+	}
+	memcpy(kept, descriptor, sizeof(kept));
+	status = unit_perform_stock(unit, cmd);
+	memcpy(descriptor, kept, sizeof(kept));
+	return status;
+}
+
 static int reserve_out(struct unit *unit, struct scsi_cmd *cmd)
 {
 	int status;
@@ -278,7 +326,9 @@ static int perform(struct unit *unit, struct scsi_cmd *cmd)
 	if (cmd->scb[0] == PERSISTENT_RESERVE_OUT)
 		return reserve_out(unit, cmd);
 	if (cmd->scb[0] == MODE_SENSE || cmd->scb[0] == MODE_SENSE_10)
-		renew_thresholds(unit);
+		return mode_sense(unit, cmd);
+	if (cmd->scb[0] == MODE_SELECT || cmd->scb[0] == MODE_SELECT_10)
+		return mode_select(unit, cmd);
 	return unit_perform_stock(unit, cmd);
 }
 

@@ -489,6 +489,35 @@ class DiskTest(DiskCase):
         self.assertEqual(disk.read(0, 1).data_in, b"here" * 128)
         self.assertEqual(daemon.stop(), 0)
 
+    def test_mode_pages_are_asked_for_without_room_and_the_size_of_blocks_stays(self):
+        daemon = self.daemon(config="[lun 1]\ntype = disk\nsize = 64M\n").start()
+        disk = self.attach(daemon, 1)
+        for cdb in (bytes([0x1A, 0, 0x3F, 0, 0, 0]), bytes([0x5A, 0, 0x3F]) + bytes(7)):
+            task = self.good(disk.run(cdb))
+            self.assertEqual((task.data_in, task.in_residual), (b"", 0))
+        sense, caching = bytes([0x1A, 0, 0x08, 0, 255, 0]), bytes([8, 0x12, 0x10]) + bytes(17)
+        told = self.good(disk.run(sense, read_length=255)).data_in
+        blocks = told[4:12]
+        self.assertEqual(blocks[4:], (512).to_bytes(4, "big"))
+
+        def select(head, descriptor=b"", pages=b""):
+            data = head + descriptor + pages
+            return disk.run(bytes([0x15, 0x10, 0, 0, len(data), 0]), data)
+
+        # The last one has no descriptor, and says that it has.
+        for wrong in (blocks[:4] + (4096).to_bytes(4, "big"), (7).to_bytes(4, "big") + blocks[4:], b""):
+            self.sense(select(bytes([0, 0, 0, 8]), wrong), 5, 0x2600)
+        long = bytes([0x55, 0x10]) + bytes(5) + bytes([0, 16, 0])
+        self.sense(disk.run(long, bytes(7) + b"\x08" + blocks[:4] + (4096).to_bytes(4, "big")), 5, 0x2600)
+        self.assertEqual(self.good(disk.run(sense, read_length=255)).data_in, told)
+        # Without a write cache, and again with it.
+        for number in (blocks[:4], bytes(4)):
+            self.good(select(bytes([0, 0, 0, 8]), number + blocks[4:], caching[:2] + bytes([told[14] & ~4]) + told[15:32]))
+            self.assertEqual(self.good(disk.run(sense, read_length=255)).data_in[4:15], blocks + told[12:14] + bytes([told[14] & ~4]))
+            self.good(select(bytes(4), b"", told[12:32]))
+            self.assertEqual(self.good(disk.run(sense, read_length=255)).data_in, told)
+        self.assertEqual(daemon.stop(), 0, daemon.errors)
+
     def test_registrations_are_bounded(self):
         daemon = self.daemon(config="[lun 1]\ntype = disk\nsize = 64M\n").start()
         register = bytes([0x5F, 0]) + bytes(6) + bytes([24, 0])
