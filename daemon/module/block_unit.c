@@ -301,6 +301,7 @@ static int mode_select(struct unit *unit, struct scsi_cmd *cmd)
 
 static int reserve_out(struct unit *unit, struct scsi_cmd *cmd)
 {
+	struct registrations_shared shared = registrations_before(cmd->dev);
 	int status;
 
 	if (registrations_refuse(&unit->registrations, cmd)) {
@@ -308,6 +309,7 @@ static int reserve_out(struct unit *unit, struct scsi_cmd *cmd)
 		return SAM_STAT_CHECK_CONDITION;
 	}
 	status = unit_perform_stock(unit, cmd);
+	registrations_after(&shared, cmd);
 	registrations_note(&unit->registrations, cmd->dev);
 	return status;
 }
@@ -347,6 +349,25 @@ static void complete_conflicts(struct scsi_lu *lu)
 
 	for (size_t i = 0; i < sizeof(writing); i++)
 		operations[writing[i]].pr_conflict_bits = operations[WRITE_10].pr_conflict_bits;
+}
+
+/*
+ * REGISTER AND MOVE is left out: tgtd dies of it where nothing is reserved, and forgets of what
+ * type a reservation is that it moves.
+ */
+static void limit_reservations(struct scsi_lu *lu)
+{
+	static struct service_action offered[16];
+	struct device_type_operations *operation =
+		&lu->dev_type_template.ops[PERSISTENT_RESERVE_OUT];
+	const struct service_action *stock = persistent_reserve_out_actions;
+	size_t count = 0;
+
+	for (; stock->cmd_perform && count + 1 < sizeof(offered) / sizeof(offered[0]); stock++)
+		if (stock->service_action != PR_OUT_REGISTER_AND_MOVE)
+			offered[count++] = *stock;
+	offered[count] = (struct service_action){ .cmd_perform = NULL };
+	operation->service_actions = offered;
 }
 
 /* What tgtd's own answers say of the disk: the block descriptor of mode pages. */
@@ -430,6 +451,7 @@ static int open_disk(struct unit *unit, uint64_t *bytes, struct error_text *erro
 	state->crossings = fullness.crossings; /* those before are nobody's news */
 	describe(lu_of(unit), state->disk);
 	complete_conflicts(lu_of(unit));
+	limit_reservations(lu_of(unit));
 	return 0;
 }
 

@@ -120,6 +120,33 @@ void registrations_return(struct registrations *registrations, const struct scsi
 	}
 }
 
+struct registrations_shared registrations_before(const struct scsi_lu *lu)
+{
+	const struct registration *holder = lu->pr_holder;
+
+	if (!holder || (holder->pr_type != PR_TYPE_WRITE_EXCLUSIVE_ALLREG &&
+			holder->pr_type != PR_TYPE_EXCLUSIVE_ACCESS_ALLREG))
+		return (struct registrations_shared){ .holder = NULL };
+	return (struct registrations_shared){ holder, holder->pr_scope, holder->pr_type };
+}
+
+void registrations_after(const struct registrations_shared *before, const struct scsi_cmd *cmd)
+{
+	struct scsi_lu *lu = cmd->dev;
+	struct registration *each, *heir;
+
+	if (!before->holder || lu->pr_holder != before->holder)
+		return;
+	list_for_each_entry(each, &lu->registration_list,
+			    registration_siblings) if (each == before->holder) return;
+	heir = registration_of(lu, cmd->it_nexus->ctime);
+	if (heir) {
+		heir->pr_scope = before->scope;
+		heir->pr_type = before->type;
+	}
+	lu->pr_holder = heir;
+}
+
 bool registrations_refuse(const struct registrations *registrations, const struct scsi_cmd *cmd)
 {
 	uint8_t action = cmd->scb[1] & SERVICE_ACTION_MASK;

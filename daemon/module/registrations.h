@@ -47,6 +47,20 @@ void registrations_note(struct registrations *registrations, struct scsi_lu *lu)
  */
 void registrations_return(struct registrations *registrations, const struct scsi_cmd *cmd);
 
+/* A reservation that is for all registrants, before a command. */
+struct registrations_shared {
+	const struct registration *holder; /* whose it is to tgtd; NULL: there is none */
+	uint8_t scope, type;
+};
+
+/*
+ * Around a PERSISTENT RESERVE OUT. When somebody removes the holder's registration by PREEMPT, the
+ * reservation stays as long as there are others, and tgtd goes on to use what it has freed. So it
+ * becomes that of the session that sent the command.
+ */
+struct registrations_shared registrations_before(const struct scsi_lu *lu);
+void registrations_after(const struct registrations_shared *before, const struct scsi_cmd *cmd);
+
 /* Would the command, a PERSISTENT RESERVE OUT, register one more than there may be? */
 bool registrations_refuse(const struct registrations *registrations, const struct scsi_cmd *cmd);
 

@@ -222,6 +222,39 @@ static void test_one_more_than_there_may_be_is_refused(void **state)
 					  command_of(scene, last + 1, PR_OUT_REGISTER)));
 }
 
+/* By tgtd it is the reservation of a registration that is no more. */
+static void test_a_reservation_of_all_stays_when_its_holder_is_preempted(void **state)
+{
+	struct scene *scene = *state;
+	struct registrations_shared before;
+	struct registration *holder, *other;
+
+	for (uint16_t number = 1; number <= 3; number++) {
+		log_in(scene, number, "iqn.a", (uint8_t)number);
+		do_register(scene, number);
+	}
+	holder = &scene->made[1];
+	other = &scene->made[2];
+	scene->lu.pr_holder = holder;
+	holder->pr_type = PR_TYPE_WRITE_EXCLUSIVE;
+	before = registrations_before(&scene->lu);
+	assert_null(before.holder); /* PREEMPT passes such a reservation on by itself */
+	holder->pr_type = PR_TYPE_WRITE_EXCLUSIVE_ALLREG;
+	before = registrations_before(&scene->lu);
+	registrations_after(&before, command_of(scene, 2, PR_OUT_PREEMPT));
+	assert_ptr_equal(scene->lu.pr_holder, holder);
+	list_del(&holder->registration_siblings);
+	holder->pr_type = 0x55; /* tgtd has freed it */
+	registrations_after(&before, command_of(scene, 2, PR_OUT_PREEMPT));
+	assert_ptr_equal(scene->lu.pr_holder, other);
+	assert_int_equal(other->pr_type, PR_TYPE_WRITE_EXCLUSIVE_ALLREG);
+	/* Who passes it on, or ends it, is left alone. */
+	before = registrations_before(&scene->lu);
+	scene->lu.pr_holder = NULL;
+	registrations_after(&before, command_of(scene, 2, PR_OUT_RELEASE));
+	assert_null(scene->lu.pr_holder);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -235,6 +268,9 @@ int main(void)
 			teardown),
 		cmocka_unit_test_setup_teardown(test_one_more_than_there_may_be_is_refused, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(
+			test_a_reservation_of_all_stays_when_its_holder_is_preempted, setup,
+			teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -447,6 +447,37 @@ class DiskTest(DiskCase):
         self.good(self.attach(daemon, 1, **ports[1]).write(0, b"free" * 128))
         self.assertEqual(disk.read(0, 1).data_in, b"free" * 128)
 
+    def test_what_tgtd_does_wrong_with_reservations_is_not_left_to_it(self):
+        daemon = self.daemon(config="[lun 1]\ntype = disk\nsize = 64M\n").start()
+        holder, other, third, stranger = (self.attach(daemon, 1) for _ in range(4))
+
+        def reserve_out(disk, action, key=bytes(8), new=bytes(8), kind=0, rest=bytes(8)):
+            data = key + new + rest
+            return disk.session.run(bytes([0x5F, action, kind, 0, 0, 0, 0, 0, len(data), 0]), data)
+
+        def reservation():
+            return self.good(stranger.session.run(bytes([0x5E, 1]) + bytes(6) + bytes([24, 0]), read_length=24)).data_in[8:]
+
+        for disk, key in ((holder, b"holder.."), (other, b"other..."), (third, b"third...")):
+            self.good(reserve_out(disk, 0, new=key))
+        # REGISTER AND MOVE killed tgtd here.
+        move = {"key": b"holder..", "new": b"other...", "rest": bytes(4) + (24).to_bytes(4, "big") + bytes(24)}
+        self.sense(reserve_out(holder, 7, **move), 5, 0x2400)
+        # Write Exclusive for all registrants stays when somebody takes the holder's registration away.
+        self.good(reserve_out(holder, 1, b"holder..", kind=7))
+        self.good(reserve_out(other, 4, b"other...", b"holder..", kind=7))
+        self.assertEqual(reservation().hex(), bytes(13).hex() + "070000")
+        while holder.run(bytes(6)).status:  # it is told
+            pass
+        for number in range(3):  # what tgtd has freed has something else in it behind these
+            self.good(reserve_out(holder, 0, bytes(8) if number == 0 else b"again..%d" % (number - 1), b"again..%d" % number))
+        self.assertEqual(reservation().hex(), bytes(13).hex() + "070000")
+        for disk in (holder, other, third):
+            self.good(disk.write(0, bytes(512)))
+        self.good(stranger.read(0, 1))
+        self.assertEqual(stranger.write(0, bytes(512)).status, 0x18)
+        self.assertEqual(daemon.stop(), 0, daemon.errors)
+
     def test_a_reservation_outlives_the_image_that_is_taken_away_for_a_while(self):
         daemon = self.daemon(config="[lun 1]\ntype = disk\nsize = 64M\n").start()
         unit = ("--op", "update", "--mode", "logicalunit", "--tid", "1", "--lun", "1", "--params")
