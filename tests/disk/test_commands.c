@@ -213,6 +213,9 @@ static void test_verify_compares(void **state)
 			 SENSE(MISCOMPARE, MISCOMPARE_DURING_VERIFY_OPERATION));
 	assert_int_equal(drive_range(drive, 0x8F, 0x04, 3, 4, BLOCK, 0),
 			 SENSE(ILLEGAL_REQUEST, INVALID_FIELD_IN_CDB));
+	/* No blocks are the same as nothing. */
+	assert_int_equal(drive_range(drive, 0x8F, 0x06, 3, 0, 0, 0), 0);
+	assert_int_equal(drive_range(drive, 0x8F, 0x02, 3, 0, 0, 0), 0);
 	/* What did not come is not found to be the same. */
 	assert_int_equal(drive_range(drive, 0x8F, 0x02, 3, 4, 2 * BLOCK, 0),
 			 SENSE(ILLEGAL_REQUEST, INVALID_FIELD_IN_CDB));
