@@ -547,7 +547,8 @@ static int read_file(struct reading *reading, struct error_text *error)
 		error_set(&reason, 0, "the line is longer than %d bytes", CONFIG_LINE_BYTES - 2);
 		return blame(reading, reading->line, reason.text, error);
 	}
-	if (reading->error_line)
+	/* A line that is neither may be a section without its ], and what follows wrong by that. */
+	if (reading->error_line && (result <= 0 || result >= reading->error_line))
 		return blame(reading, reading->error_line, reading->reason.text, error);
 	if (result > 0)
 		return blame(reading, result,

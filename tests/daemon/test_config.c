@@ -287,6 +287,7 @@ static void test_errors_tell_file_line_and_reason(void **state)
 	assert_refused("[lun x]\ntype = osd\n", ":2: section [lun x] is unknown");
 	assert_refused("[lun 1]\nsize\n", ":2: neither [section] nor KEY = VALUE");
 	assert_refused("[lun 1\n", ":1: neither [section] nor KEY = VALUE");
+	assert_refused("[lun 1\nsize = 1G\n", ":1: neither [section] nor KEY = VALUE");
 	assert_refused("[lun 1]\ntype = osd\ntype = osd\n", ":3: type is set twice in [lun 1]");
 	assert_refused("[limits]\nconnections = 0\n", ":2: connections: ");
 	assert_refused("[limits]\ncommands = 127\n", ":2: commands: ");
