@@ -26,9 +26,10 @@ enum ctl_exit {
 	CTL_INTERRUPTED = 130, /* by SIGINT, as shells say it */
 };
 
-/* Options of all verbs. A verb ignores what it does not use. */
+/* Options of all verbs. */
 struct ctl_options {
 	struct osd_client_options client;
+	uint64_t given; /* a bit for each one that was given: main.c */
 	bool json;
 	bool quiet; /* no progress */
 	bool verbose;

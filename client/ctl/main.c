@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* muninnctl VERB URL [ADDRESS] [ARGUMENTS]: options, connection, and which verb it is. */
+#include <assert.h>
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
@@ -383,6 +384,30 @@ static int take_option(const struct ctl *ctl, int code, struct ctl_options *opti
 	}
 }
 
+static void note_option(struct ctl_options *options, int code)
+{
+	static_assert(sizeof(long_options) / sizeof(long_options[0]) <= 64, "a bit for each");
+	for (const struct option *option = long_options; option->name; option++)
+		if (option->val == code)
+			options->given |= UINT64_C(1) << (option - long_options);
+}
+
+/* Whoever gives an option means something: --dry-run where there is none must not remove. */
+static int check_options(const struct ctl *ctl, const struct ctl_verb *verb)
+{
+	for (const struct option *option = long_options; option->name; option++) {
+		char letter = option->val < OPTION_ANY ? (char)option->val : '\0';
+
+		if (ctl->options->given >> (option - long_options) & 1 &&
+		    !ctl_verb_has_option(verb, option->name, letter))
+			return ctl_fail(ctl, CTL_USAGE,
+					"%s: --%s is no option of this verb; `muninnctl help %s` "
+					"shows those that it has",
+					verb->name, option->name, verb->name);
+	}
+	return CTL_OK;
+}
+
 static int parse_options(const struct ctl *ctl, int count, char **arguments,
 			 struct ctl_options *options)
 {
@@ -405,6 +430,7 @@ static int parse_options(const struct ctl *ctl, int count, char **arguments,
 			return ctl_fail(ctl, CTL_USAGE, "%s: %s; see muninnctl --help", word,
 					code == ':' ? "this option needs a value"
 						    : "there is no such option");
+		note_option(options, code);
 		result = take_option(ctl, code, options);
 	}
 	return result;
@@ -576,7 +602,9 @@ static int run_verb(struct ctl *ctl, int count, char **words)
 		ctl_print_verb_help(verb);
 		return CTL_OK;
 	}
-	code = find_url(ctl, verb, count, words, &used);
+	code = check_options(ctl, verb);
+	if (code == CTL_OK)
+		code = find_url(ctl, verb, count, words, &used);
 	if (code != CTL_OK)
 		return code;
 	if (ctl->options->at && !has_address(verb))

@@ -2,6 +2,7 @@
 /* The verbs that go to a unit, and their help; finding a verb. verbs_of_host.c has the others. */
 #include "client/ctl/verbs.h"
 
+#include <ctype.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -537,6 +538,7 @@ static const char general_help[] =
 	"  --key-version N    which working key signs\n"
 	"  --key-of PID       for partitions that the keyring has no keys of, snapshots\n"
 	"                     of PID: sign with the keys of PID\n"
+	"  --yes              asks nothing\n"
 	"  -h, --help         this text; behind a verb, its help\n"
 	"  --version          which muninnctl this is\n"
 	"\n"
@@ -652,6 +654,28 @@ void ctl_print_help(void)
 	for (size_t i = 0; (verb = verb_at(i)); i++)
 		print_summary(verb);
 	printf("\n`muninnctl help VERB` tells more.\n\n%s", general_help);
+}
+
+/* Has the text the word, which begins with dashes? */
+static bool has_word(const char *text, const char *word)
+{
+	size_t length = strlen(word);
+
+	for (const char *at = text; (at = strstr(at, word)); at += length)
+		if ((at == text || strchr(" [(\n`", at[-1])) && at[length] != '-' &&
+		    !isalnum((unsigned char)at[length]))
+			return true;
+	return false;
+}
+
+bool ctl_verb_has_option(const struct ctl_verb *verb, const char *name, char letter)
+{
+	const char short_word[] = { '-', letter, '\0' };
+	char word[32];
+
+	snprintf(word, sizeof(word), "--%s", name);
+	return has_word(general_help, word) || has_word(verb->synopsis, word) ||
+	       has_word(verb->help, word) || (letter && has_word(verb->synopsis, short_word));
 }
 
 void ctl_print_verb_help(const struct ctl_verb *verb)

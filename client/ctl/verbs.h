@@ -32,6 +32,12 @@ bool ctl_second_words(const char *first, char *text, size_t capacity);
 /* Prints what verbs that begin with this word do. False: there are none. */
 bool ctl_print_group_help(const char *first);
 
+/*
+ * Does the help tell of this option, as one of the verb's or of all verbs? `letter`: its short form,
+ * or 0.
+ */
+bool ctl_verb_has_option(const struct ctl_verb *verb, const char *name, char letter);
+
 void ctl_print_help(void);
 void ctl_print_verb_help(const struct ctl_verb *verb);
 

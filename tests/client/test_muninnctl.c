@@ -110,6 +110,14 @@ static void test_wrong_usage_is_2_and_says_what_is_wrong(void **state)
 	expect("ls $U 1 2", CTL_USAGE, "too many arguments");
 	expect("get $U", CTL_USAGE, "too few arguments");
 	expect("ls --fly $U", CTL_USAGE, "--fly: there is no such option");
+	/* What one verb has, another one does not pass over. */
+	expect("rm $U 0x10000/0x10000 --dry-run", CTL_USAGE, "rm: --dry-run is no option of this");
+	expect("rollback $U 0x10000 1 --dry-run", CTL_USAGE, "--dry-run is no option of this");
+	expect("put $U 0x10000 --length 5", CTL_USAGE, "--length is no option of this verb");
+	expect("stat $U -l", CTL_USAGE, "stat: --long is no option of this verb");
+	expect("ls $U -l --yes --quiet --timeout 1", CTL_CONNECTION, "");
+	expect("ls $U --long docs: --recursive", CTL_CONNECTION, "");
+	expect("drop $U 0x10000 --keep-weekly 3 --dry-run", CTL_CONNECTION, "");
 	expect("ls $U --timeout", CTL_USAGE, "needs a value");
 	expect("ls $U --timeout 0", CTL_USAGE, "from 1 to");
 	expect("ls $U --queue-depth 5000", CTL_USAGE, "from 1 to 1024");

@@ -286,7 +286,7 @@ class TimeTravel(E2ETest):
         self.ctl("mkpart", self.url, P)
         self.ctl("put", self.url, f"{P}/0x10000", stdin=b"precious")
         self.ctl("retention", self.url, P, "all", "lock-until=2099-01-01")
-        refused = self.try_ctl("format", self.url, "--force")
+        refused = self.try_ctl("format", self.url, "--yes")
         self.assertIn(b"locked", refused.stderr)
         refused = self.try_ctl("rollback", self.url, 0, before)
         self.assertNotEqual(refused.returncode, 0)
