@@ -101,8 +101,8 @@ int disk_verify(struct disk_request *request)
 	if (request->cdb.check == BLOCK_CHECK_NONE)
 		return read_through(request);
 	/* To compare no blocks none needs to come. */
-	command->data_out_used =
-		is_one ? min_u64(request->length, request->block_bytes) : request->length;
+	command->data_out_used = is_one ? min_u64(request->length, request->block_bytes)
+					: request->length;
 	/* What did not come can't be found to be the same. */
 	if (command->data_out_length < command->data_out_used)
 		return disk_fail(request, SENSE_ILLEGAL_REQUEST, SENSE_INVALID_FIELD_IN_CDB);

@@ -33,8 +33,8 @@ bool ctl_second_words(const char *first, char *text, size_t capacity);
 bool ctl_print_group_help(const char *first);
 
 /*
- * Does the help tell of this option, as one of the verb's or of all verbs? `letter`: its short form,
- * or 0.
+ * Does the help tell of this option, as one of the verb's or of all verbs? `letter`: its short
+ * form, or 0.
  */
 bool ctl_verb_has_option(const struct ctl_verb *verb, const char *name, char letter);
 

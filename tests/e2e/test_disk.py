@@ -463,7 +463,7 @@ class DiskTest(DiskCase):
         # REGISTER AND MOVE killed tgtd here.
         move = {"key": b"holder..", "new": b"other...", "rest": bytes(4) + (24).to_bytes(4, "big") + bytes(24)}
         self.sense(reserve_out(holder, 7, **move), 5, 0x2400)
-        # Write Exclusive for all registrants stays when somebody takes the holder's registration away.
+        # Write Exclusive for all registrants stays without its holder.
         self.good(reserve_out(holder, 1, b"holder..", kind=7))
         self.good(reserve_out(other, 4, b"other...", b"holder..", kind=7))
         self.assertEqual(reservation().hex(), bytes(13).hex() + "070000")
