@@ -8,6 +8,7 @@
 #include "common/thread.h"
 #include "engine/history/merge.h"
 #include "engine/history/past.h"
+#include "engine/records/waiting.h"
 
 enum {
 	/* A share where others begin to be held up, and where room ends. */
@@ -104,17 +105,20 @@ static bool stores_data(enum engine_mode mode)
 	return mode == ENGINE_WRITE || mode == ENGINE_FREE;
 }
 
-void merger_await(struct engine *engine, enum engine_mode mode)
+bool merger_await(struct engine *engine, enum engine_mode mode)
 {
 	struct merger *merger = &engine->past->merger;
 
 	if (!stores_data(mode) || lets_on(merger))
-		return;
+		return true;
+	if (!may_wait())
+		return false;
 	pthread_mutex_lock(&merger->mutex);
 	/* If the thread finds nothing to merge the command goes on, and meets that itself. */
 	while ((merger->wanted || merger->busy) && !lets_on(merger))
 		pthread_cond_wait(&merger->moved, &merger->mutex);
 	pthread_mutex_unlock(&merger->mutex);
+	return true;
 }
 
 bool merger_is_behind(struct engine *engine, enum engine_mode mode)

@@ -55,8 +55,11 @@ bool merger_take_work(struct merger *merger, bool *stores);
 int merger_do_piece(struct engine *engine, struct merge_job *job);
 void merger_end_work(struct merger *merger);
 
-/* Without the turn, before a command: waits until it may put something. */
-void merger_await(struct engine *engine, enum engine_mode mode);
+/*
+ * Without the turn, before a command: waits until it may put something. False: it may not yet, and
+ * the thread may not wait.
+ */
+bool merger_await(struct engine *engine, enum engine_mode mode);
 
 /* Whether such a command need not wait now. */
 bool merger_lets_on(const struct engine *engine);

@@ -70,8 +70,11 @@ struct history_calls {
 	/* With the turn: nothing begins any more. Without it: it has ended. */
 	void (*end)(struct engine *engine);
 	void (*stop)(struct engine *engine);
-	/* Without the turn, before a transaction: waits for room as long as room is short. */
-	void (*await_space)(struct engine *engine, enum engine_mode mode);
+	/*
+	 * Without the turn, before a transaction: waits for room as long as room is short. False:
+	 * it would, but the thread may not wait.
+	 */
+	bool (*await_space)(struct engine *engine, enum engine_mode mode);
 	/* Behind that, with the turn: whether others have used that room up, and more may come. */
 	bool (*is_behind)(struct engine *engine, enum engine_mode mode);
 

@@ -157,7 +157,9 @@ static int try_turn(struct engine_txn *txn)
 		return would_wait();
 	if (txn->mode == ENGINE_READ)
 		return turn_try_share(&engine->turn, &txn->since) ? 0 : would_wait();
-	if (writing_waits(engine) || !turn_try_take(&engine->turn))
+	/* Room comes before the turn, so that nobody tries for that in vain. */
+	if (writing_waits(engine) || !engine->history->await_space(engine, txn->mode) ||
+	    !turn_try_take(&engine->turn))
 		return would_wait();
 	if (!engine->history->wants_space(engine))
 		return 0;

@@ -3,6 +3,7 @@
 #include "tests/engine/merging.h"
 
 #include "engine/history/past.h"
+#include "engine/records/waiting.h"
 
 static struct merging *current;
 
@@ -63,14 +64,17 @@ void merging_end_step(struct merging *merging)
 }
 
 /* As merger_await. */
-static void await_space(struct engine *engine, enum engine_mode mode)
+static bool await_space(struct engine *engine, enum engine_mode mode)
 {
 	const struct merger *merger = merger_of(current);
 
 	if (mode != ENGINE_WRITE && mode != ENGINE_FREE)
-		return;
+		return true;
+	if (!may_wait())
+		return merger_lets_on(engine);
 	while (!merger_lets_on(engine) && (merger->wanted || merger->busy))
 		merging_go_on(current);
+	return true;
 }
 
 /* As merger_start. */

@@ -104,6 +104,27 @@ static void test_others_are_held_as_soon_as_merging_is_wanted(void **state)
 
 /* ---- those who may not wait ---- */
 
+/* While room is short an attempt leaves the turn to those who make some. */
+static void test_an_attempt_does_not_take_the_turn_for_want_of_room(void **state)
+{
+	struct fixture *f = *state;
+	struct turn *turn = &f->engine->turn;
+	struct engine_txn *txn;
+	uint64_t taken;
+
+	for (uint32_t n = 0; merger_lets_on(f->engine); n++) {
+		overwrite(f, n * 7 % OBJECTS);
+		merger_look(f->engine, true);
+		assert_true(n < 100000);
+	}
+	taken = turn->times.taken;
+	engine_attempt_begin(NULL);
+	assert_int_equal(engine_begin(f->engine, ENGINE_WRITE, &txn), -EINPROGRESS);
+	engine_attempt_end();
+	assert_int_equal(turn->times.taken, taken);
+	merging_end(&merging);
+}
+
 static const struct record_store_operations *original;
 static const uint32_t *seen_by_piece; /* what the last piece looks at */
 
@@ -146,6 +167,8 @@ int main(void)
 			teardown),
 		cmocka_unit_test_setup_teardown(test_others_are_held_as_soon_as_merging_is_wanted,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_an_attempt_does_not_take_the_turn_for_want_of_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_each_piece_sees_who_wants_the_turn, setup,
 						teardown),
 	};
