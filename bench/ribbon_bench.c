@@ -14,14 +14,14 @@
 #include "bench/random.h"
 #include "bench/ribbon_rows.h"
 #include "engine/muninn/index/ribbon/group.h"
-#include "engine/muninn/index/ribbon/layout.h"
 #include "engine/muninn/index/ribbon/ribbon_shape.h"
+#include "engine/muninn/index/ribbon_arrange.h"
 
 enum {
 	PAGES = 256,
 	PAGE_BYTES = 4096,
-	KEYS = 1024, /* of a segment */
-	RECORDS_MAX = 40000,
+	KEYS = 1024,        /* of a segment */
+	RECORD_BYTES = 256, /* expected: so many more fit */
 	STREAM_RECORDS = 1,
 	STREAM_KEYS,
 	STREAM_ABSENT,
@@ -49,11 +49,12 @@ void ribbon_bench_print(json_t *object, FILE *json, FILE *text)
 	json_decref(object);
 }
 
-/* ---- laying out segments ---- */
+/* ---- arranging segments ---- */
 
 struct kind {
 	const char *name;
 	uint32_t (*bytes)(struct random_state *random);
+	uint32_t hot; /* every second record is of one of so many keys; 0: each has its own */
 };
 
 static uint32_t kibibyte(struct random_state *random)
@@ -70,116 +71,129 @@ static uint32_t log_normal(struct random_state *random)
 	return bytes < 64 ? 64 : bytes > 4000 ? 4000 : (uint32_t)bytes;
 }
 
-/* The buffer of a row: what is left of the last segment, then new records. */
+/* A full buffer: records on the first page with space, as a store puts them. */
 struct buffered {
-	struct layout_record *records;
-	uint8_t (*headers)[RECORD_HEADER_BYTES];
+	uint8_t *bytes;
+	struct page_view pages[PAGES];
+	uint64_t used, number;
 	uint32_t count;
-	uint64_t bytes, number;
 };
 
-static uint32_t bytes_of(const struct layout_record *record)
-{
-	return RECORD_HEADER_BYTES + record_length(record->header);
-}
-
-static void fill(struct buffered *buffered, const struct kind *kind, struct random_state *random)
+/* False: it has no space. */
+static bool put(struct buffered *buffered, uint64_t identifier, uint32_t bytes)
 {
 	static const uint8_t value[PAGE_BYTES];
+	struct record_header header = {
+		.key = { .partition = 1, .identifier = identifier },
+		.sequence = ++buffered->number,
+		.epoch = RECORD_EPOCH_ENDLESS,
+		.length = (uint16_t)(bytes - RECORD_HEADER_BYTES),
+	};
 
-	for (;;) {
-		struct record_header header = {
-			.key = { .partition = 1, .identifier = ++buffered->number },
-			.sequence = buffered->number,
-			.epoch = RECORD_EPOCH_ENDLESS,
-			.length = (uint16_t)(kind->bytes(random) - RECORD_HEADER_BYTES),
-		};
-		uint32_t n = buffered->count;
+	for (uint32_t page = 0; page < PAGES; page++) {
+		struct page_view *view = &buffered->pages[page];
+		uint8_t *at = buffered->bytes + (uint64_t)page * PAGE_BYTES + view->used;
 
-		buffered->bytes += RECORD_HEADER_BYTES + header.length;
-		if (buffered->bytes > (uint64_t)PAGES * PAGE_BYTES)
-			return;
-		record_header_encode(&header, 1, value, buffered->headers[n]);
-		buffered->records[n] =
-			(struct layout_record){ .header = buffered->headers[n],
-						.hash = key_hash(&header.key, PAGES) };
-		buffered->count++;
-	}
-}
-
-/* Keeps what was carried. Returns the bytes that are in the segment. */
-static uint64_t carry(struct buffered *buffered)
-{
-	uint32_t left = 0;
-	uint64_t bytes = 0;
-
-	buffered->bytes = 0;
-	for (uint32_t n = 0; n < buffered->count; n++) {
-		struct layout_record *record = &buffered->records[n];
-
-		if (record->page != LAYOUT_CARRIED) {
-			bytes += bytes_of(record);
+		if (view->used + bytes > PAGE_BYTES)
 			continue;
-		}
-		buffered->bytes += bytes_of(record);
-		memmove(buffered->headers[left], buffered->headers[n], RECORD_HEADER_BYTES);
-		record->header = buffered->headers[left];
-		record->was_carried = true;
-		buffered->records[left++] = *record;
+		record_header_encode(&header, view->serial, value, at);
+		memset(at + RECORD_HEADER_BYTES, 0, header.length);
+		view->used += bytes;
+		buffered->used += bytes;
+		buffered->count++;
+		return true;
 	}
-	buffered->count = left;
-	return bytes;
+	return false;
 }
 
-static void lay_out(const struct ribbon_bench_options *options, const struct kind *kind,
-		    struct buffered *buffered, struct layout *layout, FILE *json, FILE *text)
+static void fill(struct buffered *buffered, uint64_t serial, const struct kind *kind,
+		 struct random_state *random)
+{
+	uint64_t identifier;
+
+	buffered->used = buffered->count = 0;
+	for (uint32_t page = 0; page < PAGES; page++)
+		buffered->pages[page] =
+			(struct page_view){ .serial = serial,
+					    .data = buffered->bytes + (uint64_t)page * PAGE_BYTES };
+	do {
+		identifier = buffered->number + 1;
+		if (kind->hot && random_below(random, 2))
+			identifier = UINT64_MAX - random_below(random, kind->hot);
+	} while (put(buffered, identifier, kind->bytes(random)));
+}
+
+struct arranged {
+	uint64_t segments, records, keys, with_candidate;
+	double time;
+};
+
+/* Arranges a full buffer, if it can be. */
+static void arrange(const struct buffered *buffered, struct arranged *arranged)
+{
+	const struct muninn_geometry geometry = { .segment_pages = PAGES,
+						  .page_bytes = PAGE_BYTES };
+	const struct ribbon_shape shape = ribbon_shape_choose(PAGE_BYTES, PAGES, RECORD_BYTES);
+	double begin = ribbon_bench_seconds();
+	struct arrangement *arrangement =
+		ribbon_arrange(&geometry, &shape, buffered->pages[0].serial, buffered->pages);
+	const struct tag_entry *entries;
+	uint32_t keys, run_pages;
+
+	arranged->time += ribbon_bench_seconds() - begin;
+	if (!arrangement)
+		return;
+	entries = arrangement_entries(arrangement, &keys, &run_pages);
+	arranged->segments++;
+	arranged->records += buffered->count;
+	arranged->keys += keys;
+	for (uint32_t n = 0; n < keys; n++)
+		arranged->with_candidate += word_location(entries[n].location) <
+					    PLACEMENT_CANDIDATES;
+	arrangement_destroy(arrangement);
+}
+
+static void measure_kind(const struct ribbon_bench_options *options, const struct kind *kind,
+			 struct buffered *buffered, FILE *json, FILE *text)
 {
 	struct random_state random = random_stream(options->seed, STREAM_RECORDS);
-	uint64_t bytes = 0, records = 0, carried = 0;
-	double time = 0;
+	struct arranged arranged = { 0 };
+	uint64_t bytes = 0;
 
-	buffered->count = 0;
-	buffered->bytes = buffered->number = 0;
+	buffered->number = 0;
 	for (uint32_t n = 0; n < options->segments; n++) {
-		struct layout_shape shape = { .serial = 8 * n + 8,
-					      .pages = PAGES,
-					      .page_bytes = PAGE_BYTES };
-		struct layout_result result;
-		double begin;
-
-		fill(buffered, kind, &random);
-		begin = ribbon_bench_seconds();
-		layout_solve(layout, &shape, buffered->records, buffered->count, &result);
-		time += ribbon_bench_seconds() - begin;
-		records += buffered->count;
-		carried += result.carried;
-		bytes += carry(buffered);
+		fill(buffered, 8 * n + UINT64_C(8), kind, &random);
+		bytes += buffered->used;
+		arrange(buffered, &arranged);
 	}
 	ribbon_bench_print(
-		json_pack("{s:s, s:f, s:f, s:f}", "part", kind->name, "filled_percent",
+		json_pack("{s:s, s:f, s:f, s:f, s:f, s:f}", "part", kind->name, "filled_percent",
 			  100.0 * (double)bytes / ((double)options->segments * PAGES * PAGE_BYTES),
-			  "carried_percent", 100.0 * (double)carried / (double)records,
-			  "us_segment", 1e6 * time / options->segments),
+			  "arranged_percent", 100.0 * (double)arranged.segments / options->segments,
+			  "candidates_percent",
+			  100.0 * (double)arranged.with_candidate /
+				  (double)(arranged.keys ? arranged.keys : 1),
+			  "entries_record",
+			  (double)arranged.keys / (double)(arranged.records ? arranged.records : 1),
+			  "us_segment", 1e6 * arranged.time / options->segments),
 		json, text);
 }
 
-static int measure_layouts(const struct ribbon_bench_options *options, FILE *json, FILE *text)
+static int measure_arrangements(const struct ribbon_bench_options *options, FILE *json, FILE *text)
 {
-	static const struct kind kinds[] = { { "layout, 1 KiB", kibibyte },
-					     { "layout, log-normal", log_normal } };
-	struct layout *layout = layout_create(PAGES, RECORDS_MAX);
-	struct buffered buffered = {
-		.records = malloc(RECORDS_MAX * sizeof(*buffered.records)),
-		.headers = malloc(RECORDS_MAX * sizeof(*buffered.headers)),
+	static const struct kind kinds[] = {
+		{ "segment, 1 KiB", kibibyte, 0 },
+		{ "segment, 1 KiB, hot", kibibyte, 64 },
+		{ "segment, log-normal", log_normal, 0 },
 	};
-	int result = layout && buffered.records && buffered.headers ? 0 : -ENOMEM;
+	struct buffered buffered = { .bytes = calloc(PAGES, PAGE_BYTES) };
 
-	for (size_t n = 0; !result && n < sizeof(kinds) / sizeof(kinds[0]); n++)
-		lay_out(options, &kinds[n], &buffered, layout, json, text);
-	layout_destroy(layout);
-	free(buffered.records);
-	free(buffered.headers);
-	return result;
+	if (!buffered.bytes)
+		return -ENOMEM;
+	for (size_t n = 0; n < sizeof(kinds) / sizeof(kinds[0]); n++)
+		measure_kind(options, &kinds[n], &buffered, json, text);
+	free(buffered.bytes);
+	return 0;
 }
 
 /* ---- groups ---- */
@@ -430,7 +444,7 @@ int ribbon_bench_run(const struct ribbon_bench_options *options, FILE *json, FIL
 	int result = create_groups(options, &groups);
 
 	if (!result)
-		result = measure_layouts(options, json, text);
+		result = measure_arrangements(options, json, text);
 	if (!result)
 		result = build_all(options, &groups, json, text);
 	if (!result)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * `muninn-bench ribbon`: the ribbon index by itself. Laying out segments, building groups and
+ * `muninn-bench ribbon`: the ribbon index by itself. Arranging segments, building groups and
  * asking them, where every key is looked for; then whole rows.
  */
 #ifndef MUNINN_BENCH_RIBBON_BENCH_H
@@ -15,7 +15,7 @@ struct ribbon_bench_options {
 	uint32_t rows;     /* that are asked in turn */
 	uint32_t groups;   /* of a row */
 	uint32_t members;  /* segments of a group */
-	uint32_t segments; /* that are laid out, of each kind of records */
+	uint32_t segments; /* that are arranged, of each kind of records */
 	uint64_t questions;
 	uint64_t seed;
 };

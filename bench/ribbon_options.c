@@ -13,7 +13,7 @@ static const char help[] =
 	"  --rows N       rows that are asked in turn (default 16)\n"
 	"  --groups N     groups of a row (default 16)\n"
 	"  --members N    segments of a group, of 1,024 keys each (default 24)\n"
-	"  --segments N   segments that are laid out, of each kind of records (default 40)\n"
+	"  --segments N   segments that are arranged, of each kind of records (default 40)\n"
 	"  --questions N  keys that are looked for, there and absent (default 2000000)\n"
 	"  --seed N       of the random numbers (default 1)\n"
 	"\n"

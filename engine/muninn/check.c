@@ -38,7 +38,10 @@ struct place {
 
 /* ---- a record ---- */
 
-/* Whether a look-up for the record would read its page. 1, 0, or an error. */
+/*
+ * Whether a look-up for the record would read its page, if the page of the key's newest record in
+ * the segment has led there. 1, 0, or an error.
+ */
 static int is_found(struct walk *walk, const struct place *place, const struct key_hash *hash,
 		    uint64_t sequence)
 {
@@ -50,6 +53,8 @@ static int is_found(struct walk *walk, const struct place *place, const struct k
 		while (segment == place->segment && index_search_page(&search, &page))
 			if (page == place->page)
 				return 1;
+			else if (index_search_has_run(&search))
+				index_search_run(&search);
 	return search.result;
 }
 

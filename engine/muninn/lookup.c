@@ -192,15 +192,17 @@ static int take_all(struct lookup *lookup, const struct page_view *page)
 
 /* ---- where the key may be ---- */
 
-static bool page_has_key(const struct page_view *page, const struct record_key *key)
+/* The highest number that a record of the key has in the page; 0: there is none. */
+static uint64_t newest_of_key(const struct page_view *page, const struct record_key *key)
 {
 	struct page_record record;
 	uint32_t offset = 0;
+	uint64_t newest = 0;
 
 	while (page_next(page, &offset, &record))
 		if (record_has_key(record.header, key))
-			return true;
-	return false;
+			newest = max_u64(newest, record_sequence(record.header));
+	return newest;
 }
 
 /* A page, and memory for it. */
@@ -279,27 +281,6 @@ static int read_page(struct lookup *lookup, uint64_t number, struct read_page *p
 	return view_page(store, &io, result, &page->spare, &page->view);
 }
 
-/* Looks in a page that was read for the key. 0: found. -EAGAIN: go on. */
-static int search_view(struct lookup *lookup, const struct page_view *view)
-{
-	if (!lookup->run && !page_has_key(view, lookup->key)) {
-		count_up(&lookup->store->counters.false_positive_reads, 1);
-		return -EAGAIN;
-	}
-	return lookup->visit(lookup, view);
-}
-
-static int search_flash_page(struct lookup *lookup, uint64_t number)
-{
-	struct read_page page;
-	int result = read_page(lookup, number, &page);
-
-	/* All pages are needed, so a merge may read all that it lacks together. */
-	if (result == -EBUSY && lookup->visit == take_all && merge_run_misses(lookup->run))
-		return -EAGAIN;
-	return result ? result : search_view(lookup, &page.view);
-}
-
 /* The highest sequence number that is looked for. */
 static uint64_t newest_sequence(const struct lookup *lookup)
 {
@@ -373,10 +354,34 @@ static bool walk_page(struct flash_walk *walk, const struct lookup *lookup, uint
 {
 	uint32_t pages = lookup->store->geometry.segment_pages;
 
-	while (index_search_page(&walk->search, page))
+	while (index_search_page(&walk->search, page)) {
 		if (!older_passes(walk->older, pages, *page, newest_sequence(lookup)))
 			return true;
+		/* Nobody reads it to see whether it has the key. */
+		if (index_search_has_run(&walk->search))
+			index_search_run(&walk->search);
+	}
 	return false;
+}
+
+/* Looks in a page of the walk, which was read. 0: found. -EAGAIN: go on. */
+static int search_view(struct lookup *lookup, struct flash_walk *walk, const struct page_view *view)
+{
+	bool may_have_run = index_search_has_run(&walk->search);
+	uint64_t newest = 0;
+	int result;
+
+	if (!lookup->run || may_have_run)
+		newest = newest_of_key(view, lookup->key);
+	if (!lookup->run && !newest) {
+		count_up(&lookup->store->counters.false_positive_reads, 1);
+		return -EAGAIN;
+	}
+	result = lookup->visit(lookup, view);
+	/* What a run has is older. */
+	if (result == -EAGAIN && may_have_run && newest > lookup->after + 1)
+		index_search_run(&walk->search);
+	return result;
 }
 
 /*
@@ -399,7 +404,7 @@ static int walk_narrow(struct flash_walk *walk, struct lookup *lookup)
 	if (result || probed.kept == UINT64_MAX || lookup->run || !walk_page(walk, lookup, &page))
 		return result;
 	assert(walk->first_page + page == probed.kept);
-	result = lookup->visit(lookup, &probed.kept_page->view);
+	result = search_view(lookup, walk, &probed.kept_page->view);
 	return result == 0 ? FOUND : result == -EAGAIN ? 0 : result;
 }
 
@@ -424,6 +429,17 @@ static int walk_next(struct flash_walk *walk, struct lookup *lookup, uint64_t *n
 	return 0;
 }
 
+static int search_flash_page(struct lookup *lookup, struct flash_walk *walk, uint64_t number)
+{
+	struct read_page page;
+	int result = read_page(lookup, number, &page);
+
+	/* All pages are needed, so a merge may read all that it lacks together. */
+	if (result == -EBUSY && lookup->visit == take_all && merge_run_misses(lookup->run))
+		return -EAGAIN;
+	return result ? result : search_view(lookup, walk, &page.view);
+}
+
 /*
  * A merge lacks a page of a search. One that has passed many pages goes on for long, as those of
  * keys that are put often do; so as many of its next pages are read with that one.
@@ -444,7 +460,7 @@ static int search_flash(struct lookup *lookup, struct flash_walk *walk)
 	int result;
 
 	while ((result = walk_next(walk, lookup, &number)) == 0) {
-		result = search_flash_page(lookup, number);
+		result = search_flash_page(lookup, walk, number);
 		if (result == -EBUSY && merge_run_misses(lookup->run))
 			note_ahead(lookup, walk, passed);
 		if (result != -EAGAIN)
@@ -704,9 +720,9 @@ static void go_on_with_piece(struct run *run, uint32_t number, const struct nand
 	int result;
 
 	if (!io)
-		result = search_flash_page(lookup, piece->page);
+		result = search_flash_page(lookup, &piece->walk, piece->page);
 	else if ((result = view_page(run->store, io, 0, &spare, &view)) == 0)
-		result = search_view(lookup, &view);
+		result = search_view(lookup, &piece->walk, &view);
 	if (result == -EAGAIN && go_on_to_flash(run, number, &result))
 		return;
 	run->found[number].result = found_in_all(lookup, result);

@@ -46,7 +46,7 @@ static json_t *find_part(const char *json, const char *part)
 
 static void test_the_figures_of_a_small_run_are_those_of_a_large_one(void **state)
 {
-	json_t *layout, *groups, *present, *absent, *rows;
+	json_t *once, *hot, *groups, *present, *absent, *rows;
 	char *json, *text;
 
 	(void)state;
@@ -54,13 +54,22 @@ static void test_the_figures_of_a_small_run_are_those_of_a_large_one(void **stat
 				  "--rows 2 --groups 3 --segments 4 --questions 100000", &json,
 				  &text),
 			 0);
-	layout = find_part(json, "layout, 1 KiB");
+	once = find_part(json, "segment, 1 KiB");
+	hot = find_part(json, "segment, 1 KiB, hot");
 	groups = find_part(json, "groups");
 	present = find_part(json, "present, all rows");
 	absent = find_part(json, "absent, all rows");
 	rows = find_part(json, "rows, candidates");
-	assert_true(number(layout, "filled_percent") > 99.7);
-	assert_true(number(layout, "us_segment") > 0);
+	assert_true(number(once, "filled_percent") == 100);
+	assert_true(number(once, "arranged_percent") == 100);
+	assert_true(number(once, "candidates_percent") > 99.5);
+	assert_true(number(once, "entries_record") == 1);
+	assert_true(number(once, "us_segment") > 0);
+	/* Half of the records are of 64 keys, which have an entry each. */
+	assert_true(number(hot, "arranged_percent") == 100);
+	assert_true(number(hot, "candidates_percent") > 95);
+	assert_true(number(hot, "entries_record") > 0.5);
+	assert_true(number(hot, "entries_record") < 0.62);
 	assert_true(number(groups, "keys") == 2 * 3 * 24 * 1024);
 	/* 14 bits and a half, and what the ends of planes and the members take. */
 	assert_true(number(groups, "bytes_key") > 14.5 / 8);
@@ -82,7 +91,8 @@ static void test_the_figures_of_a_small_run_are_those_of_a_large_one(void **stat
 	assert_true(number(rows, "reads_oldest") < 1.03);
 	assert_true(number(rows, "reads_absent") < HITS * 1.15);
 	json_decref(rows);
-	json_decref(layout);
+	json_decref(once);
+	json_decref(hot);
 	json_decref(groups);
 	json_decref(present);
 	json_decref(absent);

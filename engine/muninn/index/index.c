@@ -304,6 +304,18 @@ bool index_search_page(struct index_search *search, uint32_t *page)
 	return search->row->type->search_page(search, page);
 }
 
+bool index_search_has_run(const struct index_search *search)
+{
+	const struct index_type *type = search->row->type;
+
+	return type->search_has_run && type->search_has_run(search);
+}
+
+void index_search_run(struct index_search *search)
+{
+	search->row->type->search_run(search);
+}
+
 int index_search_narrow(struct index_search *search, enum narrow_way way, index_probe *probe,
 			void *context)
 {

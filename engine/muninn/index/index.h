@@ -381,6 +381,14 @@ bool index_search_segment(struct index_search *search, uint64_t after, uint32_t 
 bool index_search_page(struct index_search *search, uint32_t *page);
 
 /*
+ * Whether older records of the key may be in a run, which is not gone through yet: pages of this
+ * segment that search_page gives only behind index_search_run. That is called when the page which
+ * it gave last has the key, and something older is looked for.
+ */
+bool index_search_has_run(const struct index_search *search);
+void index_search_run(struct index_search *search);
+
+/*
  * Leaves out pages of the segment that hold only what is newer than the bound, as far as few probes
  * tell. An error of the probe ends this.
  */

@@ -110,6 +110,8 @@ struct index_type {
 			     const struct key_hash *hash, uint64_t bound);
 	bool (*search_segment)(struct index_search *search, uint64_t after, uint32_t *segment);
 	bool (*search_page)(struct index_search *search, uint32_t *page);
+	bool (*search_has_run)(const struct index_search *search); /* NULL: there are no runs */
+	void (*search_run)(struct index_search *search);
 	int (*search_narrow)(struct index_search *search, enum narrow_way way, index_probe *probe,
 			     void *context);
 };

@@ -4,32 +4,36 @@
 
 #include <stdlib.h>
 
+#include "engine/muninn/index/ribbon/group_format.h"
 #include "engine/muninn/index/ribbon/placement.h"
 #include "engine/muninn/index/ribbon/ribbon_hash.h"
 
 struct arranged {
 	const uint8_t *header, *value;
+	struct record_key key;
 	struct key_hash hash;
 	uint64_t sequence;
 	uint32_t bytes; /* of its page; one with its header in the spare area takes all of it */
 	uint16_t page;
 	uint8_t candidate; /* PLACEMENT_NONE: none of them */
 	bool is_large;
+	bool has_run; /* it is a head, and its key has older records in a run */
 };
 
 struct arrangement {
 	uint64_t serial;
 	uint32_t pages, page_bytes;
-	uint32_t tail_pages;
+	uint32_t run_pages;
 	uint32_t count; /* of records */
 	struct arranged *records;
-	uint64_t *words;  /* to sort them by: the number of a record is the lower half */
-	uint64_t *spare;  /* as many, to sort with */
-	uint32_t *order;  /* records by page ... */
-	uint32_t *begins; /* ... and where those of a page begin */
-	uint32_t *space;  /* what is left of each page */
-	struct tag_entry *entries;
-	uint32_t entry_count;
+	uint64_t *words;           /* to sort them by: the number of a record is the lower half */
+	uint64_t *spare;           /* as many, to sort with */
+	uint32_t *order;           /* records by page ... */
+	uint32_t *begins;          /* ... and where those of a page begin */
+	uint32_t *space;           /* what is left of each page */
+	uint32_t *run_tags;        /* of each page of runs, the first one */
+	struct tag_entry *entries; /* of keys, and behind them of pages of runs */
+	uint32_t key_entries;
 };
 
 /* ---- memory ---- */
@@ -44,6 +48,7 @@ void arrangement_destroy(struct arrangement *arrangement)
 	free(arrangement->order);
 	free(arrangement->begins);
 	free(arrangement->space);
+	free(arrangement->run_tags);
 	free(arrangement->entries);
 	free(arrangement);
 }
@@ -66,9 +71,11 @@ static struct arrangement *create(const struct muninn_geometry *geometry, uint64
 	arrangement->order = malloc(count * sizeof(*arrangement->order));
 	arrangement->begins = calloc(pages + UINT32_C(1), sizeof(*arrangement->begins));
 	arrangement->space = malloc(pages * sizeof(*arrangement->space));
-	arrangement->entries = malloc(count * sizeof(*arrangement->entries));
+	arrangement->run_tags = malloc(pages * sizeof(*arrangement->run_tags));
+	arrangement->entries = malloc((count + (uint64_t)pages) * sizeof(*arrangement->entries));
 	if (arrangement->records && arrangement->words && arrangement->spare &&
-	    arrangement->order && arrangement->begins && arrangement->space && arrangement->entries)
+	    arrangement->order && arrangement->begins && arrangement->space &&
+	    arrangement->run_tags && arrangement->entries)
 		return arrangement;
 	arrangement_destroy(arrangement);
 	return NULL;
@@ -110,6 +117,7 @@ static void collect(struct arrangement *arrangement, const struct page_view *pag
 			*to = (struct arranged){
 				.header = record.header,
 				.value = record.value,
+				.key = header.key,
 				.hash = key_hash(&header.key, arrangement->pages),
 				.sequence = header.sequence,
 				.bytes = is_large ? arrangement->page_bytes
@@ -161,15 +169,39 @@ static uint32_t end_of_tag(const struct arrangement *arrangement, uint32_t n)
 	return end;
 }
 
-/* By their numbers, those of equal ones as they were put. Mostly they are in order already. */
-static void sort_by_sequence(struct arrangement *arrangement, uint32_t first, uint32_t end)
+/* Keys in any order, but always the same one. */
+static int compare_keys(const struct arranged *a, const struct arranged *b)
+{
+	const uint64_t words[2][2] = {
+		{ a->key.identifier,
+		  (uint64_t)a->key.partition << 40 | (uint64_t)a->key.class << 32 | a->key.piece },
+		{ b->key.identifier,
+		  (uint64_t)b->key.partition << 40 | (uint64_t)b->key.class << 32 | b->key.piece },
+	};
+
+	for (int n = 0; n < 2; n++)
+		if (words[0][n] != words[1][n])
+			return words[0][n] < words[1][n] ? -1 : 1;
+	return 0;
+}
+
+/* By key, and by number; those of equal ones as they were put. */
+static bool comes_before(const struct arranged *a, const struct arranged *b)
+{
+	int keys = compare_keys(a, b);
+
+	return keys ? keys < 0 : a->sequence < b->sequence;
+}
+
+/* Mostly they are in order already. */
+static void sort_by_key(struct arrangement *arrangement, uint32_t first, uint32_t end)
 {
 	for (uint32_t n = first + 1; n < end; n++) {
 		uint64_t word = arrangement->words[n];
-		uint64_t sequence = record_of(arrangement, n)->sequence;
+		const struct arranged *record = record_of(arrangement, n);
 		uint32_t at = n;
 
-		for (; at > first && record_of(arrangement, at - 1)->sequence > sequence; at--)
+		for (; at > first && comes_before(record, record_of(arrangement, at - 1)); at--)
 			arrangement->words[at] = arrangement->words[at - 1];
 		arrangement->words[at] = word;
 	}
@@ -184,22 +216,47 @@ static void sort_by_tag(struct arrangement *arrangement)
 	sort_words(arrangement->words, arrangement->spare, count);
 	for (uint32_t first = 0, end; first < count; first = end) {
 		end = end_of_tag(arrangement, first);
-		sort_by_sequence(arrangement, first, end);
+		sort_by_key(arrangement, first, end);
 	}
 }
 
-/* ---- the tail ---- */
+/* ---- runs ---- */
 
-/* Records of equal tags fill page after page. False: there are not so many pages. */
-static bool fill_tail(struct arrangement *arrangement)
+/*
+ * The records of a tag, in the order of words. Those before `runs_end` are in runs; the last one
+ * may be apart, which is the head of the only key.
+ */
+struct same_tag {
+	uint32_t first, runs_end, end;
+};
+
+/* Goes on to the next tag; begins with zeros. False: there are no more. */
+static bool next_tag(const struct arrangement *arrangement, bool with_heads, struct same_tag *tag)
+{
+	const struct arranged *first, *last;
+
+	tag->first = tag->end;
+	if (tag->first == arrangement->count)
+		return false;
+	tag->end = end_of_tag(arrangement, tag->first);
+	first = record_of(arrangement, tag->first);
+	last = record_of(arrangement, tag->end - 1);
+	tag->runs_end = tag->end;
+	if (tag->end - tag->first == 1 || (!with_heads && compare_keys(first, last) == 0))
+		tag->runs_end--;
+	return true;
+}
+
+/* Runs fill page after page. False: there are not so many pages. */
+static bool fill_runs(struct arrangement *arrangement, bool with_heads)
 {
 	uint32_t pages = arrangement->pages, used = 0, page = 0;
+	struct same_tag tag = { 0 };
 
 	for (uint32_t n = 0; n < pages; n++)
 		arrangement->space[n] = arrangement->page_bytes;
-	for (uint32_t first = 0, end; first < arrangement->count; first = end) {
-		end = end_of_tag(arrangement, first);
-		for (uint32_t n = first; end - first > 1 && n < end; n++) {
+	while (next_tag(arrangement, with_heads, &tag))
+		for (uint32_t n = tag.first; n < tag.runs_end; n++) {
 			struct arranged *record = record_of(arrangement, n);
 
 			if (used + record->bytes > arrangement->page_bytes) {
@@ -208,31 +265,16 @@ static bool fill_tail(struct arrangement *arrangement)
 			}
 			if (page == pages)
 				return false;
+			if (!used)
+				arrangement->run_tags[page] = tag_of(&record->hash);
 			used += record->bytes;
 			record->page = (uint16_t)page;
+			record->candidate = PLACEMENT_NONE;
 			arrangement->space[page] -= record->bytes;
 		}
-	}
-	arrangement->tail_pages = page + (used > 0);
-	return true;
-}
-
-/* Now that it is known how many these are, they become the last ones. */
-static void move_tail(struct arrangement *arrangement)
-{
-	uint32_t heads = arrangement->pages - arrangement->tail_pages;
-
-	for (uint32_t page = arrangement->tail_pages; heads && page-- > 0;) {
-		uint32_t space = arrangement->space[page];
-
-		arrangement->space[page] = arrangement->space[page + heads];
-		arrangement->space[page + heads] = space;
-	}
-	for (uint32_t first = 0, end; first < arrangement->count; first = end) {
-		end = end_of_tag(arrangement, first);
-		for (uint32_t n = first; end - first > 1 && n < end; n++)
-			record_of(arrangement, n)->page += (uint16_t)heads;
-	}
+	arrangement->run_pages = page + (used > 0);
+	/* A member of a group has so many bits for them. */
+	return arrangement->run_pages <= MEMBER_RUN_PAGES_MAX;
 }
 
 /* ---- candidates ---- */
@@ -240,7 +282,7 @@ static void move_tail(struct arrangement *arrangement)
 static void make_item(const struct arrangement *arrangement, const struct arranged *record,
 		      struct placement_item *item)
 {
-	uint32_t heads = arrangement->pages - arrangement->tail_pages;
+	uint32_t heads = arrangement->pages - arrangement->run_pages;
 
 	item->bytes = record->bytes;
 	for (uint32_t candidate = 0; candidate < PLACEMENT_CANDIDATES; candidate++)
@@ -248,10 +290,14 @@ static void make_item(const struct arrangement *arrangement, const struct arrang
 			&record->hash, arrangement->serial, candidate, heads);
 }
 
-/* Any page with space. False: there is none. */
+/*
+ * Any page with space, but of a head with a run one behind all runs, so that a search from the last
+ * page on meets it first. False: there is none.
+ */
 static bool place_anywhere(struct arrangement *arrangement, struct arranged *record)
 {
-	for (uint32_t page = 0; page < arrangement->pages; page++) {
+	for (uint32_t page = record->has_run ? arrangement->run_pages : 0;
+	     page < arrangement->pages; page++) {
 		if (arrangement->space[page] < record->bytes)
 			continue;
 		arrangement->space[page] -= record->bytes;
@@ -261,58 +307,69 @@ static bool place_anywhere(struct arrangement *arrangement, struct arranged *rec
 	return false;
 }
 
-/* The largest ones first: `singles` has their sizes, upside down, and numbers. */
-static bool place(struct arrangement *arrangement, struct placement *placement,
-		  struct placement_item *items, uint64_t *singles, uint32_t count)
+/* Places one that found no candidate; those with runs come first. */
+static bool place_rest(struct arrangement *arrangement, const uint64_t *heads, uint32_t count)
 {
-	sort_words(singles, arrangement->spare, count);
+	for (int with_runs = 1; with_runs >= 0; with_runs--)
+		for (uint32_t n = 0; n < count; n++) {
+			struct arranged *record = &arrangement->records[(uint32_t)heads[n]];
+
+			if (record->candidate == PLACEMENT_NONE && record->has_run == with_runs &&
+			    !place_anywhere(arrangement, record))
+				return false;
+		}
+	return true;
+}
+
+/* The largest ones first: `heads` has their sizes, upside down, and numbers. */
+static bool place(struct arrangement *arrangement, struct placement *placement,
+		  struct placement_item *items, uint64_t *heads, uint32_t count)
+{
+	sort_words(heads, arrangement->spare, count);
 	for (uint32_t n = 0; n < count; n++)
-		make_item(arrangement, &arrangement->records[(uint32_t)singles[n]], &items[n]);
-	placement_begin(placement, arrangement->pages - arrangement->tail_pages,
+		make_item(arrangement, &arrangement->records[(uint32_t)heads[n]], &items[n]);
+	placement_begin(placement, arrangement->pages - arrangement->run_pages,
 			arrangement->page_bytes, items, count);
 	for (uint32_t n = 0; n < count; n++)
 		placement_add(placement, n);
 	for (uint32_t n = 0; n < count; n++) {
-		struct arranged *record = &arrangement->records[(uint32_t)singles[n]];
+		struct arranged *record = &arrangement->records[(uint32_t)heads[n]];
 
 		record->candidate = items[n].candidate;
 		if (record->candidate == PLACEMENT_NONE)
 			continue;
-		record->page = items[n].pages[record->candidate];
+		record->page =
+			(uint16_t)(arrangement->run_pages + items[n].pages[record->candidate]);
 		arrangement->space[record->page] -= record->bytes;
 	}
-	for (uint32_t n = 0; n < count; n++) {
-		struct arranged *record = &arrangement->records[(uint32_t)singles[n]];
-
-		if (record->candidate == PLACEMENT_NONE && !place_anywhere(arrangement, record))
-			return false;
-	}
-	return true;
+	return place_rest(arrangement, heads, count);
 }
 
-/* Those whose tag nobody else has. False: they don't fit, or there is no memory. */
-static bool place_singles(struct arrangement *arrangement)
+/* Those that are not in runs. False: they don't fit, or there is no memory. */
+static bool place_heads(struct arrangement *arrangement, bool with_heads)
 {
 	struct placement *placement = placement_create(arrangement->pages, arrangement->count);
 	struct placement_item *items = malloc(arrangement->count * sizeof(*items));
-	uint64_t *singles = malloc(arrangement->count * sizeof(*singles));
+	uint64_t *heads = malloc(arrangement->count * sizeof(*heads));
+	bool placed = placement && items && heads;
+	struct same_tag tag = { 0 };
 	uint32_t count = 0;
-	bool placed = placement && items && singles;
 
-	for (uint32_t first = 0, end; placed && first < arrangement->count; first = end) {
-		end = end_of_tag(arrangement, first);
-		if (end - first == 1)
-			singles[count++] =
-				(uint64_t)(UINT32_MAX - record_of(arrangement, first)->bytes)
-					<< 32 |
-				(uint32_t)arrangement->words[first];
+	while (placed && next_tag(arrangement, with_heads, &tag)) {
+		struct arranged *head = record_of(arrangement, tag.end - 1);
+
+		if (tag.runs_end == tag.end)
+			continue;
+		head->has_run = tag.runs_end > tag.first;
+		heads[count++] = (uint64_t)(UINT32_MAX - head->bytes) << 32 |
+				 (uint32_t)arrangement->words[tag.end - 1];
 	}
 	if (placed && count)
-		placed = arrangement->tail_pages < arrangement->pages &&
-			 place(arrangement, placement, items, singles, count);
+		placed = arrangement->run_pages < arrangement->pages &&
+			 place(arrangement, placement, items, heads, count);
 	placement_destroy(placement);
 	free(items);
-	free(singles);
+	free(heads);
 	return placed;
 }
 
@@ -331,23 +388,34 @@ static void sort_by_page(struct arrangement *arrangement)
 		arrangement->order[--begins[arrangement->records[n].page]] = n;
 }
 
-/* One for each tag and page. Those of a tag are next to each other, from page to page. */
+/* One for the newest record of each key, then one for each page of runs. */
 static void make_entries(struct arrangement *arrangement)
 {
 	struct tag_entry *to = arrangement->entries;
 
 	for (uint32_t n = 0; n < arrangement->count; n++) {
 		const struct arranged *record = record_of(arrangement, n);
+		bool is_last = n + 1 == arrangement->count ||
+			       compare_keys(record, record_of(arrangement, n + 1)) != 0;
 		struct tag_entry entry = { .tag = tag_of(&record->hash),
 					   .location =
 						   location_word(record->page, record->candidate) };
 
-		if (to > arrangement->entries && to[-1].tag == entry.tag &&
-		    to[-1].location == entry.location)
+		if (!is_last || (to > arrangement->entries && to[-1].tag == entry.tag &&
+				 to[-1].location == entry.location))
 			continue;
 		*to++ = entry;
 	}
-	arrangement->entry_count = (uint32_t)(to - arrangement->entries);
+	arrangement->key_entries = (uint32_t)(to - arrangement->entries);
+	for (uint32_t page = 0; page < arrangement->run_pages; page++)
+		*to++ = (struct tag_entry){ .tag = arrangement->run_tags[page],
+					    .location = location_word(page, PLACEMENT_NONE) };
+}
+
+/* Everything in its place. False: it does not fit so. */
+static bool arrange(struct arrangement *arrangement, bool with_heads)
+{
+	return fill_runs(arrangement, with_heads) && place_heads(arrangement, with_heads);
 }
 
 struct arrangement *ribbon_arrange(const struct muninn_geometry *geometry,
@@ -364,13 +432,11 @@ struct arrangement *ribbon_arrange(const struct muninn_geometry *geometry,
 		return NULL;
 	collect(arrangement, pages);
 	sort_by_tag(arrangement);
-	if (fill_tail(arrangement)) {
-		move_tail(arrangement);
-		if (place_singles(arrangement)) {
-			sort_by_page(arrangement);
-			make_entries(arrangement);
+	if (arrange(arrangement, false) || arrange(arrangement, true)) {
+		sort_by_page(arrangement);
+		make_entries(arrangement);
+		if (arrangement->key_entries + arrangement->run_pages <= shape->segment_entries)
 			return arrangement;
-		}
 	}
 	arrangement_destroy(arrangement);
 	return NULL;
@@ -398,9 +464,9 @@ struct page_view arrangement_page(const struct arrangement *arrangement, uint32_
 }
 
 const struct tag_entry *arrangement_entries(const struct arrangement *arrangement, uint32_t *count,
-					    uint32_t *tail_pages)
+					    uint32_t *run_pages)
 {
-	*count = arrangement->entry_count;
-	*tail_pages = arrangement->tail_pages;
+	*count = arrangement->key_entries;
+	*run_pages = arrangement->run_pages;
 	return arrangement->entries;
 }

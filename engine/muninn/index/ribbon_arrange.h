@@ -2,12 +2,16 @@
 /*
  * Where the records of a full buffer go when it is sealed.
  *
- *   head pages | tail
+ *   runs | heads
  *
- * A record whose tag no other one of the segment has goes to one of its candidates among the head
- * pages, so that the index needs only to know which. Records of equal tags are in the tail, in the
- * order of their numbers, so that a key which is put again and again takes few entries. What finds
- * no candidate goes to any page that has space.
+ * The newest record of a key goes to one of its candidates among the pages of heads, so that the
+ * index needs only to know which. Older ones are in a run: records of all runs fill page after
+ * page, by tag, key and number. So the index has one entry for a key, however often it was put, and
+ * the first tag of each page of runs tells where its older records are. A head that finds no
+ * candidate goes to any other page of heads, and one without a run to any page with space.
+ *
+ * Keys that share a tag are in runs as a whole, so that from the last page on a search meets the
+ * newest record of each first. If heads don't fit otherwise, all of those that have runs are there.
  *
  * The segment has the same records as the buffer, and the same buffer gives the same arrangement.
  * So nobody needs to know of it but the index, and a crash needs nothing of it.
@@ -22,8 +26,11 @@ struct arrangement *ribbon_arrange(const struct muninn_geometry *geometry,
 				   const struct ribbon_shape *shape, uint64_t serial,
 				   const struct page_view *pages);
 
-/* What the index is told: entries of the segment, and the pages of its tail. */
+/*
+ * What the index is told: an entry for each key, `count` of them, and behind these one for each
+ * page of runs.
+ */
 const struct tag_entry *arrangement_entries(const struct arrangement *arrangement, uint32_t *count,
-					    uint32_t *tail_pages);
+					    uint32_t *run_pages);
 
 #endif

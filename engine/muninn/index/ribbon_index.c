@@ -85,12 +85,12 @@ static int get_part(const uint8_t part[INDEX_PART_BYTES], struct muninn_options 
 		    struct error_text *error)
 {
 	(void)options;
-	if (get_le32(part) == RIBBON_VERSION)
+	if (get_le32(part) >= RIBBON_VERSION_OLDEST && get_le32(part) <= RIBBON_VERSION)
 		return 0;
 	return error_set(error, -EPROTO,
-			 "the device has version %u of the ribbon index, this program knows %d; use"
-			 " the program that formatted it",
-			 get_le32(part), RIBBON_VERSION);
+			 "the device has version %u of the ribbon index, this program knows %d to "
+			 "%d; use the program that formatted it",
+			 get_le32(part), RIBBON_VERSION_OLDEST, RIBBON_VERSION);
 }
 
 static uint64_t image_bytes_max(const struct muninn_geometry *geometry)
@@ -362,11 +362,9 @@ static int write_segment(struct row_index *base, const struct segment_index *ind
 
 	if (!arrangement)
 		return write_listed(row_of(base), active_in(index), &member);
-	entries = arrangement_entries(arrangement, &count, &member.tail_pages);
-	/* A tail of all pages has no number in a member, and leaves no candidates. */
-	member.by_candidates = member.tail_pages < row_in(base)->shape->segment_pages;
-	if (!member.by_candidates)
-		member.tail_pages = 0;
+	entries = arrangement_entries(arrangement, &count, &member.run_pages);
+	member.has_runs = member.run_pages > 0;
+	member.by_candidates = member.run_pages < row_in(base)->shape->segment_pages;
 	return ribbon_row_write(row_of(base), entries, count, &member);
 }
 
@@ -533,7 +531,7 @@ static bool tell_image(const struct muninn_geometry *geometry, uint8_t *image, u
 		segment = segment_of(&facts, group.number, member);
 		sealed_segment_tell(&segment, live >> member & 1, to);
 		field_detail(to, FIELD_FLAG, "arranged", facts.by_candidates);
-		field_detail(to, FIELD_NUMBER, "tail_pages", facts.tail_pages);
+		field_detail(to, FIELD_NUMBER, "run_pages", group_member_runs(&facts));
 	}
 	field_end(to);
 	return true;
@@ -562,16 +560,51 @@ static bool search_page(struct index_search *search, uint32_t *page)
 /* Of fewer pages all are visited from the newest one on. */
 enum { GUESS_PAGES = 2, HALVE_PAGES = 6 };
 
-/* Lists the pages that are left, but for those of false locations. */
+/*
+ * Lists the pages that are left, but for those of false locations, and those of the key's run. A
+ * candidate is newer than that.
+ */
 static void list_pages(const struct ribbon_search *search, struct narrow *narrow)
 {
-	struct locations rest = search->locations;
-	uint32_t location, page;
+	struct locations pages = search->locations;
+	uint32_t page;
 
 	narrow->count = 0;
-	while (locations_take_last(&rest, &location))
-		if (ribbon_search_page_of(search, location, &page))
+	for (uint32_t location = PLACEMENT_CANDIDATES; location-- > 0;)
+		if (locations_take_out(&pages, location) &&
+		    ribbon_search_page_of(search, location, &page))
 			narrow_add(narrow, location, page);
+	if (ribbon_search_has_run(search)) {
+		struct page_range run = ribbon_search_run_pages(search);
+
+		locations_add(&pages, location_of_page(run.begin), location_of_page(run.end));
+	}
+	for (uint32_t location; locations_take_last(&pages, &location);)
+		narrow_add(narrow, location, location - PLACEMENT_CANDIDATES);
+}
+
+/* Only these places are left, the newest last. */
+static void keep_places(struct ribbon_search *search, const struct narrow *narrow)
+{
+	uint32_t first = 0;
+
+	/* If a candidate is old enough, all of the run is. That comes behind it. */
+	if (narrow->count && narrow->places[narrow->count - 1] < PLACEMENT_CANDIDATES)
+		while (narrow->places[first] >= PLACEMENT_CANDIDATES)
+			first++;
+	else
+		search->in_run = true;
+	locations_set(&search->locations, &narrow->places[first], narrow->count - first);
+}
+
+static bool search_has_run(const struct index_search *search)
+{
+	return ribbon_search_has_run(&search->ribbon);
+}
+
+static void search_run(struct index_search *search)
+{
+	ribbon_search_run(&search->ribbon);
 }
 
 static int search_narrow(struct index_search *search, enum narrow_way way, index_probe *probe,
@@ -590,7 +623,7 @@ static int search_narrow(struct index_search *search, enum narrow_way way, index
 	narrow.first_sequence = segment->first_sequence;
 	narrow.last_sequence = segment->last_sequence;
 	result = narrow_find(&narrow, ribbon->bound, way, probe, context);
-	locations_set(&ribbon->locations, narrow.places, narrow.count);
+	keep_places(ribbon, &narrow);
 	return result;
 }
 
@@ -654,5 +687,7 @@ const struct index_type ribbon_index = {
 	.search_begin = search_begin,
 	.search_segment = search_segment,
 	.search_page = search_page,
+	.search_has_run = search_has_run,
+	.search_run = search_run,
 	.search_narrow = search_narrow,
 };

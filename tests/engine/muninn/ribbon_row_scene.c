@@ -41,6 +41,7 @@ void scene_begin(struct scene *scene, uint64_t seed)
 		.sealed = calloc(SEALED_MAX, sizeof(struct sealed)),
 		.next_segment = 1000,
 		.hot = 3,
+		.lost = 16,
 	};
 	scene->nvram = calloc(1, growing_bytes(&scene->shape));
 	scene->active = active_create(&scene->shape);
@@ -62,10 +63,49 @@ void scene_end(struct scene *scene)
 
 /* ---- what happens to the row ---- */
 
-void scene_write_member(struct scene *scene, const struct sealed *sealed,
-			const struct group_member *member)
+/* Whether no later record of a segment has the key of this one. */
+static bool is_newest(const struct sealed *sealed, uint32_t record)
 {
-	struct tag_entry *entries = calloc(active_count(scene->active) + 1, sizeof(*entries));
+	for (uint32_t other = record + 1; other < sealed->count; other++)
+		if (sealed->keys[other] == sealed->keys[record])
+			return false;
+	return true;
+}
+
+/* Whether any other record of a segment has the key of this one. */
+static bool is_alone(const struct sealed *sealed, uint32_t record)
+{
+	for (uint32_t other = 0; other < record; other++)
+		if (sealed->keys[other] == sealed->keys[record])
+			return false;
+	return is_newest(sealed, record);
+}
+
+/* An entry for each key, and for each page of runs. */
+static uint32_t list_with_runs(const struct sealed *sealed, struct tag_entry *entries)
+{
+	uint32_t keys = 0;
+
+	for (uint32_t n = 0; n < sealed->count; n++) {
+		struct key_hash hash = scene_hash(sealed->keys[n]);
+
+		if (is_newest(sealed, n))
+			entries[keys++] = (struct tag_entry){
+				.tag = tag_of(&hash),
+				.location = location_word(sealed->pages[n], sealed->candidates[n]),
+			};
+	}
+	for (uint32_t page = 0; page < sealed->run_pages; page++)
+		entries[keys + page] =
+			(struct tag_entry){ .tag = sealed->run_tags[page],
+					    .location = location_word(page, PLACEMENT_NONE) };
+	return keys;
+}
+
+/* An entry for each page of a key. */
+static uint32_t list_pages(const struct scene *scene, const struct sealed *sealed,
+			   struct tag_entry *entries)
+{
 	uint32_t at = 0;
 
 	for (uint32_t n = 0; active_entry(scene->active, &at, &entries[n]); n++) {
@@ -79,29 +119,83 @@ void scene_write_member(struct scene *scene, const struct sealed *sealed,
 								    sealed->candidates[record]);
 		}
 	}
-	assert_int_equal(
-		ribbon_row_write(&scene->row, entries, active_count(scene->active), member), 0);
+	return active_count(scene->active);
+}
+
+void scene_write_member(struct scene *scene, const struct sealed *sealed,
+			const struct group_member *member)
+{
+	struct tag_entry *entries =
+		calloc(active_count(scene->active) + PAGES + 1, sizeof(*entries));
+	uint32_t count = member->has_runs ? list_with_runs(sealed, entries)
+					  : list_pages(scene, sealed, entries);
+
+	assert_int_equal(ribbon_row_write(&scene->row, entries, count, member), 0);
 	free(entries);
 }
 
-/* Keys that have one record go to one of their candidates, but for some. */
-static void arrange(struct scene *scene, struct sealed *sealed, struct group_member *member)
+/* All but the newest record of each key, by tag, fill the first pages evenly. */
+static void make_runs(struct scene *scene, struct sealed *sealed)
 {
-	member->by_candidates = true;
-	/* Members of older devices may have no page before their tail. */
-	member->tail_pages = scene->count % 16 == 5 ? PAGES : below(&scene->random, 4);
+	uint64_t words[2 * SEGMENT_KEYS];
+	uint32_t count = 0;
+
 	for (uint32_t n = 0; n < sealed->count; n++) {
 		struct key_hash hash = scene_hash(sealed->keys[n]);
-		uint32_t candidate = below(&scene->random, 16), same = 0;
+		uint64_t word = (uint64_t)tag_of(&hash) << 32 | n;
+		uint32_t at = count;
 
-		for (uint32_t other = 0; other < sealed->count; other++)
-			same += sealed->keys[other] == sealed->keys[n];
-		sealed->candidates[n] = PLACEMENT_NONE;
-		if (same > 1 || candidate == 15 || member->tail_pages == PAGES)
+		if (is_newest(sealed, n))
 			continue;
-		sealed->candidates[n] = (uint8_t)(candidate % PLACEMENT_CANDIDATES);
-		sealed->pages[n] = (uint16_t)candidate_page(
-			&hash, member->serial, sealed->candidates[n], PAGES - member->tail_pages);
+		for (; at > 0 && words[at - 1] > word; at--)
+			words[at] = words[at - 1];
+		words[at] = word;
+		count++;
+	}
+	sealed->run_pages = (uint32_t)min_u64(1 + below(&scene->random, PAGES - 2), count);
+	for (uint32_t n = count; n-- > 0;) {
+		uint32_t page = n * sealed->run_pages / count;
+
+		sealed->pages[(uint32_t)words[n]] = (uint16_t)page;
+		sealed->run_tags[page] = (uint32_t)(words[n] >> 32);
+	}
+}
+
+/*
+ * Newest records go to one of their candidates, but for some. Without runs only those do that are
+ * the only ones of their key.
+ */
+static void arrange(struct scene *scene, struct sealed *sealed, struct group_member *member)
+{
+	uint32_t first = 0;
+
+	if (scene->count % 3)
+		make_runs(scene, sealed);
+	member->by_candidates = true;
+	member->has_runs = sealed->run_pages > 0;
+	member->run_pages = sealed->run_pages;
+	/* Members of older devices may have no page before their tail. */
+	if (!member->has_runs)
+		member->run_pages = scene->count % 16 == 5 ? PAGES : below(&scene->random, 4);
+	else
+		first = member->run_pages;
+	for (uint32_t n = 0; n < sealed->count; n++) {
+		struct key_hash hash = scene_hash(sealed->keys[n]);
+		bool is_lost = below(&scene->random, scene->lost) == 0;
+
+		sealed->candidates[n] = PLACEMENT_NONE;
+		if (member->has_runs ? !is_newest(sealed, n)
+				     : !is_alone(sealed, n) || member->run_pages == PAGES)
+			continue;
+		if (is_lost) {
+			if (member->has_runs)
+				sealed->pages[n] = PAGES - 1;
+			continue;
+		}
+		sealed->candidates[n] = (uint8_t)below(&scene->random, PLACEMENT_CANDIDATES);
+		sealed->pages[n] = (uint16_t)(first + candidate_page(&hash, member->serial,
+								     sealed->candidates[n],
+								     PAGES - member->run_pages));
 	}
 }
 
@@ -306,18 +400,16 @@ static bool is_wanted(const struct sealed *sealed, uint64_t bound, uint64_t afte
 	return sealed->live && sealed->first_sequence <= bound && sealed->last_sequence > after;
 }
 
-/* Whether a segment that is wanted has a key on a page. */
-static bool has_key(const struct sealed *sealed, uint32_t key, bool *pages)
+/* Which pages of a segment have a key. Returns that of its newest record; PAGES: there is none. */
+static uint32_t has_key(const struct sealed *sealed, uint32_t key, bool *pages)
 {
-	bool any = false;
+	uint32_t newest = PAGES;
 
 	memset(pages, false, PAGES * sizeof(*pages));
 	for (uint32_t n = 0; n < sealed->count; n++)
-		if (sealed->keys[n] == key) {
-			pages[sealed->pages[n]] = true;
-			any = true;
-		}
-	return any;
+		if (sealed->keys[n] == key)
+			pages[newest = sealed->pages[n]] = true;
+	return newest;
 }
 
 static uint32_t place_of(const struct scene *scene, uint32_t segment)
@@ -338,16 +430,23 @@ uint32_t scene_check_search(const struct scene *scene, uint32_t key, uint64_t bo
 
 	ribbon_search_begin(&search, &scene->row, &hash, bound);
 	while (ribbon_search_segment(&search, after, &segment)) {
-		uint32_t at = place_of(scene, segment), page, last = PAGES;
+		uint32_t at = place_of(scene, segment), page, last = PAGES, newest;
 
 		assert_true(at < next && is_wanted(&scene->sealed[at], bound, after));
 		while (--next > at)
 			assert_false(is_wanted(&scene->sealed[next], bound, after) &&
-				     has_key(&scene->sealed[next], key, pages));
-		vain += !has_key(&scene->sealed[at], key, pages);
+				     has_key(&scene->sealed[next], key, pages) != PAGES);
+		newest = has_key(&scene->sealed[at], key, pages);
+		vain += newest == PAGES;
 		while (ribbon_search_page(&search, &page)) {
 			/* A false hit may name any candidate. */
 			assert_true(page < last || scene->arranges);
+			assert_true(!pages[page] || newest == PAGES || page == newest);
+			if (pages[page]) {
+				newest = PAGES;
+				if (ribbon_search_has_run(&search))
+					ribbon_search_run(&search);
+			}
 			last = page;
 			pages[page] = false;
 		}
@@ -356,7 +455,7 @@ uint32_t scene_check_search(const struct scene *scene, uint32_t key, uint64_t bo
 	}
 	while (next-- > 0)
 		assert_false(is_wanted(&scene->sealed[next], bound, after) &&
-			     has_key(&scene->sealed[next], key, pages));
+			     has_key(&scene->sealed[next], key, pages) != PAGES);
 	return vain;
 }
 

@@ -26,6 +26,8 @@ struct sealed {
 	uint32_t count;
 	uint16_t keys[2 * SEGMENT_KEYS], pages[2 * SEGMENT_KEYS];
 	uint8_t candidates[2 * SEGMENT_KEYS];
+	uint32_t run_pages; /* the first ones: all but the newest record of each key */
+	uint32_t run_tags[PAGES];
 };
 
 struct scene {
@@ -42,6 +44,7 @@ struct scene {
 	bool arranges;     /* records of a segment, when it is sealed */
 	bool lacks_memory; /* for a section, now and then */
 	uint32_t hot;      /* one put of so many is of one of a few keys */
+	uint32_t lost;     /* one of so many that are arranged finds no candidate */
 	uint32_t by_candidates, by_pages; /* groups whose ribbons have these */
 	struct {
 		uint32_t number;
@@ -67,8 +70,8 @@ void scene_seal_many(struct scene *scene, uint32_t count);
 /* Completes the growing group: its image goes to flash, and to the row. */
 void scene_complete(struct scene *scene);
 /*
- * Writes what the active segment has, by candidates where `sealed` has any; NULL: by pages. The
- * member does not count yet.
+ * Writes what the active segment has, by candidates and with runs where `sealed` has any; NULL: by
+ * pages. The member does not count yet.
  */
 void scene_write_member(struct scene *scene, const struct sealed *sealed,
 			const struct group_member *member);
@@ -87,8 +90,8 @@ bool scene_sum_is_right(const struct scene *scene);
 uint32_t scene_group_place(const struct scene *scene, uint32_t number);
 
 /*
- * A search names all pages that have the key, from the newest segment on. Returns how many segments
- * it names in vain.
+ * A search names all pages that have the key, from the newest segment on, and in a segment the one
+ * of the newest record first. Returns how many segments it names in vain.
  */
 uint32_t scene_check_search(const struct scene *scene, uint32_t key, uint64_t bound,
 			    uint64_t after);

@@ -122,12 +122,12 @@ static bool arrange(struct scene *scene)
 	return scene->arrangement != NULL;
 }
 
-/* The entry that names a record's page; NULL: there is none. */
+/* The entry that names the page of a key's newest record; NULL: there is none. */
 static const struct tag_entry *entry_of(const struct scene *scene, uint32_t tag, uint32_t page)
 {
-	uint32_t count, tail_pages;
+	uint32_t count, run_pages;
 	const struct tag_entry *entries =
-		arrangement_entries(scene->arrangement, &count, &tail_pages);
+		arrangement_entries(scene->arrangement, &count, &run_pages);
 
 	for (uint32_t n = 0; n < count; n++)
 		if (entries[n].tag == tag && word_page(entries[n].location) == page)
@@ -135,13 +135,49 @@ static const struct tag_entry *entry_of(const struct scene *scene, uint32_t tag,
 	return NULL;
 }
 
+/* Whether tags say that one may be in a page of runs. */
+static bool may_be_in_run(const struct scene *scene, uint32_t tag, uint32_t page)
+{
+	uint32_t count, run_pages;
+	const struct tag_entry *entries =
+		arrangement_entries(scene->arrangement, &count, &run_pages);
+	const struct tag_entry *runs = entries + count;
+
+	for (uint32_t n = 0; n < run_pages; n++) {
+		assert_int_equal(runs[n].location, n);
+		assert_true(n == 0 || runs[n].tag >= runs[n - 1].tag);
+	}
+	return page < run_pages && runs[page].tag <= tag &&
+	       (page + 1 == run_pages || runs[page + 1].tag >= tag);
+}
+
+/* The index names the newest record of each key, and pages of runs for the others. */
+static void check_index(const struct scene *scene, const struct key_hash *hash, bool is_newest,
+			uint32_t page)
+{
+	uint32_t count, run_pages, candidate;
+	const struct tag_entry *entry;
+
+	if (!is_newest) {
+		assert_true(may_be_in_run(scene, tag_of(hash), page));
+		return;
+	}
+	entry = entry_of(scene, tag_of(hash), page);
+	assert_non_null(entry);
+	candidate = entry->location >> LOCATION_PAGE_BITS;
+	arrangement_entries(scene->arrangement, &count, &run_pages);
+	if (candidate)
+		assert_int_equal(
+			run_pages + candidate_page(hash, SERIAL, candidate - 1, PAGES - run_pages),
+			page);
+}
+
 static void check_record(struct scene *scene, const struct page_record *record, uint32_t page)
 {
 	struct record_header header;
 	struct key_hash hash;
-	const struct tag_entry *entry;
-	uint32_t count, tail_pages, candidate;
 	struct put *put;
+	bool is_newest = true;
 
 	assert_true(record_is_intact(record->header, SERIAL, record->value));
 	record_header_decode(record->header, &header);
@@ -151,13 +187,10 @@ static void check_record(struct scene *scene, const struct page_record *record, 
 	put->seen = true;
 	assert_true(record_has_key(record->header, &put->key));
 	hash = key_hash(&header.key, PAGES);
-	entry = entry_of(scene, tag_of(&hash), page);
-	assert_non_null(entry);
-	candidate = entry->location >> LOCATION_PAGE_BITS;
-	arrangement_entries(scene->arrangement, &count, &tail_pages);
-	if (candidate)
-		assert_int_equal(candidate_page(&hash, SERIAL, candidate - 1, PAGES - tail_pages),
-				 page);
+	for (uint64_t n = header.sequence + 1; n < RECORDS_MAX; n++)
+		is_newest &= !scene->puts[n].sequence ||
+			     scene->puts[n].key.identifier != header.key.identifier;
+	check_index(scene, &hash, is_newest, page);
 }
 
 /* The numbers of a key in the pages that have been looked at. */
@@ -200,8 +233,8 @@ static void check(struct scene *scene)
 
 static uint32_t count_candidates(const struct scene *scene, uint32_t *entries)
 {
-	uint32_t tail_pages, with = 0;
-	const struct tag_entry *all = arrangement_entries(scene->arrangement, entries, &tail_pages);
+	uint32_t run_pages, with = 0;
+	const struct tag_entry *all = arrangement_entries(scene->arrangement, entries, &run_pages);
 
 	for (uint32_t n = 0; n < *entries; n++)
 		with += all[n].location >> LOCATION_PAGE_BITS != 0;
@@ -253,10 +286,10 @@ static void test_all_records_are_there_and_numbers_of_a_key_go_up_with_the_pages
 }
 
 /* Without an arrangement there is one entry for nearly each record. */
-static void test_a_key_that_is_put_again_and_again_takes_few_entries(void **state)
+static void test_a_key_that_is_put_again_and_again_takes_one_entry(void **state)
 {
 	struct scene scene;
-	uint32_t entries;
+	uint32_t entries, with;
 
 	(void)state;
 	begin(&scene, 1);
@@ -265,10 +298,39 @@ static void test_a_key_that_is_put_again_and_again_takes_few_entries(void **stat
 	assert_int_equal(scene.count, 1024);
 	assert_true(arrange(&scene));
 	check(&scene);
-	count_candidates(&scene, &entries);
-	/* 16 records of each key, four a page. */
-	assert_true(entries <= 64 * 5);
+	with = count_candidates(&scene, &entries);
+	assert_int_equal(entries, 64);
+	assert_true(with >= 60);
 	end(&scene);
+}
+
+/* So a search from the last page on meets the newest record first, with a candidate or without. */
+static void test_newest_records_are_behind_older_ones(void **state)
+{
+	uint32_t without = 0, arranged = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 24; seed++) {
+		uint32_t most = PAGES * PAGE_BYTES / 100 * (90 + (uint32_t)seed % 8), used = 0,
+			 length;
+		struct scene scene;
+		uint32_t entries;
+
+		begin(&scene, seed);
+		do {
+			length = 20 + below(&scene.random, 1500);
+			used += length + RECORD_HEADER_BYTES;
+		} while (used < most && put(&scene, 1 + below(&scene.random, 600), length));
+		if (arrange(&scene)) {
+			check(&scene);
+			without -= count_candidates(&scene, &entries);
+			without += entries;
+			arranged++;
+		}
+		end(&scene);
+	}
+	print_message("%u arranged, %u keys without a candidate\n", arranged, without);
+	assert_true(arranged > 12 && without > 12);
 }
 
 /* They are whole, or as they were; with some space left they are arranged. */
@@ -344,7 +406,8 @@ int main(void)
 		cmocka_unit_test(test_records_of_one_size_fill_a_segment_by_candidates),
 		cmocka_unit_test(
 			test_all_records_are_there_and_numbers_of_a_key_go_up_with_the_pages),
-		cmocka_unit_test(test_a_key_that_is_put_again_and_again_takes_few_entries),
+		cmocka_unit_test(test_a_key_that_is_put_again_and_again_takes_one_entry),
+		cmocka_unit_test(test_newest_records_are_behind_older_ones),
 		cmocka_unit_test(test_records_of_different_sizes_are_arranged_if_they_fit),
 		cmocka_unit_test(test_records_of_a_page_each_stay_where_they_are),
 		cmocka_unit_test(test_the_same_buffer_gives_the_same_segment),

@@ -14,7 +14,9 @@
 
 #include "engine/muninn/index/index.h"
 #include "engine/muninn/index/ribbon/growing_format.h"
+#include "engine/muninn/index/ribbon/ribbon_hash.h"
 #include "engine/muninn/nvram.h"
+#include "tests/engine/muninn/ribbon_random.h"
 
 enum {
 	PAGE_RECORDS = 4,
@@ -139,7 +141,11 @@ static void seal(struct scene *scene, uint32_t segment)
 	arrangement_destroy(arrangement);
 	member = member_of(scene, segment);
 	assert_int_equal(member.by_candidates, !is_hot(segment));
-	assert_true(member.tail_pages < scene->geometry.segment_pages / 8);
+	/* Others have some only where two keys share a tag. */
+	if (is_hot(segment))
+		assert_int_equal(group_member_runs(&member), scene->geometry.segment_pages);
+	else
+		assert_true(group_member_runs(&member) <= 2);
 }
 
 /* Seals a full group. Returns how many segments that are. */
@@ -172,8 +178,9 @@ static void complete(struct scene *scene)
 /* ---- searching ---- */
 
 /*
- * All pages that a search for a key names, the last one of a segment first. Returns how many
- * segments it names that have the hot key alone; `pages`: how many pages of these.
+ * All pages that a search for a key names, the last one of a segment first, if the first one of a
+ * segment of the hot key alone has it. Returns how many of these segments it names; `pages`: how
+ * many pages of these.
  */
 static uint32_t search(const struct scene *scene, uint32_t number, uint32_t *pages)
 {
@@ -188,12 +195,14 @@ static uint32_t search(const struct scene *scene, uint32_t number, uint32_t *pag
 		while (index_search_page(&search, &page)) {
 			assert_true(page < scene->geometry.segment_pages);
 			*pages += is_hot(segment);
+			if (number == HOT && index_search_has_run(&search))
+				index_search_run(&search);
 		}
 	}
 	return found;
 }
 
-/* A segment of one key has all of its pages in the tail, and so none for candidates. */
+/* A segment of one key has runs on all of its pages, and so none for candidates. */
 static void check_segments_of_one_key(uint32_t segment_pages, uint32_t page_bytes)
 {
 	struct scene scene;
@@ -227,17 +236,283 @@ static void test_a_segment_of_one_key_has_no_candidates_for_any_other(void **sta
 	check_segments_of_one_key(256, 4096);
 }
 
-static void test_nor_has_one_of_most_pages(void **state)
+static void test_nor_has_one_of_many_pages(void **state)
 {
 	(void)state;
-	check_segments_of_one_key(MUNINN_SEGMENT_PAGES_MAX, 512);
+	check_segments_of_one_key(MUNINN_SEGMENT_PAGES_MAX / 2, 512);
+}
+
+/* There is no number for so many pages of runs. */
+static void test_a_segment_with_too_many_pages_of_runs_is_not_arranged(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	begin(&scene, MUNINN_SEGMENT_PAGES_MAX, 512);
+	for (uint32_t page = 0; page < scene.geometry.segment_pages; page++)
+		fill_page(&scene, page, 1, true);
+	assert_null(index_arrange(&scene.geometry, 1, scene.pages));
+	end(&scene);
+}
+
+/* ---- runs ---- */
+
+enum { RUN_PAGES = 64, RUN_SEGMENTS = 12, RUN_KEYS = 300 };
+
+/* What was sealed: the pages as they were programmed. */
+struct programmed {
+	uint8_t bytes[RUN_PAGES][4096];
+	struct page_view pages[RUN_PAGES];
+};
+
+/* Two identifiers whose keys share a tag. */
+static void find_equal_tags(uint32_t found[2])
+{
+	enum { TRIES = 1 << 18, SLOTS = 1 << 20 };
+	uint32_t *slots = calloc(SLOTS, sizeof(*slots)); /* by tag: an identifier */
+
+	assert_non_null(slots);
+	found[0] = 0;
+	for (uint32_t number = 1; !found[0] && number < TRIES; number++) {
+		const struct record_key key = key_of(number);
+		struct key_hash hash = key_hash(&key, RUN_PAGES);
+		uint32_t slot = tag_of(&hash) % SLOTS;
+
+		for (; !found[0] && slots[slot]; slot = (slot + 1) % SLOTS) {
+			const struct record_key other_key = key_of(slots[slot]);
+			struct key_hash other = key_hash(&other_key, RUN_PAGES);
+
+			if (tag_of(&other) == tag_of(&hash)) {
+				found[0] = slots[slot];
+				found[1] = number;
+			}
+		}
+		slots[slot] = number;
+	}
+	free(slots);
+	assert_true(found[0]);
+}
+
+/* Records of a few keys again and again, of others once; two keys with one tag are of the former.
+ */
+static void fill_with_runs(struct scene *scene, const uint32_t *equal, uint64_t serial,
+			   uint64_t *random)
+{
+	uint32_t bytes = 4096 / PAGE_RECORDS;
+
+	for (uint32_t n = 0; n < RUN_PAGES * PAGE_RECORDS; n++) {
+		struct page_view *view = &scene->pages[n / PAGE_RECORDS];
+		uint8_t *at = scene->bytes + (uint64_t)n * bytes;
+		uint32_t draw = below(random, 100), number = below(random, RUN_KEYS) + FIRST_KEY;
+		struct record_header header;
+
+		if (draw < 20)
+			number = FIRST_KEY + draw % 3;
+		else if (draw < 30)
+			number = equal[draw % 2];
+		header =
+			(struct record_header){ .key = key_of(number),
+						.sequence = ++scene->sequence,
+						.length = (uint16_t)(bytes - RECORD_HEADER_BYTES) };
+		if (n % PAGE_RECORDS == 0)
+			*view = (struct page_view){ .serial = serial, .data = at, .used = 4096 };
+		record_header_encode(&header, serial, at + RECORD_HEADER_BYTES, at);
+	}
+}
+
+static void seal_with_runs(struct scene *scene, const uint32_t *equal, uint64_t *random,
+			   uint32_t segment, struct programmed *programmed)
+{
+	struct sealed_segment facts = sealed_segment_begin(segment, segment + UINT64_C(1));
+	struct arrangement *arrangement;
+
+	fill_with_runs(scene, equal, facts.serial, random);
+	for (uint32_t page = 0; page < RUN_PAGES; page++)
+		sealed_segment_add(&facts, &scene->pages[page]);
+	segment_index_begin(scene->active, scene->row, 0, facts.serial);
+	arrangement = index_arrange(&scene->geometry, facts.serial, scene->pages);
+	assert_non_null(arrangement);
+	for (uint32_t page = 0; page < RUN_PAGES; page++)
+		programmed->pages[page] =
+			arrangement_page(arrangement, page, programmed->bytes[page]);
+	assert_int_equal(row_index_write(scene->row, scene->active, arrangement, &facts), 0);
+	row_index_commit(scene->row);
+	arrangement_destroy(arrangement);
+}
+
+/* How many records of a key a page has; the highest and the lowest number of these. */
+static uint32_t look(const struct page_view *page, uint32_t number, uint64_t *highest,
+		     uint64_t *lowest)
+{
+	const struct record_key key = key_of(number);
+	struct page_record record;
+	uint32_t offset = 0, count = 0;
+
+	*highest = 0;
+	*lowest = UINT64_MAX;
+	while (page_next(page, &offset, &record))
+		if (record_has_key(record.header, &key)) {
+			*highest = max_u64(*highest, record_sequence(record.header));
+			*lowest = min_u64(*lowest, record_sequence(record.header));
+			count++;
+		}
+	return count;
+}
+
+struct probing {
+	const struct programmed *segment;
+	uint32_t number;
+};
+
+static int probe(void *context, uint32_t page, struct page_numbers *numbers)
+{
+	const struct probing *probing = context;
+
+	numbers->records = look(&probing->segment->pages[page], probing->number, &numbers->highest,
+				&numbers->lowest);
+	return numbers->records > 0;
+}
+
+/* The first record of a key up to a bound that a search meets, as a look-up goes; 0: none. */
+static uint64_t find_up_to(const struct scene *scene, const struct programmed *programmed,
+			   uint32_t number, uint64_t bound, enum narrow_way way, uint32_t *reads)
+{
+	const struct record_key key = key_of(number);
+	struct key_hash hash = key_hash(&key, RUN_PAGES);
+	struct index_search search;
+	uint32_t segment, page;
+
+	index_search_begin(&search, scene->row, &hash, bound);
+	while (index_search_segment(&search, 0, &segment)) {
+		struct probing probing = { &programmed[segment], number };
+
+		assert_int_equal(index_search_narrow(&search, way, probe, &probing), 0);
+		while (index_search_page(&search, &page)) {
+			const struct page_view *view = &programmed[segment].pages[page];
+			struct page_record record;
+			uint64_t found = 0;
+			uint32_t offset = 0;
+			bool has_key = false;
+
+			++*reads;
+			while (page_next(view, &offset, &record)) {
+				if (!record_has_key(record.header, &key))
+					continue;
+				has_key = true;
+				if (record_sequence(record.header) <= bound)
+					found = max_u64(found, record_sequence(record.header));
+			}
+			if (found)
+				return found;
+			if (has_key && index_search_has_run(&search))
+				index_search_run(&search);
+		}
+	}
+	return 0;
+}
+
+/* All records of a key, each once, from the newest on. Returns how many pages had none. */
+static uint32_t check_all(const struct scene *scene, const struct programmed *programmed,
+			  uint32_t number, uint32_t records)
+{
+	const struct record_key key = key_of(number);
+	struct key_hash hash = key_hash(&key, RUN_PAGES);
+	uint64_t before = UINT64_MAX;
+	uint32_t segment, page, vain = 0;
+	struct index_search search;
+
+	index_search_begin(&search, scene->row, &hash, RECORD_NEWEST);
+	while (index_search_segment(&search, 0, &segment))
+		while (index_search_page(&search, &page)) {
+			uint64_t highest, lowest;
+			uint32_t count =
+				look(&programmed[segment].pages[page], number, &highest, &lowest);
+
+			vain += !count;
+			if (!count)
+				continue;
+			assert_true(highest < before);
+			before = lowest;
+			records -= count;
+			if (index_search_has_run(&search))
+				index_search_run(&search);
+		}
+	assert_int_equal(records, 0);
+	return vain;
+}
+
+/* The newest record of a key up to a bound, by going through all pages; how many it has in all. */
+static uint64_t newest_up_to(const struct programmed *programmed, uint32_t number, uint64_t bound,
+			     uint32_t *records)
+{
+	const struct record_key key = key_of(number);
+	uint64_t newest = 0;
+
+	*records = 0;
+	for (uint32_t n = 0; n < RUN_SEGMENTS * RUN_PAGES; n++) {
+		const struct page_view *view = &programmed[n / RUN_PAGES].pages[n % RUN_PAGES];
+		struct page_record record;
+		uint32_t offset = 0;
+
+		while (page_next(view, &offset, &record)) {
+			if (!record_has_key(record.header, &key))
+				continue;
+			++*records;
+			if (record_sequence(record.header) <= bound)
+				newest = max_u64(newest, record_sequence(record.header));
+		}
+	}
+	return newest;
+}
+
+/* Every version of every key is found, in a growing group, with sections, and in a complete one. */
+static void test_every_version_is_found_in_runs(void **state)
+{
+	struct programmed *programmed = calloc(RUN_SEGMENTS, sizeof(*programmed));
+	uint32_t equal[2], asked = 0, reads = 0, vain = 0;
+	uint64_t random = 7;
+	struct scene scene;
+
+	(void)state;
+	assert_non_null(programmed);
+	find_equal_tags(equal);
+	begin(&scene, RUN_PAGES, 4096);
+	for (uint32_t segment = 0; segment < RUN_SEGMENTS; segment++) {
+		row_index_condense(scene.row);
+		seal_with_runs(&scene, equal, &random, segment, &programmed[segment]);
+	}
+	for (uint32_t turn = 0; turn < 2; turn++) {
+		for (uint32_t n = 0; n < RUN_KEYS + 2; n++) {
+			uint32_t number = n < 2 ? equal[n] : FIRST_KEY + n - 2, records;
+
+			for (uint32_t bounds = 0; bounds < 20; bounds++) {
+				uint64_t bound = 1 + below(&random, (uint32_t)scene.sequence);
+				uint64_t newest = newest_up_to(programmed, number, bound, &records);
+
+				assert_true(find_up_to(&scene, programmed, number, bound,
+						       NARROW_GUESS, &reads) == newest);
+				assert_true(find_up_to(&scene, programmed, number, bound,
+						       NARROW_HALVE, &reads) == newest);
+				asked += 2;
+			}
+			newest_up_to(programmed, number, RECORD_NEWEST, &records);
+			vain += check_all(&scene, programmed, number, records);
+		}
+		if (turn == 0)
+			complete(&scene);
+	}
+	print_message("%u pages for %u old versions; %u pages in vain\n", reads, asked, vain);
+	end(&scene);
+	free(programmed);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_segment_of_one_key_has_no_candidates_for_any_other),
-		cmocka_unit_test(test_nor_has_one_of_most_pages),
+		cmocka_unit_test(test_nor_has_one_of_many_pages),
+		cmocka_unit_test(test_every_version_is_found_in_runs),
+		cmocka_unit_test(test_a_segment_with_too_many_pages_of_runs_is_not_arranged),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

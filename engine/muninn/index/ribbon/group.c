@@ -16,7 +16,8 @@ static bool head_makes_sense(const uint8_t *image, uint64_t length)
 	uint32_t members, columns, starts, locations;
 
 	if (length < GROUP_HEADER_BYTES || get_le32(image + GROUP_MAGIC_AT) != GROUP_MAGIC ||
-	    get_le32(image + GROUP_VERSION_AT) != RIBBON_VERSION)
+	    get_le32(image + GROUP_VERSION_AT) < RIBBON_VERSION_OLDEST ||
+	    get_le32(image + GROUP_VERSION_AT) > RIBBON_VERSION)
 		return false;
 	members = get_le32(image + GROUP_MEMBERS_AT);
 	columns = image[GROUP_COLUMNS_AT];
@@ -29,6 +30,25 @@ static bool head_makes_sense(const uint8_t *image, uint64_t length)
 	       locations <= MUNINN_SEGMENT_PAGES_MAX &&
 	       image[GROUP_FINGERPRINT_AT] + bits_for(locations) + bits_for(members) <= columns &&
 	       get_le32(image + GROUP_FAILED_AT) <= get_le32(image + GROUP_ENTRIES_AT);
+}
+
+static uint64_t run_tags_at(const struct group *group)
+{
+	return GROUP_HEADER_BYTES + (uint64_t)group->members * MEMBER_BYTES;
+}
+
+/* Pages of runs that members have which are older than `member`. */
+static uint32_t count_run_pages(const struct group *group, uint32_t member)
+{
+	uint32_t pages = 0;
+
+	for (uint32_t n = 0; n < member; n++) {
+		struct group_member facts;
+
+		group_read_member(group, n, &facts);
+		pages += group_member_runs(&facts);
+	}
+	return pages;
 }
 
 bool group_attach(struct group *group, const uint8_t *image, uint64_t length)
@@ -50,7 +70,11 @@ bool group_attach(struct group *group, const uint8_t *image, uint64_t length)
 				.columns = image[GROUP_COLUMNS_AT],
 				.fingerprint_bits = image[GROUP_FINGERPRINT_AT] },
 	};
-	near_at = align_up(GROUP_HEADER_BYTES + (uint64_t)group->members * MEMBER_BYTES, 64);
+	if (length < run_tags_at(group))
+		return false;
+	near_at = run_tags_at(group) +
+		  (uint64_t)count_run_pages(group, group->members) * RUN_TAG_BYTES;
+	near_at = align_up(near_at, 64);
 	group->band.near = image + near_at;
 	group->band.far = group->band.near + band_near_bytes(&group->band.shape);
 	group->kept =
@@ -89,11 +113,12 @@ void group_get_member(const uint8_t *at, struct group_member *facts)
 	*facts = (struct group_member){
 		.segment = get_le32(at + MEMBER_SEGMENT_AT),
 		.records = records & ((1U << MEMBER_RECORDS_BITS) - 1),
-		.tail_pages = records >> MEMBER_RECORDS_BITS,
+		.run_pages = records >> MEMBER_RECORDS_BITS,
 		.serial = get_le64(at + MEMBER_SERIAL_AT),
 		.first_sequence = get_le48(at + MEMBER_FIRST_SEQUENCE_AT),
 		.last_sequence = get_le48(at + MEMBER_LAST_SEQUENCE_AT),
 		.record_bytes = size & ((1U << MEMBER_SIZE_BITS) - 1),
+		.has_runs = size >> MEMBER_RUNS_BIT & 1,
 		.by_candidates = size >> MEMBER_CANDIDATES_BIT & 1,
 		.is_ordered = size >> MEMBER_ORDERED_BIT & 1,
 	};
@@ -104,6 +129,12 @@ void group_read_member(const struct group *group, uint32_t member, struct group_
 	assert(member < group->members);
 	group_get_member(group->image + GROUP_HEADER_BYTES + (uint64_t)member * MEMBER_BYTES,
 			 facts);
+}
+
+const uint8_t *group_run_tags(const struct group *group, uint32_t member)
+{
+	return group->image + run_tags_at(group) +
+	       (uint64_t)count_run_pages(group, member) * RUN_TAG_BYTES;
 }
 
 struct tag_entry group_failed_entry(const struct group *group, uint32_t n)

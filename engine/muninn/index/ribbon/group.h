@@ -19,13 +19,24 @@
 struct group_member {
 	uint32_t segment;
 	uint32_t records;
-	uint32_t tail_pages; /* its last ones, which are no candidates */
+	/*
+	 * No candidates: its first pages, in which the records of runs are. Of a segment without
+	 * runs the last ones, whose keys have an entry for each page; older programs made these.
+	 */
+	uint32_t run_pages;
 	uint64_t serial;
 	uint64_t first_sequence, last_sequence;
 	uint32_t record_bytes;
+	bool has_runs;
 	bool by_candidates; /* its records were arranged, and keys have candidates in it */
 	bool is_ordered;    /* none of its records was moved */
 };
+
+/* How many pages have a tag in the image. */
+static inline uint32_t group_member_runs(const struct group_member *member)
+{
+	return member->has_runs ? member->run_pages : 0;
+}
 
 /* Its bytes, MEMBER_BYTES of them. */
 void group_put_member(uint8_t *at, const struct group_member *member);
@@ -47,6 +58,7 @@ struct group_plan {
 	 */
 	const struct tag_entry *apart;
 	uint32_t apart_count;
+	const uint32_t *run_tags; /* of all pages of runs, the oldest member first */
 };
 
 /* Memory to build from, for groups of up to `entries_max`. NULL: out of memory. */
@@ -84,7 +96,7 @@ struct group {
 	uint32_t entries;                  /* all of them */
 	uint32_t failed;                   /* those that are in the image only, not in the ribbon */
 	uint32_t locations, location_bits; /* numbers below the first have as many bits */
-	uint64_t kept; /* bytes of the image that group_next needs: all but the failed entries */
+	uint64_t kept; /* bytes of the image that look-ups need: all but the failed entries */
 	struct band band;
 };
 
@@ -102,6 +114,9 @@ bool group_is_intact(const struct group *group, uint64_t length);
 uint8_t *group_keep(const struct group *group, struct group *kept);
 
 void group_read_member(const struct group *group, uint32_t member, struct group_member *facts);
+
+/* The tags of a member's runs, as in the image, RUN_TAG_BYTES for each of its pages of these. */
+const uint8_t *group_run_tags(const struct group *group, uint32_t member);
 
 /* The n-th failed entry, from 0, while the whole image is there. `segment` is the member. */
 struct tag_entry group_failed_entry(const struct group *group, uint32_t n);

@@ -56,9 +56,23 @@ uint64_t group_builder_bytes(uint32_t entries_max)
 
 /* ---- sizes ---- */
 
-static uint64_t planes_at(uint32_t members)
+static uint64_t run_tags_at(uint32_t members)
 {
-	return align_up(GROUP_HEADER_BYTES + (uint64_t)members * MEMBER_BYTES, 64);
+	return GROUP_HEADER_BYTES + (uint64_t)members * MEMBER_BYTES;
+}
+
+static uint64_t planes_at(uint32_t members, uint32_t run_pages)
+{
+	return align_up(run_tags_at(members) + (uint64_t)run_pages * RUN_TAG_BYTES, 64);
+}
+
+static uint32_t count_run_pages(const struct group_plan *plan)
+{
+	uint32_t pages = 0;
+
+	for (uint32_t n = 0; n < plan->member_count; n++)
+		pages += group_member_runs(&plan->members[n]);
+	return pages;
 }
 
 static struct band_shape shape_of(const struct group_plan *plan)
@@ -77,7 +91,7 @@ uint64_t group_image_bytes_max(uint32_t members, uint32_t entries, uint32_t colu
 {
 	struct band_shape shape = { .starts = band_starts(entries), .columns = columns };
 
-	return planes_at(members) + band_near_bytes(&shape) + band_far_bytes(&shape) +
+	return planes_at(members, 0) + band_near_bytes(&shape) + band_far_bytes(&shape) +
 	       (uint64_t)entries * FAILED_BYTES;
 }
 
@@ -175,12 +189,13 @@ void group_put_member(uint8_t *at, const struct group_member *member)
 {
 	put_le32(at + MEMBER_SEGMENT_AT, member->segment);
 	put_le32(at + MEMBER_RECORDS_AT,
-		 member->records | member->tail_pages << MEMBER_RECORDS_BITS);
+		 member->records | member->run_pages << MEMBER_RECORDS_BITS);
 	put_le64(at + MEMBER_SERIAL_AT, member->serial);
 	put_le48(at + MEMBER_FIRST_SEQUENCE_AT, member->first_sequence);
 	put_le48(at + MEMBER_LAST_SEQUENCE_AT, member->last_sequence);
 	put_le32(at + MEMBER_SIZE_AT,
-		 member->record_bytes | (uint32_t)member->by_candidates << MEMBER_CANDIDATES_BIT |
+		 member->record_bytes | (uint32_t)member->has_runs << MEMBER_RUNS_BIT |
+			 (uint32_t)member->by_candidates << MEMBER_CANDIDATES_BIT |
 			 (uint32_t)member->is_ordered << MEMBER_ORDERED_BIT);
 }
 
@@ -201,6 +216,9 @@ static void put_head(uint8_t *image, const struct group_plan *plan, const struct
 	for (uint32_t n = 0; n < plan->member_count; n++)
 		group_put_member(image + GROUP_HEADER_BYTES + (uint64_t)n * MEMBER_BYTES,
 				 &plan->members[n]);
+	for (uint32_t n = 0; n < count_run_pages(plan); n++)
+		put_le32(image + run_tags_at(plan->member_count) + (uint64_t)n * RUN_TAG_BYTES,
+			 plan->run_tags[n]);
 }
 
 void group_put_failed_entry(uint8_t *at, const struct tag_entry *entry)
@@ -236,7 +254,7 @@ int group_build(struct group_builder *builder, const struct group_plan *plan, ui
 		uint64_t *length)
 {
 	struct band_shape shape = shape_of(plan);
-	uint64_t near_at = planes_at(plan->member_count);
+	uint64_t near_at = planes_at(plan->member_count, count_run_pages(plan));
 	uint64_t far_at = near_at + band_near_bytes(&shape);
 	uint64_t failed_at = far_at + band_far_bytes(&shape);
 	uint8_t *image, *grown;

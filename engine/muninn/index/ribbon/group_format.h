@@ -5,17 +5,18 @@
  * memory. Described for readers in docs/explanation/ribbon.md; little-endian throughout.
  *
  *   header, 64 bytes
- *   members, 32 bytes each, up to a multiple of 64
- *   near plane: for each 64 rows 8 words, a column each
- *   far plane: for each 64 rows a word for each other column
- *   entries that the ribbon could not take, 8 bytes each
+ *   members, 32 bytes each
+ *   tags of members' runs, 4 bytes for each page of these, the oldest member first; up to a
+ * multiple of 64 near plane: for each 64 rows 8 words, a column each far plane: for each 64 rows a
+ * word for each other column entries that the ribbon could not take, 8 bytes each
  */
 #ifndef MUNINN_ENGINE_MUNINN_INDEX_RIBBON_GROUP_FORMAT_H
 #define MUNINN_ENGINE_MUNINN_INDEX_RIBBON_GROUP_FORMAT_H
 
 #include "engine/muninn/format.h"
 
-#define RIBBON_VERSION 3
+#define RIBBON_VERSION        4
+#define RIBBON_VERSION_OLDEST 3 /* that can be read; it has no runs */
 
 #define GROUP_MAGIC UINT32_C(0x4e42524d) /* "MRBN" */
 
@@ -38,21 +39,30 @@ enum {
 
 enum {
 	MEMBER_SEGMENT_AT = 0,         /* 4: physical segment */
-	MEMBER_RECORDS_AT = 4,         /* 4: bits 19-0 records; bits 31-20 pages of its tail */
+	MEMBER_RECORDS_AT = 4,         /* 4: bits 19-0 records; bits 31-20 pages of its runs */
 	MEMBER_SERIAL_AT = 8,          /* 8: of the segment's buffer */
 	MEMBER_FIRST_SEQUENCE_AT = 16, /* 6: lowest sequence number in it */
 	MEMBER_LAST_SEQUENCE_AT = 22,  /* 6: highest */
-	MEMBER_SIZE_AT = 28, /* 4: bits 24-0 bytes of headers and values; bit 30: keys have
-				candidates in it; bit 31: none of its records was moved */
+	MEMBER_SIZE_AT = 28, /* 4: bits 24-0 bytes of headers and values; bit 29: its runs are its
+				first pages, and have no entries; bit 30: keys have candidates in
+				it; bit 31: none of its records was moved */
 	MEMBER_BYTES = 32,
 };
 
 enum {
 	MEMBER_RECORDS_BITS = 20,
 	MEMBER_SIZE_BITS = 25,
+	MEMBER_RUNS_BIT = 29,
 	MEMBER_CANDIDATES_BIT = 30,
 	MEMBER_ORDERED_BIT = 31,
+	MEMBER_RUN_PAGES_MAX = (1 << (32 - MEMBER_RECORDS_BITS)) - 1,
 };
+
+/*
+ * The tag that the first record of a run's page has. Records of runs are in the order of their
+ * tags, so these tell which pages may have one.
+ */
+enum { RUN_TAG_BYTES = 4 };
 
 /* An entry that failed: tag (4), location (2), member (1), zero (1). */
 enum {

@@ -53,6 +53,20 @@ uint32_t growing_entries(const struct growing *growing, uint32_t members)
 	return members ? get_le32(member_at(growing, members - 1) + GROWING_END_AT) : 0;
 }
 
+/* Where the entries of a member's keys end, and those of its runs begin. */
+static uint32_t keys_end(const struct growing *growing, uint32_t member)
+{
+	struct group_member facts;
+
+	growing_read_member(growing, member, &facts);
+	return growing_entries(growing, member + 1) - group_member_runs(&facts);
+}
+
+static uint32_t entry_word(const struct growing *growing, uint32_t n)
+{
+	return get_le16(entry_at(growing, n) + 4);
+}
+
 /* ---- the sum ---- */
 
 /* Places of its words; those of member m are behind SUM_MEMBERS. */
@@ -108,16 +122,18 @@ void growing_begin(struct growing *growing, uint32_t number)
 	store_header(growing, GROWING_NUMBER_AT, number, sum_header(number, 0, 0));
 }
 
-/* Ends of entries go up, and are within the space for them. */
+/* Ends of entries go up, and are within the space for them; so do those of keys. */
 static bool ends_make_sense(const struct growing *growing)
 {
 	uint32_t members = growing_members(growing), before = 0;
 
 	for (uint32_t member = 0; member < members; member++) {
 		uint32_t end = growing_entries(growing, member + 1);
+		struct group_member facts;
 
+		growing_read_member(growing, member, &facts);
 		if (end < before || end - before > growing->shape->segment_entries ||
-		    end > growing->shape->group_entries)
+		    end > growing->shape->group_entries || end - before < group_member_runs(&facts))
 			return false;
 		before = end;
 	}
@@ -130,8 +146,8 @@ static bool entries_make_sense(const struct growing *growing)
 	uint32_t count = growing_entries(growing, growing_members(growing));
 
 	for (uint32_t n = 0; n < count; n++)
-		if (growing_entry(growing, n).location >= growing->shape->locations ||
-		    growing_entry_page(growing, n) >= growing->shape->segment_pages)
+		if (word_location(entry_word(growing, n)) >= growing->shape->locations ||
+		    word_page(entry_word(growing, n)) >= growing->shape->segment_pages)
 			return false;
 	return true;
 }
@@ -139,7 +155,8 @@ static bool entries_make_sense(const struct growing *growing)
 bool growing_is_sound(const struct growing *growing)
 {
 	return get_le32(growing->nvram + GROWING_MAGIC_AT) == GROWING_MAGIC &&
-	       get_le32(growing->nvram + GROWING_VERSION_AT) == RIBBON_VERSION &&
+	       get_le32(growing->nvram + GROWING_VERSION_AT) >= RIBBON_VERSION_OLDEST &&
+	       get_le32(growing->nvram + GROWING_VERSION_AT) <= RIBBON_VERSION &&
 	       get_le32(growing->nvram + GROWING_ROW_AT) == growing->row &&
 	       growing_members(growing) <= RIBBON_MEMBERS && ends_make_sense(growing) &&
 	       entries_make_sense(growing);
@@ -163,6 +180,9 @@ void growing_write(struct growing *growing, const struct tag_entry *entries, uin
 	uint8_t *facts = member_at(growing, number);
 
 	assert(!growing_is_full(growing));
+	/* It may have begun with an older program. */
+	put_le32(growing->nvram + GROWING_VERSION_AT, RIBBON_VERSION);
+	count += group_member_runs(member);
 	memset(facts, 0, GROWING_MEMBER_BYTES);
 	group_put_member(facts, member);
 	put_le32(facts + GROWING_END_AT, first + count);
@@ -203,26 +223,29 @@ void growing_read_member(const struct growing *growing, uint32_t member, struct 
 	group_get_member(member_at(growing, member), facts);
 }
 
-struct tag_entry growing_entry(const struct growing *growing, uint32_t n)
-{
-	return (struct tag_entry){ .tag = get_le32(entry_at(growing, n)),
-				   .location = word_location(get_le16(entry_at(growing, n) + 4)) };
-}
-
 uint32_t growing_list(const struct growing *growing, uint32_t from, uint32_t to, uint32_t segment,
-		      struct tag_entry *entries)
+		      enum growing_locations locations, struct tag_entry *entries)
 {
-	uint32_t begin = growing_entries(growing, from), n = begin;
+	struct tag_entry *entry = entries;
 
-	for (uint32_t member = from; member < to; member++)
-		for (; n < growing_entries(growing, member + 1); n++) {
-			entries[n - begin] = growing_entry(growing, n);
-			entries[n - begin].segment = segment + member - from;
+	for (uint32_t member = from; member < to; member++) {
+		uint32_t end = keys_end(growing, member);
+
+		for (uint32_t n = growing_entries(growing, member); n < end; n++) {
+			uint32_t word = entry_word(growing, n);
+
+			*entry++ = (struct tag_entry){
+				.tag = get_le32(entry_at(growing, n)),
+				.segment = segment + member - from,
+				.location = locations == GROWING_PAGES ? word_page(word)
+								       : word_location(word),
+			};
 		}
-	return n - begin;
+	}
+	return (uint32_t)(entry - entries);
 }
 
-uint32_t growing_entry_page(const struct growing *growing, uint32_t n)
+const uint8_t *growing_run_tags(const struct growing *growing, uint32_t member)
 {
-	return word_page(get_le16(entry_at(growing, n) + 4));
+	return entry_at(growing, keys_end(growing, member));
 }

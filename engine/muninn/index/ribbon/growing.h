@@ -33,7 +33,8 @@ bool growing_is_full(const struct growing *growing);
 
 /*
  * Writes a member behind the others; it does not count yet. There must be space for it. Locations
- * of its entries are words (location_word).
+ * of its entries are words (location_word). Behind the `count` entries of its keys is one for each
+ * page of its runs: the first tag there.
  */
 void growing_write(struct growing *growing, const struct tag_entry *entries, uint32_t count,
 		   const struct group_member *member);
@@ -47,25 +48,28 @@ void growing_take_out(struct growing *growing, uint32_t member);
 void growing_read_member(const struct growing *growing, uint32_t member,
 			 struct group_member *facts);
 
-/* Entries of all members, oldest member first; those of one that has been written count, too. */
+/* Entries of so many members, runs' ones too; those of one that has been written count, too. */
 uint32_t growing_entries(const struct growing *growing, uint32_t members);
-struct tag_entry growing_entry(const struct growing *growing, uint32_t n);
+
+enum growing_locations { GROWING_LOCATIONS, GROWING_PAGES };
 
 /*
- * The entries of members from `from` on that are below `to`, one behind the other. The segment of
- * the first of these members is `segment`, that of each other one follows. Returns how many.
+ * The entries of keys, of members from `from` on that are below `to`, one behind the other, oldest
+ * member first. The segment of the first of these members is `segment`, that of each other one
+ * follows. Returns how many. Their locations, or the numbers of their pages.
  */
 uint32_t growing_list(const struct growing *growing, uint32_t from, uint32_t to, uint32_t segment,
-		      struct tag_entry *entries);
+		      enum growing_locations locations, struct tag_entry *entries);
 
-/* The page of an entry, whether or not that is its location. */
-uint32_t growing_entry_page(const struct growing *growing, uint32_t n);
+/* The first tags of pages of a member's runs, in 4 bytes each, GROWING_ENTRY_BYTES apart. */
+const uint8_t *growing_run_tags(const struct growing *growing, uint32_t member);
 
 /*
- * The image of a group of members from `from` on that are below `to`, on the heap. Only bits of
- * live members may change meanwhile. -ENOMEM.
+ * The image of a group of members from `from` on that are below `to`, on the heap; `with_runs`: and
+ * with their runs' tags, or as if they had none. Only bits of live members may change meanwhile.
+ * -ENOMEM.
  */
-int growing_make_image(const struct growing *growing, uint32_t from, uint32_t to,
+int growing_make_image(const struct growing *growing, uint32_t from, uint32_t to, bool with_runs,
 		       uint32_t fingerprint_bits, uint8_t **image, uint64_t *length);
 
 #endif

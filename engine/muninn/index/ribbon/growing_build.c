@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "engine/muninn/index/ribbon/growing.h"
+#include "engine/muninn/index/ribbon/growing_format.h"
 
 /* Of a part of a group's entries that have no candidate: most that its ribbon may leave out. */
 enum { APART_MAX = 4 };
@@ -15,9 +16,10 @@ struct source {
 	struct tag_entry *entries;
 };
 
-static uint32_t list(const struct source *source)
+static uint32_t list(const struct source *source, enum growing_locations locations)
 {
-	return growing_list(source->growing, source->from, source->to, 0, source->entries);
+	return growing_list(source->growing, source->from, source->to, 0, locations,
+			    source->entries);
 }
 
 /*
@@ -27,7 +29,7 @@ static uint32_t list(const struct source *source)
 static void plan_entries(const struct source *source, struct group_plan *plan)
 {
 	struct tag_entry *entries = source->entries;
-	uint32_t count = list(source), placed = 0;
+	uint32_t count = list(source, GROWING_LOCATIONS), placed = 0;
 
 	for (uint32_t n = 0; n < count; n++) {
 		struct tag_entry entry = entries[n];
@@ -45,14 +47,27 @@ static void plan_entries(const struct source *source, struct group_plan *plan)
 	if (plan->apart_count <= count / APART_MAX)
 		return;
 	plan->locations = source->growing->shape->segment_pages;
-	plan->entry_count = list(source);
+	plan->entry_count = list(source, GROWING_PAGES);
 	plan->apart_count = 0;
-	for (uint32_t n = 0; n < count; n++)
-		entries[n].location = growing_entry_page(
-			source->growing, growing_entries(source->growing, source->from) + n);
 }
 
-int growing_make_image(const struct growing *growing, uint32_t from, uint32_t to,
+/* The members, and the tags of their runs; `tags` has space for as many as there are entries. */
+static void plan_members(const struct source *source, bool with_runs, struct group_member *members,
+			 uint32_t *tags)
+{
+	for (uint32_t n = 0; n < source->to - source->from; n++) {
+		struct group_member *member = &members[n];
+		const uint8_t *at;
+
+		growing_read_member(source->growing, source->from + n, member);
+		member->has_runs &= with_runs;
+		at = growing_run_tags(source->growing, source->from + n);
+		for (uint32_t page = 0; page < group_member_runs(member); page++)
+			*tags++ = get_le32(at + (uint64_t)page * GROWING_ENTRY_BYTES);
+	}
+}
+
+int growing_make_image(const struct growing *growing, uint32_t from, uint32_t to, bool with_runs,
 		       uint32_t fingerprint_bits, uint8_t **image, uint64_t *length)
 {
 	uint32_t count = growing_entries(growing, to) - growing_entries(growing, from);
@@ -66,16 +81,18 @@ int growing_make_image(const struct growing *growing, uint32_t from, uint32_t to
 		.members = members,
 		.member_count = to - from,
 	};
+	uint32_t *tags = malloc((count + UINT64_C(1)) * sizeof(*tags));
 	int result = -ENOMEM;
 
 	source.entries = malloc((count + UINT64_C(1)) * sizeof(*source.entries));
-	if (builder && source.entries) {
-		for (uint32_t n = 0; n < plan.member_count; n++)
-			growing_read_member(growing, from + n, &members[n]);
+	if (builder && source.entries && tags) {
+		plan_members(&source, with_runs, members, tags);
+		plan.run_tags = tags;
 		plan_entries(&source, &plan);
 		result = group_build(builder, &plan, image, length);
 	}
 	group_builder_destroy(builder);
 	free(source.entries);
+	free(tags);
 	return result;
 }

@@ -5,7 +5,8 @@
  *   header, 64 bytes
  *   GROUP_SEGMENTS members, 40 bytes each: as in an image, then where its entries end
  *   from 4096 on: entries, 6 bytes each: tag (4), page and candidate (2: location_word); those of a
- *   member follow each other, behind those of the members before it
+ *   member follow each other, behind those of the members before it; the last ones of a member with
+ *   runs are no keys: tags and pages of its runs
  *
  * The store of the count of members makes a member count. Header and members are in one page.
  */
@@ -17,10 +18,10 @@
 #define GROWING_MAGIC UINT32_C(0x4752424d) /* "MBRG" */
 
 enum {
-	GROWING_MAGIC_AT = 0,    /* 4 */
-	GROWING_VERSION_AT = 4,  /* 4: RIBBON_VERSION */
-	GROWING_ROW_AT = 8,      /* 4 */
-	GROWING_NUMBER_AT = 12,  /* 4: of the group in its row */
+	GROWING_MAGIC_AT = 0,   /* 4 */
+	GROWING_VERSION_AT = 4, /* 4: RIBBON_VERSION, or an older one with which nothing has runs */
+	GROWING_ROW_AT = 8,     /* 4 */
+	GROWING_NUMBER_AT = 12, /* 4: of the group in its row */
 	GROWING_MEMBERS_AT = 16, /* 4 */
 	GROWING_LIVE_AT = 32,    /* 8: a bit for each member that has not been merged away */
 	GROWING_HEADER_BYTES = 64,

@@ -41,6 +41,22 @@ void locations_set(struct locations *locations, const uint16_t *all, uint32_t co
 		add(locations, all[n]);
 }
 
+void locations_add(struct locations *locations, uint32_t begin, uint32_t end)
+{
+	for (uint32_t location = begin; location < end; location++)
+		add(locations, location);
+}
+
+bool locations_take_out(struct locations *locations, uint32_t location)
+{
+	uint64_t *word = &locations->words[location / 64], bit = UINT64_C(1) << location % 64;
+	bool was_there = location / 64 < locations->end && *word & bit;
+
+	if (was_there)
+		*word &= ~bit;
+	return was_there;
+}
+
 bool locations_take_last(struct locations *locations, uint32_t *location)
 {
 	for (; locations->end; locations->end--) {

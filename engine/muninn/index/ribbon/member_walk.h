@@ -53,6 +53,10 @@ bool member_walk_next(struct member_walk *walk, uint32_t *member, struct locatio
 /* Only these are left. */
 void locations_set(struct locations *locations, const uint16_t *all, uint32_t count);
 
+/* Adds those from `begin` on that are below `end`; takes one out. Whether it was there. */
+void locations_add(struct locations *locations, uint32_t begin, uint32_t end);
+bool locations_take_out(struct locations *locations, uint32_t location);
+
 /* The highest location that is left, which is taken out. False: there is none. */
 bool locations_take_last(struct locations *locations, uint32_t *location);
 

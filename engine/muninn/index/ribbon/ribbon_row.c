@@ -153,7 +153,7 @@ static uint32_t entries_apart(const struct ribbon_row *row, struct tag_entry *en
 	for (uint32_t n = 0; n < row->section_count; n++)
 		count += section_entries(row, &row->sections[n], n, entries + count);
 	return count + growing_list(&row->growing, first, growing_members(&row->growing),
-				    growing_first(row) + first, entries + count);
+				    growing_first(row) + first, GROWING_LOCATIONS, entries + count);
 }
 
 /* The growing group's entries anew. Its sections still know what failed. */
@@ -247,7 +247,8 @@ static struct exact *add_member(struct ribbon_row *row, uint32_t member, uint32_
 
 	if (!added)
 		return NULL;
-	growing_list(&row->growing, member, member + 1, growing_first(row) + member, added);
+	growing_list(&row->growing, member, member + 1, growing_first(row) + member,
+		     GROWING_LOCATIONS, added);
 	if (has_section)
 		section_entries(row, &row->made, row->section_count, added + count);
 	exact = exact_rewrite(row->exact, exact_shape_of(row->exact), added, all,
@@ -290,7 +291,7 @@ int ribbon_row_make_image(const struct ribbon_row *row, uint8_t **image, uint64_
 {
 	const struct growing *growing = &row->growing;
 
-	return growing_make_image(growing, 0, growing_members(growing),
+	return growing_make_image(growing, 0, growing_members(growing), true,
 				  ribbon_fingerprint_bits(growing_number(growing)), image, length);
 }
 

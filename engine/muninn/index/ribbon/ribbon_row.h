@@ -69,8 +69,8 @@ int ribbon_row_finish(struct ribbon_row *row);
 void ribbon_row_condense(struct ribbon_row *row);
 
 /*
- * Writes a member, whose entries have words for locations; ribbon_row_commit makes it count.
- * -ENOMEM: it can't count.
+ * Writes a member, whose `count` entries of keys have words for locations; those of its runs are
+ * behind them (growing_write). ribbon_row_commit makes it count. -ENOMEM: it can't count.
  */
 int ribbon_row_write(struct ribbon_row *row, const struct tag_entry *entries, uint32_t count,
 		     const struct group_member *member);

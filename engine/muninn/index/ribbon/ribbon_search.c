@@ -2,6 +2,7 @@
 /* Searches a row: group by group, and in a group from its newest member on. */
 #include "engine/muninn/index/ribbon/ribbon_search.h"
 
+#include "engine/muninn/index/ribbon/growing_format.h"
 #include "engine/muninn/index/ribbon/ribbon_hash.h"
 
 void ribbon_search_begin(struct ribbon_search *search, const struct ribbon_row *row,
@@ -105,8 +106,10 @@ bool ribbon_search_segment(struct ribbon_search *search, uint64_t after, uint32_
 			begin_group(search);
 		while (search->in_group &&
 		       member_walk_next(&search->walk, &member, &search->locations)) {
-			if (!read_member(search, search->member_first + member, after, facts))
+			search->member = search->member_first + member;
+			if (!read_member(search, search->member, after, facts))
 				continue;
+			search->in_run = false;
 			*segment = facts->segment;
 			return true;
 		}
@@ -115,18 +118,21 @@ bool ribbon_search_segment(struct ribbon_search *search, uint64_t after, uint32_
 	}
 }
 
+/* ---- pages of a segment ---- */
+
 bool ribbon_search_page_of(const struct ribbon_search *search, uint32_t location, uint32_t *page)
 {
 	const struct group_member *segment = &search->segment;
 	uint32_t pages = search->row->shape->segment_pages;
-	/* On older devices one that is all tail is said to have candidates. */
-	bool has_candidates = segment->by_candidates && segment->tail_pages < pages;
+	/* On older devices one that is all runs is said to have candidates. */
+	bool has_candidates = segment->by_candidates && segment->run_pages < pages;
 
 	if (location >= PLACEMENT_CANDIDATES)
 		*page = location - PLACEMENT_CANDIDATES;
 	else if (has_candidates)
-		*page = candidate_page(&search->hash, segment->serial, location,
-				       pages - segment->tail_pages);
+		*page = group_member_runs(segment) + candidate_page(&search->hash, segment->serial,
+								    location,
+								    pages - segment->run_pages);
 	return location >= PLACEMENT_CANDIDATES || has_candidates;
 }
 
@@ -135,7 +141,75 @@ bool ribbon_search_page(struct ribbon_search *search, uint32_t *page)
 	uint32_t location;
 
 	while (locations_take_last(&search->locations, &location))
-		if (ribbon_search_page_of(search, location, page))
+		if (ribbon_search_page_of(search, location, page)) {
+			search->visited = *page;
 			return true;
+		}
 	return false;
+}
+
+/* ---- runs ---- */
+
+/* Of a segment's runs: the first tag of each page, so many bytes apart. */
+struct run_tags {
+	const uint8_t *tags;
+	uint32_t stride, pages;
+};
+
+static struct run_tags read_run_tags(const struct ribbon_search *search)
+{
+	const struct ribbon_row *row = search->row;
+	struct run_tags tags = { .pages = group_member_runs(&search->segment) };
+
+	if (grows(search)) {
+		tags.tags = growing_run_tags(&row->growing, search->member);
+		tags.stride = GROWING_ENTRY_BYTES;
+	} else {
+		tags.tags = group_run_tags(&row->complete[search->place].group, search->member);
+		tags.stride = RUN_TAG_BYTES;
+	}
+	return tags;
+}
+
+/* How many pages begin with a tag below this; they are in the order of their tags. */
+static uint32_t count_below(const struct run_tags *tags, uint64_t tag)
+{
+	uint32_t low = 0, high = tags->pages;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (get_le32(tags->tags + (uint64_t)middle * tags->stride) < tag)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+struct page_range ribbon_search_run_pages(const struct ribbon_search *search)
+{
+	struct run_tags tags = read_run_tags(search);
+	uint64_t tag = tag_of(&search->hash);
+	uint32_t begin = count_below(&tags, tag);
+
+	/* It may begin behind another one on the page before. */
+	return (struct page_range){ .begin = begin ? begin - 1 : 0,
+				    .end = count_below(&tags, tag + 1) };
+}
+
+bool ribbon_search_has_run(const struct ribbon_search *search)
+{
+	return search->segment.has_runs && !search->in_run;
+}
+
+void ribbon_search_run(struct ribbon_search *search)
+{
+	struct page_range pages = ribbon_search_run_pages(search);
+
+	/* Of several keys with the tag, heads may be left. The page itself has been visited. */
+	locations_add(&search->locations, location_of_page(pages.begin),
+		      location_of_page(pages.end));
+	locations_take_out(&search->locations, location_of_page(search->visited));
+	search->in_run = true;
 }

@@ -31,7 +31,7 @@ int section_make(struct section *section, const struct growing *growing, uint32_
 	int result;
 
 	*section = (struct section){ 0 };
-	result = growing_make_image(growing, first, first + RIBBON_SECTION_MEMBERS,
+	result = growing_make_image(growing, first, first + RIBBON_SECTION_MEMBERS, false,
 				    RIBBON_SECTION_FINGERPRINT_BITS, &image, &length);
 	if (result)
 		return result;
