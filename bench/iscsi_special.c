@@ -43,6 +43,25 @@ static int measure(struct iscsi_context *context, struct load_stream *streams, u
 
 /* ---- latencies at a pace ---- */
 
+/*
+ * Overwrites as much as the unit's device holds. So the device is full of history from then on, and
+ * merges all the time: before, it takes more WRITEs than it can go on with.
+ */
+static int fill_with_history(struct iscsi_context *context, struct error_text *error)
+{
+	double seconds = context->options->sustained / 3, written = 0;
+	int result = 0;
+
+	while (written < (double)context->options->drive_size && result == 0) {
+		struct load_stream stream = stream_of(&context->place.muninn, LOAD_WRITE);
+		struct iscsi_turns filling = { .side = "filling" };
+
+		result = measure(context, &stream, 1, seconds, &filling, error);
+		written += filling.turns[0].rate * seconds * BLOCK_BYTES;
+	}
+	return result;
+}
+
 int iscsi_case_tail(struct iscsi_context *context, struct error_text *error)
 {
 	struct iscsi_turns highest = { .side = "highest" }, paced = { .side = "paced" };
@@ -51,6 +70,8 @@ int iscsi_case_tail(struct iscsi_context *context, struct error_text *error)
 	struct load_stream stream = { 0 };
 	int result = iscsi_want_place(context, &(struct iscsi_wish){ .on_drive = true }, error);
 
+	if (result == 0)
+		result = fill_with_history(context, error);
 	for (uint32_t turn = 0; turn < context->options->turns && result == 0; turn++) {
 		stream = stream_of(&context->place.muninn, LOAD_WRITE);
 		result = measure(context, &stream, 1, seconds, &highest, error);
