@@ -121,7 +121,7 @@ class Disks(Documented, ServiceTest):
         self.script(
             self.commands("back-up.md", "Restore a disk from its stream"),
             URL=second.url(), PID="0x10002", HELPER="0x90000", MUNINN_SOCKET=self.socket_of(second),
-            SIZE=str(volume["bytes"]), BLOCK=str(volume["block_bytes"]),
+            SIZE=str(volume["bytes"]),
         )
         self.assertEqual(self.ctl("ls", second.url()), "0x10002\n")
         self.admin(second, "lun", "add", "2", "type=disk", "device=pool", "partition=0x10002")
