@@ -48,7 +48,7 @@ static bool is_superseded_elsewhere(const struct buffer *buffer, const struct pa
 	uint32_t place = UINT32_MAX;
 	struct page_view other;
 
-	while (buffer_next_page(buffer, &hash, &place, &other))
+	while (buffer_next_page(buffer, &hash, RECORD_NEWEST, &place, &other))
 		if (other.data != own->data && page_supersedes(&other, 0, old, committed))
 			return true;
 	return false;
@@ -249,7 +249,7 @@ static bool next_large(const struct buffer *buffer, const struct key_hash *hash,
 		       const struct record_key *key, uint32_t *place, uint32_t *page,
 		       struct record_header *header)
 {
-	while (segment_index_find(buffer->index, hash, place, page)) {
+	while (segment_index_find(buffer->index, hash, NULL, place, page)) {
 		struct page_view view = buffer_page(buffer, *page);
 
 		if (!page_has_key(&view, key))
@@ -282,6 +282,7 @@ void buffer_move_large(struct buffer *buffer, uint32_t from, uint32_t to)
 	sum_end(buffer->sum);
 	buffer->used_bytes += word_used(word);
 	buffer->used_bytes -= word_used(slot_word(buffer, old));
+	buffer->lowest[to] = record_sequence(view.large_header);
 	slot_clear(buffer, old);
 	buffer->spare_slot = (uint16_t)old;
 	buffer_empty_page(buffer, from);
@@ -339,6 +340,7 @@ void buffer_append(struct buffer *buffer, uint32_t page, const struct page_recor
 		state += RECORD_HEADER_BYTES + length;
 	}
 	memcpy(header, record->header, RECORD_HEADER_BYTES);
+	buffer->lowest[page] = min_u64(buffer->lowest[page], record_sequence(record->header));
 	if (length)
 		memcpy(value, record->value, length);
 	slot_store(buffer, page, slot, word,
@@ -365,7 +367,7 @@ static void count_put(struct buffer *buffer, const struct key_hash *hash,
 
 	buffer->put_bytes += RECORD_HEADER_BYTES + record->header.length;
 	if (!buffer->has_again && record->header.flags & RECORD_ABSORB)
-		buffer->has_again = segment_index_find(buffer->index, hash, &place, &page);
+		buffer->has_again = segment_index_find(buffer->index, hash, NULL, &place, &page);
 }
 
 /* Drops what is superseded in a page. Whether a record has space there then. */
@@ -444,12 +446,13 @@ bool buffer_is_half_used(const struct buffer *buffer)
 
 /* ---- finding ---- */
 
-bool buffer_next_page(const struct buffer *buffer, const struct key_hash *hash, uint32_t *place,
-		      struct page_view *page)
+bool buffer_next_page(const struct buffer *buffer, const struct key_hash *hash, uint64_t bound,
+		      uint32_t *place, struct page_view *page)
 {
+	const struct pages_up_to wanted = { buffer->lowest, bound };
 	uint32_t number;
 
-	if (!segment_index_find(buffer->index, hash, place, &number))
+	if (!segment_index_find(buffer->index, hash, &wanted, place, &number))
 		return false;
 	*page = buffer_page(buffer, number);
 	return true;

@@ -32,6 +32,7 @@ struct buffer {
 	uint16_t spare_slot;
 	bool *absorbable; /* a page: holds records that compaction may drop */
 	bool *unstamped;  /* a page: a flush promises more of it than its slot says; behind them */
+	uint64_t *lowest; /* a page: no record in it has a number below this */
 };
 
 /* A record to put. `large`: it gets a page of its own, header in the spare area. */
@@ -111,10 +112,11 @@ uint64_t buffer_metadata_bytes(const struct buffer *buffer);
 
 /*
  * Goes on to the last of the key's places below *place, which begins with UINT32_MAX. `page`, which
- * points into NVRAM, may hold records of the key. False: there is no such place.
+ * points into NVRAM, may hold records of the key with numbers up to `bound`. False: there is no
+ * such place.
  */
-bool buffer_next_page(const struct buffer *buffer, const struct key_hash *hash, uint32_t *place,
-		      struct page_view *page);
+bool buffer_next_page(const struct buffer *buffer, const struct key_hash *hash, uint64_t bound,
+		      uint32_t *place, struct page_view *page);
 
 /* Removes all records with a sequence number above `last`. */
 void buffer_cut(struct buffer *buffer, uint64_t last);

@@ -24,7 +24,8 @@ int buffer_create(struct buffer *buffer, const struct muninn_geometry *geometry,
 	buffer->absorbable =
 		calloc(2 * (size_t)geometry->segment_pages, sizeof(*buffer->absorbable));
 	buffer->unstamped = buffer->absorbable + geometry->segment_pages;
-	if (buffer->index && buffer->absorbable)
+	buffer->lowest = malloc(geometry->segment_pages * sizeof(*buffer->lowest));
+	if (buffer->index && buffer->absorbable && buffer->lowest)
 		return 0;
 	buffer_destroy(buffer);
 	return -ENOMEM;
@@ -34,6 +35,7 @@ void buffer_destroy(struct buffer *buffer)
 {
 	segment_index_destroy(buffer->index);
 	free(buffer->absorbable);
+	free(buffer->lowest);
 	*buffer = (struct buffer){ 0 };
 }
 
@@ -54,6 +56,8 @@ static void forget_index(struct buffer *buffer, const struct row_index *row, uin
 	segment_index_begin(buffer->index, row, ahead, serial);
 	memset(buffer->absorbable, 0,
 	       buffer->geometry->segment_pages * sizeof(*buffer->absorbable));
+	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++)
+		buffer->lowest[page] = UINT64_MAX;
 	/* Whatever it will hold, now or later. */
 	memset(buffer->unstamped, true,
 	       buffer->geometry->segment_pages * sizeof(*buffer->unstamped));
@@ -248,6 +252,7 @@ uint32_t buffer_index_page(struct buffer *buffer, uint32_t page, const struct pa
 			return indexed;
 		if (header.flags & RECORD_ABSORB)
 			buffer->absorbable[page] = true;
+		buffer->lowest[page] = min_u64(buffer->lowest[page], header.sequence);
 	}
 	return indexed;
 }

@@ -475,7 +475,7 @@ static int search_buffer(struct lookup *lookup, const struct buffer *buffer)
 	uint32_t place = UINT32_MAX;
 	struct page_view page;
 
-	while (buffer_next_page(buffer, &lookup->hash, &place, &page)) {
+	while (buffer_next_page(buffer, &lookup->hash, newest_sequence(lookup), &place, &page)) {
 		int result = lookup->visit(lookup, &page);
 
 		if (result != -EAGAIN)

@@ -37,7 +37,7 @@ static bool may_be_spread(const struct muninn_store *store, const struct row *ro
 		return false;
 	if (!buffer->area || buffer->serial != serial)
 		return true;
-	while (buffer_next_page(buffer, hash, &place, &page))
+	while (buffer_next_page(buffer, hash, RECORD_NEWEST, &place, &page))
 		places++;
 	return places >= SPREAD_FROM;
 }

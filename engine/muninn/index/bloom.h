@@ -107,7 +107,7 @@ void bloom_segment_note(struct segment_index *base, const struct key_hash *hash,
 bool bloom_segment_note_page(struct segment_index *base, const struct key_hash *hash,
 			     uint32_t page);
 bool bloom_segment_find(const struct segment_index *base, const struct key_hash *hash,
-			uint32_t *place, uint32_t *page);
+			const struct pages_up_to *wanted, uint32_t *place, uint32_t *page);
 bool bloom_may_place(const struct muninn_geometry *geometry, const struct key_hash *hash,
 		     uint64_t serial, uint32_t page);
 bool bloom_spreads(const struct muninn_geometry *geometry);

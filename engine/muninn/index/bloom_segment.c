@@ -195,7 +195,7 @@ static bool place_is_noted(const struct bloom_segment *index, const struct key_h
 }
 
 bool bloom_segment_find(const struct segment_index *base, const struct key_hash *hash,
-			uint32_t *place, uint32_t *page)
+			const struct pages_up_to *wanted, uint32_t *place, uint32_t *page)
 {
 	const struct bloom_segment *index = bloom_segment_in(base);
 	uint32_t below = *place;
@@ -207,7 +207,7 @@ bool bloom_segment_find(const struct segment_index *base, const struct key_hash 
 		if (!place_is_noted(index, hash, below))
 			continue;
 		*page = place_page(index, hash, below);
-		if (*page == UINT32_MAX)
+		if (*page == UINT32_MAX || (wanted && wanted->lowest[*page] > wanted->bound))
 			continue;
 		*place = below;
 		return true;

@@ -174,9 +174,9 @@ bool segment_index_note_page(struct segment_index *index, const struct key_hash 
 }
 
 bool segment_index_find(const struct segment_index *index, const struct key_hash *hash,
-			uint32_t *place, uint32_t *page)
+			const struct pages_up_to *wanted, uint32_t *place, uint32_t *page)
 {
-	return index->type->find(index, hash, place, page);
+	return index->type->find(index, hash, wanted, place, page);
 }
 
 bool index_may_place(const struct muninn_geometry *geometry, const struct key_hash *hash,

@@ -148,12 +148,18 @@ void segment_index_note(struct segment_index *index, const struct key_hash *hash
 bool segment_index_note_page(struct segment_index *index, const struct key_hash *hash,
 			     uint32_t page);
 
+/* Pages that have anything as old as a bound. */
+struct pages_up_to {
+	const uint64_t *lowest; /* of each page: nothing in it has a lower number */
+	uint64_t bound;
+};
+
 /*
- * The pages that may hold the key, newest first: *place begins with UINT32_MAX. False: there are no
- * more.
+ * The pages that may hold the key, newest first: *place begins with UINT32_MAX. `wanted`: others
+ * are passed over; NULL: none is. False: there are no more.
  */
 bool segment_index_find(const struct segment_index *index, const struct key_hash *hash,
-			uint32_t *place, uint32_t *page);
+			const struct pages_up_to *wanted, uint32_t *place, uint32_t *page);
 
 /*
  * Whether a key may be put to a page of a segment with `serial`, if not as one of those that are

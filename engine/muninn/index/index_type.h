@@ -54,7 +54,7 @@ struct index_type {
 	void (*note)(struct segment_index *index, const struct key_hash *hash, uint32_t place);
 	bool (*note_page)(struct segment_index *index, const struct key_hash *hash, uint32_t page);
 	bool (*find)(const struct segment_index *index, const struct key_hash *hash,
-		     uint32_t *place, uint32_t *page);
+		     const struct pages_up_to *wanted, uint32_t *place, uint32_t *page);
 	bool (*may_place)(const struct muninn_geometry *geometry, const struct key_hash *hash,
 			  uint64_t serial, uint32_t page);
 	bool (*spreads)(const struct muninn_geometry *geometry);

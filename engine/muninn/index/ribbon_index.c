@@ -252,10 +252,11 @@ static bool note_page(struct segment_index *base, const struct key_hash *hash, u
 	return active_note_page(active_of(base), hash, page);
 }
 
-static bool find(const struct segment_index *base, const struct key_hash *hash, uint32_t *place,
-		 uint32_t *page)
+static bool find(const struct segment_index *base, const struct key_hash *hash,
+		 const struct pages_up_to *wanted, uint32_t *place, uint32_t *page)
 {
-	if (!active_find(active_in(base), hash, place))
+	if (!active_find(active_in(base), hash, wanted ? wanted->lowest : NULL,
+			 wanted ? wanted->bound : 0, place))
 		return false;
 	*page = *place;
 	return true;

@@ -170,16 +170,16 @@ static void test_an_active_segment_grows_with_its_entries(void **state)
 			assert_true(active_note_page(scene.active, &hash, key % PAGES));
 			if (key < scene.shape.entries_expected)
 				assert_int_equal(active_bytes(scene.active), bytes);
-			assert_true(active_find(scene.active, &hash, &page));
+			assert_true(active_find(scene.active, &hash, NULL, 0, &page));
 			assert_int_equal(page, key % PAGES);
 		}
 		for (uint32_t key = 0; key < scene.shape.segment_entries; key++) {
 			struct key_hash hash = scene_hash(key);
 			uint32_t page = UINT32_MAX;
 
-			assert_true(active_find(scene.active, &hash, &page));
+			assert_true(active_find(scene.active, &hash, NULL, 0, &page));
 			assert_int_equal(page, key % PAGES);
-			assert_false(active_find(scene.active, &hash, &page));
+			assert_false(active_find(scene.active, &hash, NULL, 0, &page));
 		}
 		if (!round)
 			assert_true(active_bytes(scene.active) > 3 * bytes);

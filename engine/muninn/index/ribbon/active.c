@@ -122,8 +122,9 @@ static uint32_t slot_of(const struct active *active, uint32_t tag, uint32_t page
 	return slot;
 }
 
-/* The highest page of a tag below another one. False: there is none. */
-static bool find_below(const struct active *active, uint32_t tag, uint32_t below, uint32_t *page)
+/* The highest page of a tag below another one; others pass as in active_find. False: none. */
+static bool find_below(const struct active *active, uint32_t tag, uint32_t below,
+		       const uint64_t *lowest, uint64_t bound, uint32_t *page)
 {
 	bool found = false;
 
@@ -131,7 +132,8 @@ static bool find_below(const struct active *active, uint32_t tag, uint32_t below
 	     slot = next_slot(active, slot)) {
 		uint32_t other = active->pages[slot];
 
-		if (active->tags[slot] != tag || other >= below || (found && other <= *page))
+		if (active->tags[slot] != tag || other >= below || (found && other <= *page) ||
+		    (lowest && lowest[other] > bound))
 			continue;
 		*page = other;
 		found = true;
@@ -204,8 +206,9 @@ uint32_t active_first(const struct active *active, const struct key_hash *hash)
 {
 	uint32_t page;
 
-	return find_below(active, tag_of(hash), UINT32_MAX, &page) ? page
-								   : active->low[hash->metadata];
+	return find_below(active, tag_of(hash), UINT32_MAX, NULL, 0, &page)
+		       ? page
+		       : active->low[hash->metadata];
 }
 
 bool active_next(const struct active *active, const struct key_hash *hash, uint32_t *page)
@@ -241,9 +244,10 @@ bool active_note_page(struct active *active, const struct key_hash *hash, uint32
 
 /* ---- finding ---- */
 
-bool active_find(const struct active *active, const struct key_hash *hash, uint32_t *page)
+bool active_find(const struct active *active, const struct key_hash *hash, const uint64_t *lowest,
+		 uint64_t bound, uint32_t *page)
 {
-	return find_below(active, tag_of(hash), *page, page);
+	return find_below(active, tag_of(hash), *page, lowest, bound, page);
 }
 
 uint32_t active_count(const struct active *active)

@@ -35,10 +35,12 @@ void active_note(struct active *active, const struct key_hash *hash, uint32_t pa
 bool active_note_page(struct active *active, const struct key_hash *hash, uint32_t page);
 
 /*
- * The pages that may hold the key, newest first: *page begins with UINT32_MAX. False: there are no
+ * The pages that may hold the key, newest first: *page begins with UINT32_MAX. `lowest`: a number
+ * of each page; those with one above `bound` are passed over; NULL: none is. False: there are no
  * more.
  */
-bool active_find(const struct active *active, const struct key_hash *hash, uint32_t *page);
+bool active_find(const struct active *active, const struct key_hash *hash, const uint64_t *lowest,
+		 uint64_t bound, uint32_t *page);
 
 /* How many entries it has; one after the other: *at begins with 0. False: the end. */
 uint32_t active_count(const struct active *active);
