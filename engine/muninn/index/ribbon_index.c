@@ -88,8 +88,8 @@ static int get_part(const uint8_t part[INDEX_PART_BYTES], struct muninn_options 
 	if (get_le32(part) >= RIBBON_VERSION_OLDEST && get_le32(part) <= RIBBON_VERSION)
 		return 0;
 	return error_set(error, -EPROTO,
-			 "the device has version %u of the ribbon index, this program knows %d to "
-			 "%d; use the program that formatted it",
+			 "the device has version %u of the ribbon index, this program knows "
+			 "versions %d and %d; use the program that formatted it",
 			 get_le32(part), RIBBON_VERSION_OLDEST, RIBBON_VERSION);
 }
 
