@@ -635,6 +635,9 @@ static void test_opening_damaged_nvram_says_what_is_wrong(void **state)
 	put_le32(nvram + NVRAM_HEADER_CRC_AT, crc32c(0, nvram, NVRAM_HEADER_CRC_AT));
 	expect_open(nand, -EINVAL,
 		    "version 5 of the ribbon index, this program knows versions 3 and 4");
+	put_le32(nvram + NVRAM_INDEX_PART_AT, RIBBON_VERSION_OLDEST - 1);
+	put_le32(nvram + NVRAM_HEADER_CRC_AT, crc32c(0, nvram, NVRAM_HEADER_CRC_AT));
+	expect_open(nand, -EINVAL, "version 2 of the ribbon index, this program knows");
 	assert_int_equal(nand_close(nand), 0);
 }
 
