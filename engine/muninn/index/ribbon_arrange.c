@@ -307,7 +307,7 @@ static bool place_anywhere(struct arrangement *arrangement, struct arranged *rec
 	return false;
 }
 
-/* Places one that found no candidate; those with runs come first. */
+/* Places those that found no candidate, those with runs first. */
 static bool place_rest(struct arrangement *arrangement, const uint64_t *heads, uint32_t count)
 {
 	for (int with_runs = 1; with_runs >= 0; with_runs--)
