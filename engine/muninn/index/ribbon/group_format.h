@@ -6,9 +6,10 @@
  *
  *   header, 64 bytes
  *   members, 32 bytes each
- *   tags of members' runs, 4 bytes for each page of these, the oldest member first; up to a
- * multiple of 64 near plane: for each 64 rows 8 words, a column each far plane: for each 64 rows a
- * word for each other column entries that the ribbon could not take, 8 bytes each
+ *   tags of runs, 4 bytes for each of their pages, the oldest member first
+ *   near plane, at a multiple of 64: for each 64 rows 8 words, a column each
+ *   far plane: for each 64 rows a word for each other column
+ *   entries that the ribbon could not take, 8 bytes each
  */
 #ifndef MUNINN_ENGINE_MUNINN_INDEX_RIBBON_GROUP_FORMAT_H
 #define MUNINN_ENGINE_MUNINN_INDEX_RIBBON_GROUP_FORMAT_H
