@@ -18,7 +18,8 @@ static uint64_t given(const void *memory)
 
 static uint64_t index_memory(const struct buffer *buffer)
 {
-	return segment_index_memory(buffer->index) + given(buffer->absorbable);
+	return segment_index_memory(buffer->index) + given(buffer->absorbable) +
+	       given(buffer->lowest);
 }
 
 enum memory_kind {
