@@ -157,6 +157,9 @@ static bool pack(void *context, uint64_t page, const uint8_t *data, const uint8_
 	(void)page;
 	if (capacity < 1 || !read_spare(spare, page_bytes, &decoded))
 		return false;
+	/* A part of a record can't be made again from its header alone: kept whole. */
+	if (decoded.begin || decoded.beyond)
+		return false;
 	to[0] = 0;
 	*bytes = 1;
 	if (decoded.large) {

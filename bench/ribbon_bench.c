@@ -136,7 +136,7 @@ static void arrange(const struct buffered *buffered, struct arranged *arranged)
 	const struct ribbon_shape shape = ribbon_shape_choose(PAGE_BYTES, PAGES, RECORD_BYTES);
 	double begin = ribbon_bench_seconds();
 	struct arrangement *arrangement =
-		ribbon_arrange(&geometry, &shape, buffered->pages[0].serial, buffered->pages);
+		ribbon_arrange(&geometry, &shape, buffered->pages[0].serial, buffered->pages, 0);
 	const struct tag_entry *entries;
 	uint32_t keys, run_pages;
 

@@ -8,6 +8,9 @@
 #include "common/log.h"
 #include "engine/muninn/buffer_slots.h"
 
+/* A buffer is full if less than this part of it is empty. */
+enum { FULL_PART = 8 };
+
 /* ---- slots ---- */
 
 struct page_view buffer_page(const struct buffer *buffer, uint32_t page)
@@ -74,7 +77,7 @@ static int sync_at(const struct buffer *buffer, const uint8_t *from, uint64_t by
 
 static int sync_slot(const struct buffer *buffer, uint32_t slot)
 {
-	int result = sync_at(buffer, slot_data(buffer, slot), buffer->geometry->page_bytes);
+	int result = sync_at(buffer, slot_data(buffer, slot), buffer->span.page_bytes);
 
 	return result ? result : sync_at(buffer, slot_header(buffer, slot), SLOT_HEADER_BYTES);
 }
@@ -161,7 +164,7 @@ static uint32_t compact_page(struct buffer *buffer, uint32_t page, const struct 
 		used += bytes;
 		fold = slot_fold(fold, record_crc_of(record.header));
 	}
-	memset(to + used, 0, buffer->geometry->page_bytes - used);
+	memset(to + used, 0, buffer->span.page_bytes - used);
 	word = state_word(used, fold);
 	nvram_store64(slot_header(buffer, buffer->spare_slot) + SLOT_STATE_AT, word);
 	if (dropping->void_before && sync_slot(buffer, buffer->spare_slot)) {
@@ -213,7 +216,7 @@ void buffer_empty_page(struct buffer *buffer, uint32_t page)
 	uint32_t slot = page_slot(buffer, page);
 
 	slot_store(buffer, page, slot, slot_word(buffer, slot), 0);
-	memset(slot_data(buffer, slot), 0, buffer->geometry->page_bytes);
+	memset(slot_data(buffer, slot), 0, buffer->span.page_bytes);
 }
 
 bool buffer_drop_large(struct buffer *buffer, uint32_t page, uint64_t committed)
@@ -272,7 +275,7 @@ void buffer_move_large(struct buffer *buffer, uint32_t from, uint32_t to)
 	assert(view.large_header);
 	slot_claim(buffer, spare);
 	memcpy(data, view.data, view.used);
-	memset(data + view.used, 0, buffer->geometry->page_bytes - view.used);
+	memset(data + view.used, 0, buffer->span.page_bytes - view.used);
 	memcpy(slot_header(buffer, spare) + SLOT_LARGE_HEADER_AT, view.large_header,
 	       RECORD_HEADER_BYTES);
 	nvram_store64(slot_header(buffer, spare) + SLOT_STATE_AT, word);
@@ -310,14 +313,29 @@ static void move_down(struct buffer *buffer, const struct key_hash *hash,
 
 /* ---- putting ---- */
 
-static bool page_has_space(const struct buffer *buffer, uint32_t page, uint32_t length)
+/* Whether one more record finds a cell in a page. */
+static bool has_cell(const struct buffer *buffer, uint32_t page)
+{
+	struct page_view view = buffer_page(buffer, page);
+	struct page_record record;
+	uint32_t offset = 0, count = 0;
+
+	while (page_next(&view, &offset, &record))
+		count++;
+	return count < buffer->span.page_cells;
+}
+
+bool buffer_page_has_space(const struct buffer *buffer, uint32_t page, uint32_t length)
 {
 	uint32_t state = slot_state(buffer, page_slot(buffer, page));
 
+	if (page >= buffer->span.pages)
+		return false;
 	if (record_is_large(buffer->geometry, length))
 		return state == 0;
 	return !(state & SLOT_LARGE) &&
-	       state + RECORD_HEADER_BYTES + length <= buffer->geometry->page_bytes;
+	       state + RECORD_HEADER_BYTES + length <= buffer->span.page_bytes &&
+	       (!buffer->span.cell_bytes || has_cell(buffer, page));
 }
 
 void buffer_append(struct buffer *buffer, uint32_t page, const struct page_record *record)
@@ -359,13 +377,18 @@ static void append_to_page(struct buffer *buffer, uint32_t page, const struct ne
 		buffer->absorbable[page] = true;
 }
 
-/* What buffer_gather goes by; before the record is noted. */
+/* What buffer_gather and buffer_best_cell go by; before the record is noted. */
 static void count_put(struct buffer *buffer, const struct key_hash *hash,
 		      const struct new_record *record)
 {
-	uint32_t place = UINT32_MAX, page;
+	uint32_t place = UINT32_MAX, page, bytes = RECORD_HEADER_BYTES + record->header.length;
 
-	buffer->put_bytes += RECORD_HEADER_BYTES + record->header.length;
+	buffer->put_bytes += bytes;
+	buffer->puts++;
+	if (bytes > buffer->largest)
+		buffer->largest_puts = 0;
+	buffer->largest = (uint32_t)max_u64(buffer->largest, bytes);
+	buffer->largest_puts += bytes == buffer->largest;
 	if (!buffer->has_again && record->header.flags & RECORD_ABSORB)
 		buffer->has_again = segment_index_find(buffer->index, hash, NULL, &place, &page);
 }
@@ -377,22 +400,27 @@ static bool make_page_space(struct buffer *buffer, uint32_t page, uint32_t lengt
 	if (!buffer->absorbable[page])
 		return false;
 	if (buffer_drop_large(buffer, page, committed))
-		return page_has_space(buffer, page, length);
+		return buffer_page_has_space(buffer, page, length);
 	return !record_is_large(buffer->geometry, length) &&
 	       buffer_compact(buffer, page, committed, false) &&
-	       page_has_space(buffer, page, length);
+	       buffer_page_has_space(buffer, page, length);
 }
 
 int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct new_record *record,
 	       uint64_t committed)
 {
-	uint32_t length = record->header.length;
+	uint32_t length = record->header.length, bytes = RECORD_HEADER_BYTES + length;
+	uint32_t cell_bytes = buffer->span.cell_bytes;
 
+	if (cell_bytes && bytes > cell_bytes) {
+		buffer->refused_larger = true;
+		return -ENOSPC;
+	}
 	if (record_is_large(buffer->geometry, length) && record->header.flags & RECORD_ABSORB)
 		move_down(buffer, hash, &record->header.key, committed);
 	for (uint32_t page, place = segment_index_first(buffer->index, hash);
 	     segment_index_next(buffer->index, hash, &place, &page); place++) {
-		if (!page_has_space(buffer, page, length) &&
+		if (!buffer_page_has_space(buffer, page, length) &&
 		    !make_page_space(buffer, page, length, committed))
 			continue;
 		append_to_page(buffer, page, record);
@@ -400,7 +428,28 @@ int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct 
 		segment_index_note(buffer->index, hash, place);
 		return 0;
 	}
+	buffer->refused_larger |= bytes > buffer->largest;
 	return -ENOSPC;
+}
+
+/*
+ * One that is not full was ended by something else. What was put before the store was opened is not
+ * known; so what has been put since has to be most of it.
+ */
+uint32_t buffer_best_cell(const struct buffer *buffer)
+{
+	uint64_t full = (uint64_t)buffer->span.pages * buffer->span.page_bytes;
+
+	if (!buffer->puts || buffer->refused_larger || buffer->largest > buffer->span.page_bytes)
+		return 0;
+	full -= buffer->span.pages * (uint64_t)(buffer->span.page_bytes % buffer->largest);
+	if (buffer->used_bytes * FULL_PART < full * (FULL_PART - 1) ||
+	    (uint64_t)buffer->largest_puts * buffer->largest * FULL_PART <
+		    buffer->used_bytes * (FULL_PART - 1) ||
+	    !span_pays(buffer->geometry, buffer->largest,
+		       (uint32_t)(buffer->largest_puts * UINT64_C(1000) / buffer->puts)))
+		return 0;
+	return buffer->largest;
 }
 
 uint64_t buffer_used_bytes(const struct buffer *buffer)

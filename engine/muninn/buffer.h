@@ -16,6 +16,7 @@
 #define MUNINN_ENGINE_MUNINN_BUFFER_H
 
 #include "engine/muninn/index/index.h"
+#include "engine/muninn/span.h"
 
 struct buffer {
 	const struct muninn_geometry *geometry;
@@ -29,6 +30,11 @@ struct buffer {
 	uint64_t put_bytes;  /* of records, since it was begun or gathered (gather.h) */
 	uint64_t used_bytes; /* of all its pages: kept, so that nobody has to go through them */
 	bool has_again;      /* some were put again, so that older ones may be dropped */
+	struct span span;    /* how long its pages are, and how many there are */
+	uint32_t puts;       /* records that were put since it was begun ... */
+	uint32_t largest;    /* ... bytes of the largest, with its header, ... */
+	uint32_t largest_puts; /* ... and how many had that size */
+	bool refused_larger;   /* one that is larger than all these found no space */
 	uint16_t spare_slot;
 	bool *absorbable; /* a page: holds records that compaction may drop */
 	bool *unstamped;  /* a page: a flush promises more of it than its slot says; behind them */
@@ -59,15 +65,24 @@ void buffer_take_back(struct buffer *buffer);
 /* The serial that NVRAM says. */
 uint64_t buffer_stored_serial(const struct buffer *buffer);
 
+/* The buffer as NVRAM has it: its serial, and the lengths of its pages. The index stays. */
+struct buffer buffer_stored(const struct buffer *buffer);
+
 /* Takes up a buffer in NVRAM that no row has; its contents do not count. -ENOMEM. */
 int buffer_rest(struct buffer *buffer);
 
 /*
- * Empties the buffer and begins segment `serial`. The row seals that next or, with `ahead` 1, after
- * the next one; all calls with a row and `ahead` mean this.
+ * Empties the buffer and begins segment `serial`, with such cells (span.h). The row seals that next
+ * or, with `ahead` 1, after the next one; all calls with a row and `ahead` mean this.
  */
-void buffer_start(struct buffer *buffer, uint64_t serial, const struct row_index *row,
-		  uint32_t ahead);
+void buffer_start(struct buffer *buffer, uint64_t serial, uint32_t cell_bytes,
+		  const struct row_index *row, uint32_t ahead);
+
+/*
+ * The cells that what was put would have gone to best; 0: none. What found no space is not larger
+ * than these: it goes to the next buffer.
+ */
+uint32_t buffer_best_cell(const struct buffer *buffer);
 
 /*
  * Takes up what is in NVRAM: cuts records with sequence numbers above `committed` and builds
@@ -95,7 +110,8 @@ uint32_t buffer_index_page(struct buffer *buffer, uint32_t page, const struct pa
 
 /*
  * Places a record in write order. `committed`: records up to it may be dropped when a newer one
- * supersedes them. -ENOSPC: none of the key's places has space; the segment is to be sealed.
+ * supersedes them. -ENOSPC: none of the key's places has space, or it is larger than the cells; the
+ * segment is to be sealed.
  */
 int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct new_record *record,
 	       uint64_t committed);

@@ -48,9 +48,8 @@ static struct buffer_damage damage_of(const struct buffer *buffer, uint32_t slot
 
 bool buffer_is_whole(const struct buffer *buffer, struct buffer_damage *damage)
 {
-	struct buffer stored = *buffer;
+	struct buffer stored = buffer_stored(buffer);
 
-	stored.serial = buffer_stored_serial(buffer);
 	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++) {
 		uint32_t slot = page_slot(&stored, page);
 
@@ -60,7 +59,7 @@ bool buffer_is_whole(const struct buffer *buffer, struct buffer_damage *damage)
 		struct page_view view = slot_view(&stored, slot);
 
 		*damage = damage_of(&stored, slot, view.used);
-		if (view.used > stored.geometry->page_bytes ||
+		if (view.used > stored.span.page_bytes ||
 		    !page_is_whole(&view, (uint32_t)(slot_word(&stored, slot) >> 32)))
 			return false;
 	}
@@ -128,9 +127,8 @@ static bool page_reaches(const struct page_view *page, uint32_t end)
 bool buffer_keeps_promise(const struct buffer *buffer, uint64_t flushed,
 			  struct buffer_damage *damage)
 {
-	struct buffer stored = *buffer;
+	struct buffer stored = buffer_stored(buffer);
 
-	stored.serial = buffer_stored_serial(buffer);
 	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++) {
 		uint32_t slot = page_slot(&stored, page);
 
@@ -143,7 +141,7 @@ bool buffer_keeps_promise(const struct buffer *buffer, uint64_t flushed,
 
 		*damage = damage_of(&stored, slot, end);
 		if (end && stamp >> 16 <= flushed &&
-		    (view.used > stored.geometry->page_bytes || !page_reaches(&view, end)))
+		    (view.used > stored.span.page_bytes || !page_reaches(&view, end)))
 			return false;
 	}
 	return true;

@@ -19,6 +19,7 @@ int buffer_create(struct buffer *buffer, const struct muninn_geometry *geometry,
 		.area = nvram + area_at,
 		.area_at = area_at,
 		.sum = nvram + buffer_sum_pair_at(geometry, number),
+		.span = span_of(geometry, 0),
 	};
 	buffer->index = segment_index_create(geometry);
 	buffer->absorbable =
@@ -48,6 +49,7 @@ void buffer_format(struct buffer *buffer)
 		put_le64(slot_header(buffer, slot) + SLOT_SERIAL_AT, SLOT_SERIAL_NEVER);
 	}
 	buffer->spare_slot = (uint16_t)buffer->geometry->segment_pages;
+	buffer->span = span_of(buffer->geometry, 0);
 }
 
 static void forget_index(struct buffer *buffer, const struct row_index *row, uint32_t ahead,
@@ -63,14 +65,50 @@ static void forget_index(struct buffer *buffer, const struct row_index *row, uin
 	       buffer->geometry->segment_pages * sizeof(*buffer->unstamped));
 }
 
-void buffer_start(struct buffer *buffer, uint64_t serial, const struct row_index *row,
-		  uint32_t ahead)
+/* Gives a page the spare slot. Both have nothing that counts. */
+static void take_spare(struct buffer *buffer, uint32_t page)
+{
+	uint32_t slot = page_slot(buffer, page);
+
+	slot_clear(buffer, buffer->spare_slot);
+	slot_clear(buffer, slot);
+	nvram_store16(map_entry(buffer, page), buffer->spare_slot);
+	buffer->spare_slot = (uint16_t)slot;
+}
+
+/*
+ * Where pages are longer there are fewer slots. Gives the first ones to pages that have others, and
+ * one remains spare: with each store the map is one of all pages.
+ */
+static void take_first_slots(struct buffer *buffer)
+{
+	uint32_t pages = buffer->span.pages, low = 0, high = pages;
+
+	while (low < pages || buffer->spare_slot > pages) {
+		if (buffer->spare_slot > pages) {
+			while (page_slot(buffer, high) > pages)
+				high++;
+			take_spare(buffer, high);
+		}
+		while (low < pages && page_slot(buffer, low) <= pages)
+			low++;
+		if (low < pages)
+			take_spare(buffer, low);
+	}
+}
+
+void buffer_start(struct buffer *buffer, uint64_t serial, uint32_t cell_bytes,
+		  const struct row_index *row, uint32_t ahead)
 {
 	assert(serial > buffer->serial);
 	buffer->serial = serial;
 	sum_begin_whole(buffer->sum, sum_empty(serial, row_word(buffer)));
 	nvram_store64(buffer->area + BUFFER_SERIAL_AT, serial);
 	sum_end(buffer->sum);
+	buffer->span = span_of(buffer->geometry, cell_bytes);
+	take_first_slots(buffer);
+	buffer->puts = buffer->largest = buffer->largest_puts = 0;
+	buffer->refused_larger = false;
 	forget_index(buffer, row, ahead, serial);
 	buffer->promised = 0;
 	buffer->put_bytes = 0;
@@ -196,11 +234,11 @@ static bool is_zero(const uint8_t *bytes, uint32_t length)
 
 void buffer_clear_rest(struct buffer *buffer)
 {
-	for (uint32_t slot = 0; slot < buffer_slots(buffer->geometry); slot++) {
+	for (uint32_t slot = 0; slot <= buffer->span.pages; slot++) {
 		bool counts = slot != buffer->spare_slot;
 		uint32_t end = counts ? slot_state(buffer, slot) & ~SLOT_LARGE : 0;
 		uint8_t *rest = slot_data(buffer, slot) + end;
-		uint32_t length = buffer->geometry->page_bytes - end;
+		uint32_t length = buffer->span.page_bytes - end;
 
 		/* What is zero already need not be made stable once more. */
 		if (!is_zero(rest, length))
@@ -232,6 +270,25 @@ static int recover_map(struct buffer *buffer)
 	return result;
 }
 
+void buffer_find_span(struct buffer *buffer)
+{
+	buffer->span = span_of(buffer->geometry, 0);
+	for (uint32_t slot = 0; slot < buffer_slots(buffer->geometry); slot++)
+		if (get_le64(slot_header(buffer, slot) + SLOT_SERIAL_AT) == buffer->serial) {
+			buffer_take_span(buffer, slot);
+			return;
+		}
+}
+
+struct buffer buffer_stored(const struct buffer *buffer)
+{
+	struct buffer stored = *buffer;
+
+	stored.serial = buffer_stored_serial(buffer);
+	buffer_find_span(&stored);
+	return stored;
+}
+
 void buffer_index_begin(struct buffer *buffer, const struct row_index *row, uint64_t serial)
 {
 	forget_index(buffer, row, 0, serial);
@@ -254,7 +311,7 @@ uint32_t buffer_index_page(struct buffer *buffer, uint32_t page, const struct pa
 			buffer->absorbable[page] = true;
 		buffer->lowest[page] = min_u64(buffer->lowest[page], header.sequence);
 	}
-	return indexed;
+	return offset;
 }
 
 int buffer_rest(struct buffer *buffer)
@@ -285,18 +342,21 @@ int buffer_recover(struct buffer *buffer, const struct row_index *row, uint32_t 
 	if (result)
 		return result;
 	buffer->serial = buffer_stored_serial(buffer);
+	buffer_find_span(buffer);
+	/* All pages have some, but that the host failed between two stores. */
+	take_first_slots(buffer);
 	slot_clear(buffer, buffer->spare_slot);
 	forget_index(buffer, row, ahead, buffer->serial);
 	count_used(buffer);
 	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++) {
 		uint32_t state = slot_state(buffer, page_slot(buffer, page));
 
-		if ((state & ~SLOT_LARGE) > buffer->geometry->page_bytes)
+		if ((state & ~SLOT_LARGE) > buffer->span.page_bytes)
 			return -EINVAL;
 		damaged += cut_page(buffer, page, committed, true);
 		struct page_view view = buffer_page(buffer, page);
-
-		uint32_t indexed = buffer_index_page(buffer, page, &view);
+		bool is_there = page < buffer->span.pages;
+		uint32_t indexed = is_there ? buffer_index_page(buffer, page, &view) : 0;
 
 		/*
 		 * The record is of another page: slots and map did not reach the host's storage

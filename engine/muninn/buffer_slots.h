@@ -16,8 +16,7 @@ static inline uint8_t *slot_header(const struct buffer *buffer, uint32_t slot)
 
 static inline uint8_t *slot_data(const struct buffer *buffer, uint32_t slot)
 {
-	return buffer->area + buffer->geometry->slots_at +
-	       (uint64_t)slot * buffer->geometry->page_bytes;
+	return buffer->area + buffer->geometry->slots_at + (uint64_t)slot * buffer->span.page_bytes;
 }
 
 static inline uint8_t *map_entry(const struct buffer *buffer, uint32_t page)
@@ -55,6 +54,7 @@ static inline void slot_claim(struct buffer *buffer, uint32_t slot)
 
 	nvram_store64(header + SLOT_STATE_AT, 0);
 	nvram_store64(header + SLOT_STAMP_AT, 0);
+	nvram_store16(header + SLOT_CELL_AT, (uint16_t)buffer->span.cell_bytes);
 	nvram_store64(header + SLOT_SERIAL_AT, buffer->serial);
 }
 
@@ -68,6 +68,9 @@ static inline struct page_view slot_view(const struct buffer *buffer, uint32_t s
 {
 	uint32_t state = slot_state(buffer, slot);
 
+	/* Those behind its pages are in no buffer with cells. */
+	if (slot > buffer->span.pages)
+		return (struct page_view){ .serial = buffer->serial };
 	return (struct page_view){
 		.serial = buffer->serial,
 		.data = slot_data(buffer, slot),
@@ -77,6 +80,16 @@ static inline struct page_view slot_view(const struct buffer *buffer, uint32_t s
 					: NULL,
 	};
 }
+
+/* How long the pages of what NVRAM has of a slot are. */
+static inline void buffer_take_span(struct buffer *buffer, uint32_t slot)
+{
+	buffer->span =
+		span_of(buffer->geometry, get_le16(slot_header(buffer, slot) + SLOT_CELL_AT));
+}
+
+/* The same of all slots with the serial of the buffer, which say the same. */
+void buffer_find_span(struct buffer *buffer);
 
 static inline uint32_t row_word(const struct buffer *buffer)
 {
@@ -110,6 +123,9 @@ void buffer_compact_void(struct buffer *buffer, uint32_t page, uint64_t before);
 bool buffer_drop_large(struct buffer *buffer, uint32_t page, uint64_t committed);
 
 void buffer_empty_page(struct buffer *buffer, uint32_t page);
+
+/* Whether a page has space for a record with `length` bytes of value. */
+bool buffer_page_has_space(const struct buffer *buffer, uint32_t page, uint32_t length);
 
 /* Puts a record of the buffer behind those of a page, or on an empty one. There is space for it. */
 void buffer_append(struct buffer *buffer, uint32_t page, const struct page_record *record);
@@ -158,7 +174,8 @@ static inline void slot_clear(struct buffer *buffer, uint32_t slot)
 
 	nvram_store64(header + SLOT_STATE_AT, 0);
 	nvram_store64(header + SLOT_STAMP_AT, 0);
-	memset(slot_data(buffer, slot), 0, buffer->geometry->page_bytes);
+	if (slot <= buffer->span.pages)
+		memset(slot_data(buffer, slot), 0, buffer->span.page_bytes);
 }
 
 static inline uint64_t state_word(uint32_t state, uint32_t fold)

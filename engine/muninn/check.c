@@ -101,8 +101,10 @@ static void check_record(struct walk *walk, const struct place *place, const str
 
 	record_header_decode(record->header, &header);
 	walk->check->records++;
-	if (!record_is_intact(record->header, view->serial, record->value)) {
-		report_record(walk, place, &header, "fails its checksum");
+	if (record->cut || !record_is_intact(record->header, view->serial, record->value)) {
+		report_record(walk, place, &header,
+			      record->cut ? "ends in a page that has not the rest of it"
+					  : "fails its checksum");
 		return;
 	}
 	hash = key_hash(&header.key, walk->store->geometry.segment_pages);
@@ -139,7 +141,7 @@ static bool check_records(struct walk *walk, const struct place *place,
 		tally->first_sequence = min_u64(tally->first_sequence, sequence);
 		tally->last_sequence = max_u64(tally->last_sequence, sequence);
 	}
-	return offset == view->used;
+	return offset == page_end(view);
 }
 
 /* ---- a sealed segment ---- */
@@ -154,6 +156,24 @@ static const char *read_trouble(int result)
 	default:
 		return "can't be read";
 	}
+}
+
+/* Reads the page behind one behind it, where the last record ends there. */
+static void read_behind(struct walk *walk, struct page_view *view)
+{
+	uint32_t page_bytes = walk->store->geometry.page_bytes;
+	struct nand_page_io io = { .page = view->number + 1,
+				   .data = walk->data + page_bytes,
+				   .spare = walk->spare };
+	struct page_spare spare;
+	struct page_view behind;
+
+	/* What is wrong with it is said when it is its turn. */
+	if (repair_read(walk->store, NAND_CAUSE_RECOVERY, &io) ||
+	    !page_spare_decode(walk->spare, page_bytes, &spare))
+		return;
+	behind = page_view_of(&spare, io.page, io.data);
+	view->follows = page_goes_on(view, &behind);
 }
 
 static void check_page(struct walk *walk, const struct place *place,
@@ -180,13 +200,10 @@ static void check_page(struct walk *walk, const struct place *place,
 			 spare.serial != facts->serial))
 		trouble = "is of another segment";
 	if (!trouble) {
-		struct page_view view = {
-			.serial = spare.serial,
-			.data = walk->data,
-			.used = spare.used,
-			.large_header = spare.large ? spare.large_header : NULL,
-		};
+		struct page_view view = page_view_of(&spare, number, walk->data);
 
+		if (view.beyond)
+			read_behind(walk, &view);
 		if (!check_records(walk, place, &view, tally))
 			trouble = "holds more than its records";
 	}
@@ -338,7 +355,7 @@ int check_store(struct record_store *store_, struct record_check *check)
 		.store = store,
 		.check = check,
 		.visibility = store_visibility(store, RECORD_NEWEST),
-		.data = malloc(store->geometry.page_bytes),
+		.data = malloc(2 * (size_t)store->geometry.page_bytes),
 		.spare = malloc(nand_geometry(store->nand)->spare_bytes),
 	};
 	int result = walk.data && walk.spare ? 0 : -ENOMEM;

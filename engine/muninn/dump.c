@@ -178,10 +178,11 @@ static uint32_t walk_records(const struct muninn_dump *dump, const struct page_v
 			     uint32_t *damaged, uint32_t *end, const struct fields *to)
 {
 	struct page_record record;
-	uint32_t offset = 0, at = 0, count = 0;
+	uint32_t offset = 0, at = view->begin, count = 0;
 
 	for (; page_next(view, &offset, &record); at = offset, count++) {
-		bool is_intact = record_is_intact(record.header, view->serial, record.value);
+		bool is_intact = !record.cut &&
+				 record_is_intact(record.header, view->serial, record.value);
 
 		*damaged += !is_intact;
 		if (to)
@@ -191,19 +192,37 @@ static uint32_t walk_records(const struct muninn_dump *dump, const struct page_v
 	return count;
 }
 
+/* Whether the page behind one is the one that its last record ends in; it is put behind its data.
+ */
+static bool read_behind(const struct muninn_dump *dump, const struct page_view *view, uint8_t *data)
+{
+	uint32_t page_bytes = nand_geometry(dump->nand)->page_bytes;
+	uint8_t bytes[4096];
+	struct nand_page_io io = { .page = view->number + 1,
+				   .data = data + page_bytes,
+				   .spare = bytes };
+	struct page_spare spare;
+	struct page_view behind;
+
+	if (nand_read(dump->nand, NAND_CAUSE_RECOVERY, &io, 1) ||
+	    !page_spare_decode(bytes, page_bytes, &spare))
+		return false;
+	behind = page_view_of(&spare, io.page, io.data);
+	return page_goes_on(view, &behind);
+}
+
 static void tell_records(const struct muninn_dump *dump, const struct nand_page_dump *page,
 			 const struct page_spare *spare, enum dump_depth depth,
 			 const struct fields *to)
 {
-	const struct page_view view = {
-		.serial = spare->serial,
-		.data = page->data,
-		.used = spare->used,
-		.large_header = spare->large ? spare->large_header : NULL,
-	};
-	uint32_t damaged = 0, again = 0, end;
-	uint32_t count = walk_records(dump, &view, &damaged, &end, NULL);
+	uint8_t data[2 * MUNINN_PAGE_BYTES_MAX];
+	struct page_view view = page_view_of(spare, page->page, data);
+	uint32_t damaged = 0, again = 0, end, count;
 	char holds[96];
+
+	memcpy(data, page->data, nand_geometry(dump->nand)->page_bytes);
+	view.follows = view.beyond && read_behind(dump, &view, data);
+	count = walk_records(dump, &view, &damaged, &end, NULL);
 
 	snprintf(holds, sizeof(holds), damaged ? "%u record%s, %u damaged" : "%u record%s", count,
 		 count == 1 ? "" : "s", damaged);
@@ -219,7 +238,9 @@ static void tell_records(const struct muninn_dump *dump, const struct nand_page_
 	if (dump->has_geometry)
 		field_number(to, "parity_share_bytes", dump->geometry.parity.share_bytes);
 	/* Records that a damaged length hides. */
-	field_number(to, "bytes_without_record", spare->used - end);
+	field_number(to, "bytes_without_record", page_end(&view) - end);
+	field_number(to, "bytes_of_record_before", view.begin);
+	field_number(to, "bytes_in_page_behind", view.beyond);
 	field_list(to, "records");
 	walk_records(dump, &view, &again, &end, to);
 	field_end(to);
@@ -498,6 +519,7 @@ static void tell_root(const struct muninn_dump *dump, const struct nand_page_dum
 void muninn_dump_page(struct muninn_dump *dump, const struct nand_page_dump *page,
 		      enum dump_depth depth, const struct fields *to)
 {
+	uint32_t page_bytes = nand_geometry(dump->nand)->page_bytes;
 	struct page_spare spare;
 
 	if (page->verdict == -ENODATA) {
@@ -505,7 +527,8 @@ void muninn_dump_page(struct muninn_dump *dump, const struct nand_page_dump *pag
 		tell_place(dump, page->page, to);
 		return;
 	}
-	if (!page_spare_decode(page->spare, nand_geometry(dump->nand)->page_bytes, &spare)) {
+	if (page_bytes > MUNINN_PAGE_BYTES_MAX ||
+	    !page_spare_decode(page->spare, page_bytes, &spare)) {
 		tell_kind(to, page->verdict ? "unreadable" : "foreign",
 			  page->verdict ? "its spare area says nothing" : "no page of this engine");
 		tell_place(dump, page->page, to);

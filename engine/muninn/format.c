@@ -70,7 +70,27 @@ bool record_is_intact(const uint8_t bytes[RECORD_HEADER_BYTES], uint64_t serial,
 	return record_crc(bytes, serial, value, record_length(bytes)) == get_le32(bytes + 24);
 }
 
-enum { SPARE_LARGE = 1 << 0, SPARE_UNFINISHED = 1 << 1 };
+enum { SPARE_LARGE = 1 << 0, SPARE_UNFINISHED = 1 << 1, SPARE_SPANNED = 1 << 2 };
+
+static void encode_spanned(const struct page_spare *spare, uint8_t bytes[PAGE_SPARE_BYTES])
+{
+	assert(spare->kind == PAGE_KIND_RECORDS && !spare->large);
+	bytes[1] |= SPARE_SPANNED;
+	put_le16(bytes + 16, spare->begin);
+	put_le16(bytes + 18, spare->beyond);
+}
+
+static bool decode_spanned(const uint8_t bytes[PAGE_SPARE_BYTES], uint32_t page_bytes,
+			   struct page_spare *spare)
+{
+	spare->begin = spare->beyond = 0;
+	if (!(bytes[1] & SPARE_SPANNED))
+		return true;
+	spare->begin = get_le16(bytes + 16);
+	spare->beyond = get_le16(bytes + 18);
+	return spare->kind == PAGE_KIND_RECORDS && !spare->large && spare->begin <= spare->used &&
+	       spare->beyond < page_bytes && (!spare->beyond || spare->used == page_bytes);
+}
 
 void page_spare_encode(const struct page_spare *spare, uint8_t bytes[PAGE_SPARE_BYTES])
 {
@@ -82,6 +102,8 @@ void page_spare_encode(const struct page_spare *spare, uint8_t bytes[PAGE_SPARE_
 	put_le64(bytes + 8, spare->serial);
 	if (spare->kind != PAGE_KIND_ROOT) {
 		memcpy(bytes + 16, spare->large_header, RECORD_HEADER_BYTES);
+		if (spare->begin || spare->beyond)
+			encode_spanned(spare, bytes);
 		return;
 	}
 	memset(bytes + 16, 0, RECORD_HEADER_BYTES);
@@ -104,7 +126,8 @@ bool page_spare_decode(const uint8_t bytes[PAGE_SPARE_BYTES], uint32_t page_byte
 		spare->parts = get_le32(bytes + 20);
 	}
 	return spare->kind >= PAGE_KIND_RECORDS && spare->kind <= PAGE_KIND_ROOT &&
-	       bytes[1] <= (SPARE_LARGE | SPARE_UNFINISHED) && spare->used <= page_bytes;
+	       bytes[1] <= (SPARE_LARGE | SPARE_UNFINISHED | SPARE_SPANNED) &&
+	       spare->used <= page_bytes && decode_spanned(bytes, page_bytes, spare);
 }
 
 /* ---- roots ---- */

@@ -132,6 +132,9 @@ struct page_spare {
 	uint16_t row;    /* of the segment */
 	uint32_t used;   /* bytes of the data area that hold records, or a part of a group's
 			    image or of a root */
+	/* A record that begins in one page may end in the one behind it, in the same segment: */
+	uint16_t begin;  /* so many bytes are of a record of the page before */
+	uint16_t beyond; /* so many bytes of the last record are in the page behind */
 	uint64_t serial; /* of the segment; of a group image its row << 32 | number; of the root */
 	union {
 		uint8_t large_header[RECORD_HEADER_BYTES];
@@ -145,7 +148,8 @@ struct page_spare {
 void page_spare_encode(const struct page_spare *spare, uint8_t bytes[PAGE_SPARE_BYTES]);
 
 /*
- * False when the bytes are not those of a page of this engine, or `used` is not within page_bytes.
+ * False when the bytes are not those of a page of this engine, or its records can't be where they
+ * say.
  */
 bool page_spare_decode(const uint8_t bytes[PAGE_SPARE_BYTES], uint32_t page_bytes,
 		       struct page_spare *spare);
@@ -370,6 +374,7 @@ enum {
 #define SLOT_SERIAL_AT       8 /* 8: the slot's contents count only for this serial of the row */
 #define SLOT_LARGE_HEADER_AT 16
 #define SLOT_STAMP_AT        48 /* 8: the bytes a flush promises (16), up to which number (48) */
+#define SLOT_CELL_AT         56 /* 2: cell bytes of the buffer's records (span.h); 0: none */
 #define SLOT_SERIAL_NEVER    1  /* serials are higher; so a page of zeros is no slot headers */
 #define SLOT_LARGE           UINT32_C(0x80000000)
 
@@ -392,7 +397,7 @@ static inline uint32_t slot_fold(uint32_t fold, uint32_t crc)
 }
 
 static_assert(SLOT_LARGE_HEADER_AT + RECORD_HEADER_BYTES <= SLOT_STAMP_AT &&
-		      SLOT_STAMP_AT + 8 <= SLOT_HEADER_BYTES,
+		      SLOT_STAMP_AT + 8 <= SLOT_CELL_AT && SLOT_CELL_AT + 2 <= SLOT_HEADER_BYTES,
 	      "slot header too small");
 static_assert(NVRAM_INDEX_PART_AT + INDEX_PART_BYTES <= NVRAM_UUID_AT, "the index's part fits");
 static_assert(STATE_AT % 64 == 0, "state words share no cache line with the header");

@@ -35,13 +35,6 @@ static bool is_committed(const struct page_view *page, uint64_t committed)
 	return true;
 }
 
-static uint32_t room_of(const struct buffer *buffer, uint32_t page)
-{
-	struct page_view view = buffer_page(buffer, page);
-
-	return view.large_header ? 0 : buffer->geometry->page_bytes - view.used;
-}
-
 /*
  * Puts records of a page behind those of page *to and of the empty pages behind that. Returns the
  * bytes of the first ones, for which there is space below it.
@@ -49,18 +42,17 @@ static uint32_t room_of(const struct buffer *buffer, uint32_t page)
 static uint32_t copy_down(struct buffer *buffer, uint32_t from, uint32_t *to)
 {
 	struct page_view view = buffer_page(buffer, from);
-	uint32_t room = room_of(buffer, *to), copied = 0;
 	struct page_record record;
+	uint32_t copied = 0;
 
 	for (uint32_t offset = 0; page_next(&view, &offset, &record); copied = offset) {
-		uint32_t bytes = offset - copied;
+		uint32_t length = record_length(record.header);
 
-		if (room < bytes && *to + 1 < from)
-			room = room_of(buffer, ++*to);
-		if (room < bytes)
+		if (!buffer_page_has_space(buffer, *to, length) && *to + 1 < from)
+			++*to;
+		if (!buffer_page_has_space(buffer, *to, length))
 			break;
 		buffer_append(buffer, *to, &record);
-		room -= bytes;
 	}
 	return copied;
 }

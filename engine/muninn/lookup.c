@@ -38,6 +38,44 @@ struct lookup {
 	uint32_t *crc;
 };
 
+/* ---- a record that ends in the page behind its own ---- */
+
+/* A page, and memory for it. */
+struct read_page {
+	struct page_view view;
+	struct page_spare spare;
+	uint8_t data[MUNINN_PAGE_BYTES_MAX];
+	uint8_t spare_bytes[4096];
+};
+
+static int read_page(struct lookup *lookup, uint64_t number, struct read_page *page);
+
+/* Makes a record whole, in a page's bytes at `value`. -EBADMSG, or the error of the read. */
+static int make_whole(struct lookup *lookup, const struct page_view *page,
+		      struct page_record *record, uint8_t *value)
+{
+	uint32_t first = record_length(record->header) - record->cut;
+	struct read_page behind;
+	int result = read_page(lookup, page->number + 1, &behind);
+
+	if (result)
+		return result;
+	if (!page_goes_on(page, &behind.view))
+		return -EBADMSG;
+	memcpy(value, record->value, first);
+	memcpy(value + first, behind.view.data, record->cut);
+	record->value = value;
+	record->cut = 0;
+	return record_is_intact(record->header, page->serial, value) ? 0 : -EBADMSG;
+}
+
+/* Of a record that is not whole only the page with its header was summed up. */
+static bool is_sound(const struct page_view *page, const struct page_record *record)
+{
+	return record->cut ? page->checked
+			   : record_is_intact(record->header, page->serial, record->value);
+}
+
 /* ---- what is done with a page: the newest record ---- */
 
 static struct record_info describe(const struct record_header *header)
@@ -56,6 +94,7 @@ static struct record_info describe(const struct record_header *header)
  */
 static int take_newest(struct lookup *lookup, const struct page_view *page)
 {
+	uint8_t whole[MUNINN_PAGE_BYTES_MAX];
 	struct record_header header;
 	struct page_record found;
 
@@ -66,11 +105,18 @@ static int take_newest(struct lookup *lookup, const struct page_view *page)
 
 	if (lookup->found && lookup->info->sequence >= header.sequence)
 		return result;
+	bool wants_crc = lookup->crc && header.sequence == lookup->crc_of;
+	int whole_result = found.cut && (lookup->capacity || wants_crc)
+				   ? make_whole(lookup, page, &found, whole)
+				   : 0;
+
+	if (whole_result)
+		return whole_result;
 	if (!page->checked && !record_is_intact(found.header, page->serial, found.value))
 		return -EBADMSG;
 	lookup->found = 1;
 	*lookup->info = describe(&header);
-	if (lookup->crc && header.sequence == lookup->crc_of)
+	if (wants_crc)
 		*lookup->crc = crc32c(0, found.value, header.length);
 	/*
 	 * A moved record says nothing about other places, but only newer ones are of interest now.
@@ -119,7 +165,7 @@ static int take_several(struct lookup *lookup, const struct page_view *page)
 
 	while (page_next(page, &offset, &record))
 		if (record_has_key(record.header, lookup->key)) {
-			if (!record_is_intact(record.header, page->serial, record.value))
+			if (!is_sound(page, &record))
 				return -EBADMSG;
 			headers[count++] = record.header;
 		}
@@ -148,7 +194,7 @@ static int take_between(struct lookup *lookup, const struct page_view *page)
 	while (page_next(page, &offset, &record)) {
 		if (!record_has_key(record.header, lookup->key))
 			continue;
-		if (!record_is_intact(record.header, page->serial, record.value))
+		if (!is_sound(page, &record))
 			return -EBADMSG;
 		record_header_decode(record.header, &header);
 		/* What is in older places is older than this. */
@@ -172,6 +218,7 @@ static int take_all(struct lookup *lookup, const struct page_view *page)
 {
 	struct gathering *gathering = (struct gathering *)(void *)lookup;
 	struct page_record records[MUNINN_PAGE_BYTES_MAX / RECORD_HEADER_BYTES + 1];
+	uint8_t whole[MUNINN_PAGE_BYTES_MAX];
 	struct page_record record;
 	uint32_t offset = 0, count = 0;
 
@@ -182,8 +229,12 @@ static int take_all(struct lookup *lookup, const struct page_view *page)
 			records[count++] = record;
 	/* Backwards: of one command's puts the last one counts. */
 	while (count-- > 0) {
-		int result = gathering->take(gathering->context, page, &records[count]);
+		int result = 0;
 
+		if (records[count].cut)
+			result = make_whole(lookup, page, &records[count], whole);
+		if (!result)
+			result = gathering->take(gathering->context, page, &records[count]);
 		if (result)
 			return result;
 	}
@@ -204,14 +255,6 @@ static uint64_t newest_of_key(const struct page_view *page, const struct record_
 			newest = max_u64(newest, record_sequence(record.header));
 	return newest;
 }
-
-/* A page, and memory for it. */
-struct read_page {
-	struct page_view view;
-	struct page_spare spare;
-	uint8_t data[MUNINN_PAGE_BYTES_MAX];
-	uint8_t spare_bytes[4096];
-};
 
 /* Reads pages for a user. -EINPROGRESS: he may not wait, and they are not at hand. */
 static int read_pages(struct muninn_store *store, const struct nand_page_io *ios, uint32_t count)
@@ -242,13 +285,8 @@ static int view_page(const struct muninn_store *store, const struct nand_page_io
 			 nand_path(store->nand), (unsigned long long)io->page, -result);
 		return result;
 	}
-	*view = (struct page_view){
-		.serial = spare->serial,
-		.data = io->data,
-		.used = spare->used,
-		.large_header = spare->large ? spare->large_header : NULL,
-		.checked = true,
-	};
+	*view = page_view_of(spare, io->page, io->data);
+	view->checked = true;
 	return 0;
 }
 

@@ -92,8 +92,9 @@ static bool row_by_records(const struct mending *mending, const struct buffer *b
 		uint32_t offset = 0;
 
 		stored.serial = get_le64(slot_header(buffer, slot) + SLOT_SERIAL_AT);
+		buffer_take_span(&stored, slot);
 		view = slot_view(&stored, slot);
-		if (view.used > geometry->page_bytes || !page_next(&view, &offset, &record) ||
+		if (view.used > stored.span.page_bytes || !page_next(&view, &offset, &record) ||
 		    !record_is_intact(record.header, view.serial, record.value))
 			continue;
 		record_header_decode(record.header, &header);
@@ -166,7 +167,7 @@ static bool breaks_promise(struct buffer *stored, uint32_t slot, uint64_t flushe
 	if (get_le64(slot_header(stored, slot) + SLOT_SERIAL_AT) != stored->serial ||
 	    stamp >> 16 > flushed)
 		return false;
-	if (view.used <= stored->geometry->page_bytes)
+	if (view.used <= stored->span.page_bytes)
 		end = page_end_at(&view, RECORD_NEWEST, true, &damaged);
 	if (end >= (stamp & UINT16_MAX))
 		return false;
@@ -180,7 +181,7 @@ static bool mend_page(struct buffer *stored, uint32_t slot)
 	uint8_t *header = slot_header(stored, slot);
 	struct page_view view = slot_view(stored, slot);
 	uint32_t end = 0, large = view.large_header ? SLOT_LARGE : 0;
-	bool damaged = view.used > stored->geometry->page_bytes;
+	bool damaged = view.used > stored->span.page_bytes;
 
 	if (!damaged)
 		end = page_end_at(&view, RECORD_NEWEST, true, &damaged);
@@ -196,9 +197,8 @@ static bool mend_page(struct buffer *stored, uint32_t slot)
 /* The slots of a buffer with a sound header. */
 static void mend_slots(struct mending *mending, struct buffer *buffer, uint32_t row)
 {
-	struct buffer stored = *buffer;
+	struct buffer stored = buffer_stored(buffer);
 
-	stored.serial = buffer_stored_serial(buffer);
 	for (uint32_t page = 0; page < stored.geometry->segment_pages; page++) {
 		uint32_t slot = page_slot(&stored, page);
 

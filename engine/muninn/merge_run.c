@@ -345,15 +345,13 @@ bool merge_run_has_segment(struct merge_run *run, uint32_t segment)
 
 /* ---- looking at pages ---- */
 
-static struct page_view view_of(const struct page_spare *spare, const uint8_t *data)
+static struct page_view view_of(const struct page_spare *spare, uint64_t number,
+				const uint8_t *data)
 {
-	return (struct page_view){
-		.serial = spare->serial,
-		.data = data,
-		.used = spare->used,
-		.large_header = spare->large ? spare->large_header : NULL,
-		.checked = true,
-	};
+	struct page_view view = page_view_of(spare, number, data);
+
+	view.checked = true;
+	return view;
 }
 
 /* Whether a page is of the segment that was read at once. */
@@ -370,7 +368,7 @@ static int view_in_segment(const struct merge_run *run, uint64_t number, struct 
 
 	if (segment->results[page])
 		return segment->results[page];
-	*view = view_of(&segment->spares[page],
+	*view = view_of(&segment->spares[page], number,
 			segment->data + page * (size_t)run->store->geometry.page_bytes);
 	return 0;
 }
@@ -393,7 +391,7 @@ int merge_run_read_page(struct merge_run *run, uint64_t number, struct page_view
 	}
 	if (result)
 		return result;
-	*view = view_of(&run->pages[place].spare, data_at(run, place));
+	*view = view_of(&run->pages[place].spare, number, data_at(run, place));
 	return 0;
 }
 
@@ -427,38 +425,70 @@ bool merge_run_read_header(struct merge_run *run, uint64_t number, struct page_v
 	run->reads++;
 	if (decode_spare(run, io.spare, 0, &run->header) != 0 || !run->header.large)
 		return false;
-	*view = view_of(&run->header, NULL);
+	*view = view_of(&run->header, number, NULL);
 	return true;
+}
+
+/* A page that is visited, and the beginning of the one behind it. */
+struct visited {
+	struct page_view view;
+	uint8_t data[2 * MUNINN_PAGE_BYTES_MAX], large_header[RECORD_HEADER_BYTES];
+};
+
+/* Reads a page of a segment, which stays if that fails; `before`: the one that goes on there. */
+static int read_of_segment(struct merge_run *run, uint64_t number, const struct page_view *before,
+			   struct page_view *view)
+{
+	int result = merge_run_read_page(run, number, view);
+
+	if (!result && before && !page_goes_on(before, view))
+		result = -EBADMSG;
+	if (result && !merge_run_misses(run))
+		log_line(LOG_LEVEL_ERROR,
+			 "%s: merge: flash page %llu can't be read (error %d); segment %u stays",
+			 nand_path(run->store->nand), (unsigned long long)number, -result,
+			 (uint32_t)(number / run->store->geometry.segment_pages));
+	return result;
+}
+
+/* Other pages take its place while its records are judged. */
+static void copy_page(struct visited *visited)
+{
+	struct page_view *view = &visited->view;
+
+	view->data = memcpy(visited->data, view->data, view->used);
+	if (view->large_header)
+		view->large_header = memcpy(visited->large_header, view->large_header,
+					    sizeof(visited->large_header));
+}
+
+/* With its records as a whole. */
+static int read_visited(struct merge_run *run, uint64_t number, struct visited *visited)
+{
+	struct page_view behind;
+	int result = read_of_segment(run, number, NULL, &visited->view);
+
+	if (!result && !is_in_segment(run, number))
+		copy_page(visited);
+	if (result || !visited->view.beyond)
+		return result;
+	result = read_of_segment(run, number + 1, &visited->view, &behind);
+	if (!result && !is_in_segment(run, number))
+		memcpy(visited->data + visited->view.used, behind.data, behind.begin);
+	visited->view.follows = true;
+	return result;
 }
 
 int merge_run_visit_page(struct merge_run *run, uint32_t segment, uint32_t page,
 			 record_visitor *visit, void *context)
 {
-	uint8_t data[MUNINN_PAGE_BYTES_MAX], large_header[RECORD_HEADER_BYTES];
-	uint64_t number = segment_page(&run->store->geometry, segment) + page;
+	struct visited visited;
 	struct page_record record;
-	struct page_view view = { 0 };
 	uint32_t offset = 0;
-	int result = merge_run_read_page(run, number, &view);
+	int result =
+		read_visited(run, segment_page(&run->store->geometry, segment) + page, &visited);
 
-	if (result && merge_run_misses(run))
-		return result;
-	if (result) {
-		log_line(LOG_LEVEL_ERROR,
-			 "%s: merge: flash page %llu can't be read (error %d); segment %u stays",
-			 nand_path(run->store->nand), (unsigned long long)number, -result, segment);
-		return result;
-	}
-	uint64_t serial = view.serial;
-
-	/* Other pages take its place while its records are judged. */
-	if (!is_in_segment(run, number)) {
-		view.data = memcpy(data, view.data, view.used);
-		if (view.large_header)
-			view.large_header =
-				memcpy(large_header, view.large_header, sizeof(large_header));
-	}
-	while (!result && page_next(&view, &offset, &record))
-		result = visit(run, &record, serial, context);
+	while (!result && page_next(&visited.view, &offset, &record))
+		result = visit(run, &record, visited.view.serial, context);
 	return result;
 }

@@ -7,10 +7,14 @@
 
 struct page_view {
 	uint64_t serial; /* of the segment */
+	uint64_t number; /* of the flash page; unused elsewhere */
 	const uint8_t *data;
 	uint32_t used; /* bytes of `data` that hold records */
 	const uint8_t
 		*large_header; /* of the only record, or NULL when headers are in the data area */
+	uint32_t begin;        /* of these, the first ones are of a record of the page before */
+	uint32_t beyond;       /* bytes of the last record that the page behind begins with */
+	bool follows;          /* that page is behind this one in memory */
 	bool checked; /* all of it is as it was programmed: the flash has just summed it up */
 };
 
@@ -18,7 +22,35 @@ struct page_view {
 struct page_record {
 	const uint8_t *header; /* RECORD_HEADER_BYTES */
 	const uint8_t *value;
+	uint32_t cut; /* bytes of the value that are not there: the page behind has them */
 };
+
+/* Of a page of flash that holds records, whose spare area outlives the view. */
+static inline struct page_view page_view_of(const struct page_spare *spare, uint64_t number,
+					    const uint8_t *data)
+{
+	return (struct page_view){
+		.serial = spare->serial,
+		.number = number,
+		.data = data,
+		.used = spare->used,
+		.large_header = spare->large ? spare->large_header : NULL,
+		.begin = spare->begin,
+		.beyond = spare->beyond,
+	};
+}
+
+/* Whether a page is the one behind another one, whose last record goes on there. */
+static inline bool page_goes_on(const struct page_view *page, const struct page_view *behind)
+{
+	return behind->serial == page->serial && behind->begin == page->beyond;
+}
+
+/* Where its records end, as an offset of page_next. */
+static inline uint32_t page_end(const struct page_view *page)
+{
+	return page->used + page->beyond;
+}
 
 /* Which records of a key count. */
 struct visibility {
@@ -52,8 +84,8 @@ static inline bool record_is_visible(const struct visibility *visibility,
 }
 
 /*
- * The record at *offset (0 to begin, then as left by the last call); false at the end. A record
- * that runs over the end of the used part also ends the walk, with *offset left below `used`.
+ * The record at *offset (0 to begin, then as left by the last call); false at the end, where
+ * *offset is page_end. A record that runs over the end also ends the walk, with *offset left below.
  */
 static inline bool page_next(const struct page_view *page, uint32_t *offset,
 			     struct page_record *record)
@@ -61,19 +93,23 @@ static inline bool page_next(const struct page_view *page, uint32_t *offset,
 	if (page->large_header) {
 		record->header = page->large_header;
 		record->value = page->data;
+		record->cut = 0;
 		if (*offset == page->used || record_length(page->large_header) > page->used)
 			return false;
 		*offset = page->used;
 		return true;
 	}
-	if (page->used - *offset < RECORD_HEADER_BYTES)
+	if (*offset < page->begin)
+		*offset = page->begin;
+	if (*offset + RECORD_HEADER_BYTES > page->used)
 		return false;
 	record->header = page->data + *offset;
 	record->value = record->header + RECORD_HEADER_BYTES;
 	uint32_t end = *offset + RECORD_HEADER_BYTES + record_length(record->header);
 
-	if (end > page->used)
+	if (end > page_end(page))
 		return false;
+	record->cut = end > page->used && !page->follows ? end - page->used : 0;
 	*offset = end;
 	return true;
 }

@@ -106,7 +106,9 @@ int place_record(struct muninn_store *store, const struct new_record *record, en
 		if (result)
 			return result;
 	}
-	assert(result == 0); /* an empty segment takes any record */
+	assert(result == 0); /* an empty segment takes any record: see buffer_best_cell */
+	if (result)
+		return result;
 	if (!row->touched)
 		store->touched[store->touched_count++] = (uint16_t)number;
 	row->touched = true;

@@ -346,7 +346,7 @@ static void keep_buffers(struct rebuild *rebuild)
 				    row_index_last_serial(store->rows[row].index);
 
 		if (keep) {
-			buffer->serial = buffer_stored_serial(buffer);
+			*buffer = buffer_stored(buffer);
 			rebuild->serial_most = max_u64(rebuild->serial_most, buffer->serial);
 			rebuild->buffered_most =
 				max_u64(rebuild->buffered_most, highest_in(buffer));

@@ -42,6 +42,56 @@ static void note_sequence(struct regroup *regroup, const struct sealed_segment *
 	regroup->sequence_most = facts->last_sequence;
 }
 
+/* A page of a segment that is read from its first page to its last one. */
+struct regroup_page {
+	uint8_t data[MUNINN_PAGE_BYTES_MAX];
+	struct page_spare spare;
+	struct page_view view;
+	bool is_whole; /* it could be read, and is the segment's */
+};
+
+static void read_segment_page(struct regroup *regroup, uint64_t number, uint64_t serial,
+			      struct regroup_page *page)
+{
+	page->spare = (struct page_spare){ 0 };
+	page->is_whole = regroup_read_page(regroup->store, number, page->data, &page->spare) &&
+			 page->spare.serial == serial;
+	page->view = page_view_of(&page->spare, number, page->data);
+}
+
+/* Leaves out the last record of a page, whose end is lost. */
+static void leave_out_last(struct page_view *view)
+{
+	struct page_record record;
+	uint32_t offset = 0;
+
+	view->beyond = 0;
+	while (page_next(view, &offset, &record))
+		;
+	view->used = offset;
+}
+
+/* Adds a page to the index in `buffer`. `behind`: the page behind it; NULL: there is none. */
+static void index_page(struct regroup *regroup, uint32_t row, uint32_t page,
+		       struct regroup_page *indexed, const struct regroup_page *behind,
+		       struct buffer *buffer, struct sealed_segment *facts)
+{
+	struct page_view *view = &indexed->view;
+
+	if (indexed->is_whole && view->beyond &&
+	    !(behind && behind->is_whole && page_goes_on(view, &behind->view)))
+		leave_out_last(view);
+	if (indexed->is_whole && buffer_index_page(buffer, page, view) == page_end(view)) {
+		sealed_segment_add(facts, view);
+		return;
+	}
+	regroup->pages_damaged++;
+	if (regroup->lost)
+		lost_note(regroup->lost, row, page, facts->serial);
+	log_line(LOG_LEVEL_ERROR, "%s: flash page %llu is damaged; its records are lost",
+		 nand_path(regroup->store->nand), (unsigned long long)view->number);
+}
+
 /*
  * Builds the index of a segment in `buffer` and gathers the facts. False: it is not the row's, or
  * older than wanted.
@@ -49,37 +99,24 @@ static void note_sequence(struct regroup *regroup, const struct sealed_segment *
 static bool index_segment(struct regroup *regroup, const struct row_index *index, uint32_t row,
 			  uint32_t segment, struct buffer *buffer, struct sealed_segment *facts)
 {
-	struct muninn_store *store = regroup->store;
-	const struct muninn_geometry *geometry = &store->geometry;
-	uint8_t data[MUNINN_PAGE_BYTES_MAX];
-	struct page_spare spare = { 0 }, said = { 0 };
+	const struct muninn_geometry *geometry = &regroup->store->geometry;
+	uint32_t pages = geometry->segment_pages;
+	struct page_spare said = { 0 };
+	struct regroup_page both[2];
 
-	if (segment >= geometry->segments || !regroup_ask_segment(store, segment, &said) ||
+	if (segment >= geometry->segments || !regroup_ask_segment(regroup->store, segment, &said) ||
 	    said.row != row)
 		return false;
 	*facts = sealed_segment_begin(segment, said.serial);
 	buffer_index_begin(buffer, index, said.serial);
-	for (uint32_t page = 0; page < geometry->segment_pages; page++) {
-		uint64_t number = segment_page(geometry, segment) + page;
-		bool read = regroup_read_page(store, number, data, &spare);
-		struct page_view view = {
-			.serial = spare.serial,
-			.data = data,
-			.used = spare.used,
-			.large_header = spare.large ? spare.large_header : NULL,
-		};
+	read_segment_page(regroup, segment_page(geometry, segment), said.serial, &both[0]);
+	for (uint32_t page = 0; page < pages; page++) {
+		struct regroup_page *behind = page + 1 < pages ? &both[(page + 1) % 2] : NULL;
 
-		if (!read || spare.serial != said.serial ||
-		    buffer_index_page(buffer, page, &view) != view.used) {
-			regroup->pages_damaged++;
-			if (regroup->lost)
-				lost_note(regroup->lost, row, page, said.serial);
-			log_line(LOG_LEVEL_ERROR,
-				 "%s: flash page %llu is damaged; its records are lost",
-				 nand_path(store->nand), (unsigned long long)number);
-			continue;
-		}
-		sealed_segment_add(facts, &view);
+		if (behind)
+			read_segment_page(regroup, segment_page(geometry, segment) + page + 1,
+					  said.serial, behind);
+		index_page(regroup, row, page, &both[page % 2], behind, buffer, facts);
 	}
 	note_sequence(regroup, facts, said.unfinished);
 	return true;

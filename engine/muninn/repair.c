@@ -314,31 +314,47 @@ static uint32_t read_group(struct muninn_store *store, enum nand_cause cause, ui
 
 /*
  * Whether all records of a page are what was put: each has a sum of its own, which includes the
- * serial. Another page of the group says which segment it is.
+ * serial. One that ends in a page of another group is left to who reads it.
  */
-static bool is_page_of(const struct muninn_store *store, const struct nand_page_io *io,
-		       const uint8_t *other)
+static bool records_are_intact(const struct page_view *view)
 {
-	struct page_spare spare, said;
 	struct page_record record;
 	uint32_t offset = 0;
 
-	if (!page_spare_decode(io->spare, store->geometry.page_bytes, &spare) ||
-	    !page_spare_decode(other, store->geometry.page_bytes, &said) ||
-	    spare.kind != PAGE_KIND_RECORDS || said.kind != PAGE_KIND_RECORDS ||
-	    spare.serial != said.serial || spare.row != said.row)
-		return false;
-	const struct page_view view = {
-		.serial = spare.serial,
-		.data = io->data,
-		.used = spare.used,
-		.large_header = spare.large ? spare.large_header : NULL,
-	};
-
-	while (page_next(&view, &offset, &record))
-		if (!record_is_intact(record.header, view.serial, record.value))
+	while (page_next(view, &offset, &record))
+		if (!record.cut && !record_is_intact(record.header, view->serial, record.value))
 			return false;
-	return offset == view.used;
+	return offset == page_end(view);
+}
+
+/* A page of the group; the next one is behind it in memory. */
+static bool view_in_group(const struct muninn_store *store, uint32_t page, struct page_spare *spare,
+			  struct page_view *view)
+{
+	const struct nand_page_io *io = &store->repair->ios[page];
+
+	if (!page_spare_decode(io->spare, store->geometry.page_bytes, spare) ||
+	    spare->kind != PAGE_KIND_RECORDS)
+		return false;
+	*view = page_view_of(spare, io->page, io->data);
+	view->follows = page + 1 < store->geometry.parity.group_pages;
+	return true;
+}
+
+/* Whether a page that was made again is what was put. Another page says which segment it is. */
+static bool is_page_of(const struct muninn_store *store, uint32_t page, uint32_t other)
+{
+	struct page_spare spare, said;
+	struct page_view view, saying;
+
+	if (!view_in_group(store, page, &spare, &view) ||
+	    !view_in_group(store, other, &said, &saying) || spare.serial != said.serial ||
+	    spare.row != said.row || !records_are_intact(&view))
+		return false;
+	/* It may have the end of a record of the page before. */
+	return !view.begin || page == 0 ||
+	       (view_in_group(store, page - 1, &said, &saying) && page_goes_on(&saying, &view) &&
+		records_are_intact(&saying));
 }
 
 /* The first page that is not among the lost ones, which are ascending. */
@@ -362,7 +378,7 @@ static int make_again(struct muninn_store *store, enum nand_cause cause,
 	uint32_t count = read_group(store, cause, io->page - wanted, wanted, lost);
 
 	if (parity_restore(&store->parity, repair->ios, lost, count, repair->scratch) ||
-	    !is_page_of(store, own, repair->ios[first_whole(lost, count)].spare))
+	    !is_page_of(store, wanted, first_whole(lost, count)))
 		return -EBADMSG;
 	if (io->data)
 		memcpy(io->data, own->data, shape->page_bytes);

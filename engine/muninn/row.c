@@ -39,6 +39,14 @@ static uint32_t choose_eighths(const struct row *row)
 	return (uint32_t)min_u64(SERIAL_EIGHTHS_MAX, buffer_metadata_bytes(last) * 9 / all + 1);
 }
 
+/* Records that follow are mostly of the same size. */
+static uint32_t choose_cell(const struct row *row)
+{
+	const struct buffer *last = row_has_newer(row) ? &row->newer : &row->buffer;
+
+	return last->area ? buffer_best_cell(last) : 0;
+}
+
 static uint64_t next_serial(struct muninn_store *store, uint32_t eighths)
 {
 	uint64_t serial = align_up(state_read(store, STATE_NEXT_SERIAL_AT), SERIAL_STEP);
@@ -51,12 +59,13 @@ static uint64_t next_serial(struct muninn_store *store, uint32_t eighths)
 
 static struct buffer take_buffer(struct muninn_store *store, uint32_t number, uint32_t ahead)
 {
+	const struct row *row = &store->rows[number];
 	struct buffer buffer;
 
 	assert(store->free_buffer_count > 0);
 	buffer = store->free_buffers[--store->free_buffer_count];
-	buffer_start(&buffer, next_serial(store, choose_eighths(&store->rows[number])),
-		     store->rows[number].index, ahead);
+	buffer_start(&buffer, next_serial(store, choose_eighths(row)), choose_cell(row), row->index,
+		     ahead);
 	buffer_give(&buffer, number);
 	return buffer;
 }
@@ -125,7 +134,8 @@ void row_end_buffer(struct muninn_store *store, uint32_t number)
 		row->buffer = row->newer;
 		row->newer = (struct buffer){ 0 };
 	} else {
-		buffer_start(&row->buffer, next_serial(store, choose_eighths(row)), row->index, 0);
+		buffer_start(&row->buffer, next_serial(store, choose_eighths(row)),
+			     choose_cell(row), row->index, 0);
 	}
 }
 

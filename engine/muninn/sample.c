@@ -83,12 +83,7 @@ static int show_sealed(struct muninn_store *store, uint32_t segment, uint32_t pa
 	if (result || !page_spare_decode(bytes, store->geometry.page_bytes, &spare) ||
 	    spare.kind != PAGE_KIND_RECORDS)
 		return result;
-	struct page_view view = {
-		.serial = spare.serial,
-		.data = data,
-		.used = spare.used,
-		.large_header = spare.large ? spare.large_header : NULL,
-	};
+	struct page_view view = page_view_of(&spare, io.page, data);
 
 	show(store, &view, sample);
 	return 0;

@@ -52,22 +52,27 @@ static struct sealed_segment gather_facts(const struct buffer *buffer)
 	return facts;
 }
 
-/* Asks the index where the records go. What it was told before does not count any more. */
-static void arrange(struct muninn_store *store, uint32_t number)
+/*
+ * Asks the index where the records go. What it was told before does not count any more. -ENOMEM:
+ * the pages of the buffer are longer than those of flash.
+ */
+static int arrange(struct muninn_store *store, uint32_t number)
 {
 	struct row *row = &store->rows[number];
+	uint32_t cell_bytes = row->buffer.span.cell_bytes;
 	struct seal_scratch *scratch;
 
 	arrangement_destroy(row->sealing.arrangement);
 	row->sealing.arrangement = NULL;
 	if (!index_arranges(&store->geometry))
-		return;
+		return 0;
 	scratch = sealing_take_scratch(store);
 	for (uint32_t page = 0; page < store->geometry.segment_pages; page++)
 		scratch->views[page] = buffer_page(&row->buffer, page);
 	row->sealing.arrangement =
-		index_arrange(&store->geometry, row->buffer.serial, scratch->views);
+		index_arrange(&store->geometry, row->buffer.serial, scratch->views, cell_bytes);
 	sealing_give_scratch(store, scratch);
+	return cell_bytes && !row->sealing.arrangement ? -ENOMEM : 0;
 }
 
 /* What page `page` of the segment holds. */
@@ -108,6 +113,8 @@ static struct nand_page_io page_io(struct muninn_store *store, uint32_t number, 
 		.unfinished = row->sealing.facts.last_sequence > row->sealing.committed,
 		.row = (uint16_t)number,
 		.used = view.used,
+		.begin = (uint16_t)view.begin,
+		.beyond = (uint16_t)view.beyond,
 		.serial = row->buffer.serial,
 	};
 	uint8_t *data = (uint8_t *)(uintptr_t)view.data;
@@ -187,10 +194,11 @@ static int run_program(struct muninn_store *store, uint32_t number, uint32_t *bu
 	if (!sealing->erased) {
 		result = segment_erase(store->nand, geometry->segment_blocks, NAND_CAUSE_USER,
 				       sealing->segment, &sealing->erasures);
+		if (!result)
+			result = arrange(store, number);
 		sealing->erased = !result;
 		sealing->pages = 0;
 		sealing->facts = gather_facts(&store->rows[number].buffer);
-		arrange(store, number);
 		row_index_condense(store->rows[number].index);
 	}
 	while (!result && sealing->pages < geometry->segment_pages && *budget) {
@@ -305,7 +313,7 @@ static int end_program(struct muninn_store *store, uint32_t number, int result)
 	struct sealing *sealing = &row->sealing;
 
 	/* The host is full, or has failed; the flash is not broken. */
-	if (result && (result == -ENOSPC ||
+	if (result && (result == -ENOSPC || result == -ENOMEM ||
 		       (sealing->erased && sealing->pages == store->geometry.segment_pages)))
 		return result;
 	if (result)

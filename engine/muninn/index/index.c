@@ -212,11 +212,17 @@ bool index_arranges(const struct muninn_geometry *geometry)
 	return type_for(geometry)->arrange != NULL;
 }
 
-struct arrangement *index_arrange(const struct muninn_geometry *geometry, uint64_t serial,
-				  const struct page_view *pages)
+bool index_spans(const struct muninn_geometry *geometry, uint32_t cells)
 {
-	return index_arranges(geometry) ? type_for(geometry)->arrange(geometry, serial, pages)
-					: NULL;
+	return index_arranges(geometry) && type_for(geometry)->spans(geometry, cells);
+}
+
+struct arrangement *index_arrange(const struct muninn_geometry *geometry, uint64_t serial,
+				  const struct page_view *pages, uint32_t cell_bytes)
+{
+	return index_arranges(geometry)
+		       ? type_for(geometry)->arrange(geometry, serial, pages, cell_bytes)
+		       : NULL;
 }
 
 /* ---- a row: its growing group ---- */

@@ -186,13 +186,17 @@ struct arrangement;
 /* Whether the index ever arranges them. */
 bool index_arranges(const struct muninn_geometry *geometry);
 
+/* Whether it does so with any segment of so many cells. */
+bool index_spans(const struct muninn_geometry *geometry, uint32_t cells);
+
 /*
- * Arranges the records of all pages of a full buffer for segment `serial`. These pages outlive the
- * arrangement, and stay as they are. NULL: the records stay where they are, because that is better,
- * or they fit no other way, or there is no memory. NULL may be destroyed.
+ * Arranges the records of all pages of a full buffer for segment `serial`, which spans its pages
+ * if the buffer had cells (span.h). These pages outlive the arrangement, and stay as they are.
+ * NULL: the records stay where they are, because that is better, or they fit no other way, or there
+ * is no memory; with cells only that. NULL may be destroyed.
  */
 struct arrangement *index_arrange(const struct muninn_geometry *geometry, uint64_t serial,
-				  const struct page_view *pages);
+				  const struct page_view *pages, uint32_t cell_bytes);
 void arrangement_destroy(struct arrangement *arrangement);
 
 /* A page of the segment, in `data`, a page's bytes; a large record stays where it is. */

@@ -63,7 +63,8 @@ struct index_type {
 
 	/* NULL: the index never arranges records. */
 	struct arrangement *(*arrange)(const struct muninn_geometry *geometry, uint64_t serial,
-				       const struct page_view *pages);
+				       const struct page_view *pages, uint32_t cell_bytes);
+	bool (*spans)(const struct muninn_geometry *geometry, uint32_t cells);
 
 	/* A row: its growing group. */
 	void (*begin)(struct row_index *row, uint32_t group);

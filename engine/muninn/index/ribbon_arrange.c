@@ -13,7 +13,8 @@ struct arranged {
 	struct record_key key;
 	struct key_hash hash;
 	uint64_t sequence;
-	uint32_t bytes; /* of its page; one with its header in the spare area takes all of it */
+	uint32_t bytes; /* of its page; one with its header in the spare area takes all of it, and
+			   where there are cells each takes one */
 	uint16_t page;
 	uint8_t candidate; /* PLACEMENT_NONE: none of them */
 	bool is_large;
@@ -30,7 +31,9 @@ struct arrangement {
 	uint64_t *spare;           /* as many, to sort with */
 	uint32_t *order;           /* records by page ... */
 	uint32_t *begins;          /* ... and where those of a page begin */
-	uint32_t *space;           /* what is left of each page */
+	uint32_t *space;           /* of each page, what is left for records that begin there ... */
+	uint32_t *spaces;          /* ... and what there was at first */
+	uint32_t *offsets;         /* where the first record of each page begins in it */
 	uint32_t *run_tags;        /* of each page of runs, the first one */
 	struct tag_entry *entries; /* of keys, and behind them of pages of runs */
 	uint32_t key_entries;
@@ -48,6 +51,8 @@ void arrangement_destroy(struct arrangement *arrangement)
 	free(arrangement->order);
 	free(arrangement->begins);
 	free(arrangement->space);
+	free(arrangement->spaces);
+	free(arrangement->offsets);
 	free(arrangement->run_tags);
 	free(arrangement->entries);
 	free(arrangement);
@@ -58,6 +63,7 @@ static struct arrangement *create(const struct muninn_geometry *geometry, uint64
 {
 	struct arrangement *arrangement = calloc(1, sizeof(*arrangement));
 	uint32_t pages = geometry->segment_pages;
+	size_t some = count + (size_t)1; /* a buffer with cells may be empty */
 
 	if (!arrangement)
 		return NULL;
@@ -65,17 +71,20 @@ static struct arrangement *create(const struct muninn_geometry *geometry, uint64
 	arrangement->pages = pages;
 	arrangement->page_bytes = geometry->page_bytes;
 	arrangement->count = count;
-	arrangement->records = calloc(count, sizeof(*arrangement->records));
-	arrangement->words = malloc(count * sizeof(*arrangement->words));
-	arrangement->spare = malloc(count * sizeof(*arrangement->spare));
-	arrangement->order = malloc(count * sizeof(*arrangement->order));
+	arrangement->records = calloc(some, sizeof(*arrangement->records));
+	arrangement->words = malloc(some * sizeof(*arrangement->words));
+	arrangement->spare = malloc(some * sizeof(*arrangement->spare));
+	arrangement->order = malloc(some * sizeof(*arrangement->order));
 	arrangement->begins = calloc(pages + UINT32_C(1), sizeof(*arrangement->begins));
 	arrangement->space = malloc(pages * sizeof(*arrangement->space));
+	arrangement->spaces = malloc(pages * sizeof(*arrangement->spaces));
+	arrangement->offsets = malloc(pages * sizeof(*arrangement->offsets));
 	arrangement->run_tags = malloc(pages * sizeof(*arrangement->run_tags));
 	arrangement->entries = malloc((count + (uint64_t)pages) * sizeof(*arrangement->entries));
 	if (arrangement->records && arrangement->words && arrangement->spare &&
 	    arrangement->order && arrangement->begins && arrangement->space &&
-	    arrangement->run_tags && arrangement->entries)
+	    arrangement->spaces && arrangement->offsets && arrangement->run_tags &&
+	    arrangement->entries)
 		return arrangement;
 	arrangement_destroy(arrangement);
 	return NULL;
@@ -83,12 +92,27 @@ static struct arrangement *create(const struct muninn_geometry *geometry, uint64
 
 /* ---- the records ---- */
 
+/* What each page takes of the records that begin in it. */
+static void measure_pages(struct arrangement *arrangement, const struct muninn_geometry *geometry,
+			  uint32_t cell_bytes)
+{
+	uint32_t begin = 0;
+
+	for (uint32_t page = 0; page < arrangement->pages; page++)
+		arrangement->spaces[page] =
+			cell_bytes ? cell_bytes * span_next_page(geometry, cell_bytes,
+								 page + 1 == arrangement->pages,
+								 &begin)
+				   : arrangement->page_bytes;
+}
+
 /*
  * How many records there are. 0: they are better left where they are, because most take a page
  * each. Pieces of an object that follow each other are on pages that follow each other then, and an
  * entry of three bytes is little for a page.
  */
-static uint32_t count_records(const struct muninn_geometry *geometry, const struct page_view *pages)
+static uint32_t count_records(const struct muninn_geometry *geometry, const struct page_view *pages,
+			      uint32_t cell_bytes)
 {
 	uint64_t count = 0, used = 0;
 
@@ -99,15 +123,23 @@ static uint32_t count_records(const struct muninn_geometry *geometry, const stru
 			count++;
 		used += pages[page].used;
 	}
-	return 2 * used > count * geometry->page_bytes ? 0 : (uint32_t)count;
+	return !cell_bytes && 2 * used > count * geometry->page_bytes ? 0 : (uint32_t)count;
 }
 
-static void collect(struct arrangement *arrangement, const struct page_view *pages)
+static uint32_t taken_bytes(const struct arrangement *arrangement, const struct page_view *page,
+			    const struct record_header *header, uint32_t cell_bytes)
+{
+	if (page->large_header)
+		return arrangement->page_bytes;
+	return cell_bytes ? cell_bytes : (uint32_t)RECORD_HEADER_BYTES + header->length;
+}
+
+static void collect(struct arrangement *arrangement, const struct page_view *pages,
+		    uint32_t cell_bytes)
 {
 	struct arranged *to = arrangement->records;
 
 	for (uint32_t page = 0; page < arrangement->pages; page++) {
-		bool is_large = pages[page].large_header != NULL;
 		struct page_record record;
 
 		for (uint32_t offset = 0; page_next(&pages[page], &offset, &record); to++) {
@@ -120,10 +152,10 @@ static void collect(struct arrangement *arrangement, const struct page_view *pag
 				.key = header.key,
 				.hash = key_hash(&header.key, arrangement->pages),
 				.sequence = header.sequence,
-				.bytes = is_large ? arrangement->page_bytes
-						  : (uint32_t)RECORD_HEADER_BYTES + header.length,
+				.bytes =
+					taken_bytes(arrangement, &pages[page], &header, cell_bytes),
 				.candidate = PLACEMENT_NONE,
-				.is_large = is_large,
+				.is_large = pages[page].large_header != NULL,
 			};
 		}
 	}
@@ -250,29 +282,24 @@ static bool next_tag(const struct arrangement *arrangement, bool with_heads, str
 /* Runs fill page after page. False: there are not so many pages. */
 static bool fill_runs(struct arrangement *arrangement, bool with_heads)
 {
-	uint32_t pages = arrangement->pages, used = 0, page = 0;
+	uint32_t pages = arrangement->pages, begun = 0;
 	struct same_tag tag = { 0 };
 
-	for (uint32_t n = 0; n < pages; n++)
-		arrangement->space[n] = arrangement->page_bytes;
+	memcpy(arrangement->space, arrangement->spaces, pages * sizeof(*arrangement->space));
 	while (next_tag(arrangement, with_heads, &tag))
 		for (uint32_t n = tag.first; n < tag.runs_end; n++) {
 			struct arranged *record = record_of(arrangement, n);
 
-			if (used + record->bytes > arrangement->page_bytes) {
-				page++;
-				used = 0;
+			while (!begun || arrangement->space[begun - 1] < record->bytes) {
+				if (begun == pages)
+					return false;
+				arrangement->run_tags[begun++] = tag_of(&record->hash);
 			}
-			if (page == pages)
-				return false;
-			if (!used)
-				arrangement->run_tags[page] = tag_of(&record->hash);
-			used += record->bytes;
-			record->page = (uint16_t)page;
+			record->page = (uint16_t)(begun - 1);
 			record->candidate = PLACEMENT_NONE;
-			arrangement->space[page] -= record->bytes;
+			arrangement->space[begun - 1] -= record->bytes;
 		}
-	arrangement->run_pages = page + (used > 0);
+	arrangement->run_pages = begun;
 	/* A member of a group has so many bits for them. */
 	return arrangement->run_pages <= MEMBER_RUN_PAGES_MAX;
 }
@@ -329,7 +356,7 @@ static bool place(struct arrangement *arrangement, struct placement *placement,
 	for (uint32_t n = 0; n < count; n++)
 		make_item(arrangement, &arrangement->records[(uint32_t)heads[n]], &items[n]);
 	placement_begin(placement, arrangement->pages - arrangement->run_pages,
-			arrangement->page_bytes, items, count);
+			arrangement->space + arrangement->run_pages, items, count);
 	for (uint32_t n = 0; n < count; n++)
 		placement_add(placement, n);
 	for (uint32_t n = 0; n < count; n++) {
@@ -348,9 +375,9 @@ static bool place(struct arrangement *arrangement, struct placement *placement,
 /* Those that are not in runs. False: they don't fit, or there is no memory. */
 static bool place_heads(struct arrangement *arrangement, bool with_heads)
 {
-	struct placement *placement = placement_create(arrangement->pages, arrangement->count);
-	struct placement_item *items = malloc(arrangement->count * sizeof(*items));
-	uint64_t *heads = malloc(arrangement->count * sizeof(*heads));
+	struct placement *placement = placement_create(arrangement->pages, arrangement->count + 1);
+	struct placement_item *items = malloc((arrangement->count + 1) * sizeof(*items));
+	uint64_t *heads = malloc((arrangement->count + 1) * sizeof(*heads));
 	bool placed = placement && items && heads;
 	struct same_tag tag = { 0 };
 	uint32_t count = 0;
@@ -361,12 +388,14 @@ static bool place_heads(struct arrangement *arrangement, bool with_heads)
 		if (tag.runs_end == tag.end)
 			continue;
 		head->has_run = tag.runs_end > tag.first;
+		head->candidate = PLACEMENT_NONE;
 		heads[count++] = (uint64_t)(UINT32_MAX - head->bytes) << 32 |
 				 (uint32_t)arrangement->words[tag.end - 1];
 	}
 	if (placed && count)
-		placed = arrangement->run_pages < arrangement->pages &&
-			 place(arrangement, placement, items, heads, count);
+		placed = arrangement->run_pages < arrangement->pages
+				 ? place(arrangement, placement, items, heads, count)
+				 : place_rest(arrangement, heads, count);
 	placement_destroy(placement);
 	free(items);
 	free(heads);
@@ -386,6 +415,29 @@ static void sort_by_page(struct arrangement *arrangement)
 		begins[page] += begins[page - 1];
 	for (uint32_t n = arrangement->count; n-- > 0;)
 		arrangement->order[--begins[arrangement->records[n].page]] = n;
+}
+
+static uint32_t own_bytes(const struct arrangement *arrangement, uint32_t n)
+{
+	return RECORD_HEADER_BYTES +
+	       record_length(arrangement->records[arrangement->order[n]].header);
+}
+
+/* Records are one behind the other: where one ends behind its page, those of the next begin. */
+static void measure_offsets(struct arrangement *arrangement)
+{
+	uint32_t at = 0;
+
+	for (uint32_t page = 0; page < arrangement->pages; page++) {
+		uint32_t first = arrangement->begins[page], end = arrangement->begins[page + 1];
+
+		arrangement->offsets[page] = at;
+		if (first < end && arrangement->records[arrangement->order[first]].is_large)
+			continue;
+		for (uint32_t n = first; n < end; n++)
+			at += own_bytes(arrangement, n);
+		at = at > arrangement->page_bytes ? at - arrangement->page_bytes : 0;
+	}
 }
 
 /* One for the newest record of each key, then one for each page of runs. */
@@ -420,20 +472,22 @@ static bool arrange(struct arrangement *arrangement, bool with_heads)
 
 struct arrangement *ribbon_arrange(const struct muninn_geometry *geometry,
 				   const struct ribbon_shape *shape, uint64_t serial,
-				   const struct page_view *pages)
+				   const struct page_view *pages, uint32_t cell_bytes)
 {
-	uint32_t count = count_records(geometry, pages);
+	uint32_t count = count_records(geometry, pages, cell_bytes);
 	struct arrangement *arrangement;
 
-	if (count == 0 || count > shape->segment_entries)
+	if ((count == 0 && !cell_bytes) || count > shape->segment_entries)
 		return NULL;
 	arrangement = create(geometry, serial, count);
 	if (!arrangement)
 		return NULL;
-	collect(arrangement, pages);
+	measure_pages(arrangement, geometry, cell_bytes);
+	collect(arrangement, pages, cell_bytes);
 	sort_by_tag(arrangement);
 	if (arrange(arrangement, false) || arrange(arrangement, true)) {
 		sort_by_page(arrangement);
+		measure_offsets(arrangement);
 		make_entries(arrangement);
 		if (arrangement->key_entries + arrangement->run_pages <= shape->segment_entries)
 			return arrangement;
@@ -442,14 +496,34 @@ struct arrangement *ribbon_arrange(const struct muninn_geometry *geometry,
 	return NULL;
 }
 
+/* The end of the last record of the page before. */
+static void copy_begin(const struct arrangement *arrangement, uint32_t page, uint8_t *data)
+{
+	uint32_t bytes = arrangement->offsets[page], last = arrangement->begins[page] - 1;
+
+	if (bytes)
+		memcpy(data,
+		       arrangement->records[arrangement->order[last]].header +
+			       own_bytes(arrangement, last) - bytes,
+		       bytes);
+}
+
 struct page_view arrangement_page(const struct arrangement *arrangement, uint32_t page,
 				  uint8_t *data)
 {
 	const uint32_t *begins = arrangement->begins;
-	struct page_view view = { .serial = arrangement->serial, .data = data };
+	struct page_view view = {
+		.serial = arrangement->serial,
+		.data = data,
+		.begin = arrangement->offsets[page],
+		.used = arrangement->offsets[page],
+	};
 
+	copy_begin(arrangement, page, data);
 	for (uint32_t n = begins[page]; n < begins[page + 1]; n++) {
 		const struct arranged *record = &arrangement->records[arrangement->order[n]];
+		uint32_t bytes = own_bytes(arrangement, n);
+		uint32_t room = arrangement->page_bytes - view.used;
 
 		if (record->is_large) {
 			view.large_header = record->header;
@@ -457,8 +531,9 @@ struct page_view arrangement_page(const struct arrangement *arrangement, uint32_
 			view.used = record_length(record->header);
 			return view;
 		}
-		memcpy(data + view.used, record->header, record->bytes);
-		view.used += record->bytes;
+		view.beyond = bytes > room ? bytes - room : 0;
+		memcpy(data + view.used, record->header, bytes - view.beyond);
+		view.used += bytes - view.beyond;
 	}
 	return view;
 }

@@ -20,11 +20,12 @@
 #define MUNINN_ENGINE_MUNINN_INDEX_RIBBON_ARRANGE_H
 
 #include "engine/muninn/index/index.h"
+#include "engine/muninn/span.h"
 
 /* As index_arrange. */
 struct arrangement *ribbon_arrange(const struct muninn_geometry *geometry,
 				   const struct ribbon_shape *shape, uint64_t serial,
-				   const struct page_view *pages);
+				   const struct page_view *pages, uint32_t cell_bytes);
 
 /*
  * What the index is told: an entry for each key, `count` of them, and behind these one for each

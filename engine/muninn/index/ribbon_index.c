@@ -89,7 +89,7 @@ static int get_part(const uint8_t part[INDEX_PART_BYTES], struct muninn_options 
 		return 0;
 	return error_set(error, -EPROTO,
 			 "the device has version %u of the ribbon index, this program knows "
-			 "versions %d and %d; use the program that formatted it",
+			 "versions %d to %d; use the program that formatted it",
 			 get_le32(part), RIBBON_VERSION_OLDEST, RIBBON_VERSION);
 }
 
@@ -289,11 +289,19 @@ static uint64_t segment_memory(const struct segment_index *base)
 }
 
 static struct arrangement *arrange(const struct muninn_geometry *geometry, uint64_t serial,
-				   const struct page_view *pages)
+				   const struct page_view *pages, uint32_t cell_bytes)
 {
 	struct ribbon_shape shape = shape_of(geometry);
 
-	return ribbon_arrange(geometry, &shape, serial, pages);
+	return ribbon_arrange(geometry, &shape, serial, pages, cell_bytes);
+}
+
+/* With all its records in runs it has an entry for each key and page. */
+static bool spans(const struct muninn_geometry *geometry, uint32_t cells)
+{
+	struct ribbon_shape shape = shape_of(geometry);
+
+	return cells + geometry->segment_pages <= shape.segment_entries;
 }
 
 /* ---- a row: its growing group ---- */
@@ -662,6 +670,7 @@ const struct index_type ribbon_index = {
 	.segment_bytes = segment_bytes,
 	.segment_memory = segment_memory,
 	.arrange = arrange,
+	.spans = spans,
 
 	.begin = begin,
 	.attach = attach,

@@ -375,6 +375,8 @@ struct model_version model_new_version(struct model *model, uint32_t number, uin
 
 	if (is_absorbed_page(number) && model_below(model, 2))
 		version.length = MODEL_VALUE_MAX;
+	if (model->length && model_below(model, 1000))
+		version.length = model->length;
 	if (model_below(model, 15) == 0) {
 		version.flags |= RECORD_TOMBSTONE;
 		version.length = 0;

@@ -51,6 +51,7 @@ struct model {
 	size_t rollback_count;
 	struct record_hidden hidden;
 	struct sealers *sealers; /* that seal beside the transactions; NULL: nobody does */
+	uint16_t length;         /* that most values have; 0: they differ */
 	uint64_t puts;           /* so far, aborted ones too */
 	uint64_t lookups;        /* compared with the model so far */
 };

@@ -110,6 +110,45 @@ static void test_an_epoch_is_stored_as_it_is_or_as_a_later_one(void **state)
 	}
 }
 
+static void test_a_spare_area_says_which_bytes_belong_to_records_of_the_pages_beside(void **state)
+{
+	const struct page_spare spare = { .kind = PAGE_KIND_RECORDS,
+					  .row = 5,
+					  .used = 4096,
+					  .serial = 9,
+					  .begin = 0x0102,
+					  .beyond = 0x0304 };
+	const uint8_t documented[PAGE_SPARE_BYTES] = { 1, 4, 5, 0, 0, 0x10, 0, 0, 9, 0,
+						       0, 0, 0, 0, 0, 0,    2, 1, 4, 3 };
+	uint8_t bytes[PAGE_SPARE_BYTES];
+	struct page_spare decoded;
+
+	(void)state;
+	page_spare_encode(&spare, bytes);
+	assert_memory_equal(bytes, documented, sizeof(documented));
+	assert_true(page_spare_decode(bytes, 4096, &decoded));
+	assert_int_equal(decoded.begin, spare.begin);
+	assert_int_equal(decoded.beyond, spare.beyond);
+	/* One that runs on fills its page, and ends in the next one; nothing begins behind the end.
+	 */
+	put_le32(bytes + 4, 4095);
+	assert_false(page_spare_decode(bytes, 4096, &decoded));
+	put_le16(bytes + 18, 0);
+	assert_true(page_spare_decode(bytes, 4096, &decoded));
+	put_le32(bytes + 4, 0x0101);
+	assert_false(page_spare_decode(bytes, 4096, &decoded));
+	page_spare_encode(&spare, bytes);
+	put_le16(bytes + 18, 4096);
+	assert_false(page_spare_decode(bytes, 4096, &decoded));
+	/* Large records and images have pages for themselves. */
+	page_spare_encode(&spare, bytes);
+	bytes[1] |= 1;
+	assert_false(page_spare_decode(bytes, 4096, &decoded));
+	page_spare_encode(&spare, bytes);
+	bytes[0] = PAGE_KIND_GROUP;
+	assert_false(page_spare_decode(bytes, 4096, &decoded));
+}
+
 static void test_a_page_s_spare_area_has_the_documented_bytes(void **state)
 {
 	struct page_spare spare = {
@@ -137,6 +176,7 @@ static void test_a_page_s_spare_area_has_the_documented_bytes(void **state)
 	assert_int_equal(decoded.used, 4096);
 	assert_int_equal(decoded.serial, spare.serial);
 	assert_false(page_spare_decode(bytes, 2048, &decoded));
+	assert_int_equal(decoded.begin + decoded.beyond, 0);
 	bytes[0] = 7;
 	assert_false(page_spare_decode(bytes, 4096, &decoded));
 }
@@ -634,7 +674,7 @@ static void test_opening_damaged_nvram_says_what_is_wrong(void **state)
 	put_le32(nvram + NVRAM_INDEX_PART_AT, RIBBON_VERSION + 1);
 	put_le32(nvram + NVRAM_HEADER_CRC_AT, crc32c(0, nvram, NVRAM_HEADER_CRC_AT));
 	expect_open(nand, -EINVAL,
-		    "version 5 of the ribbon index, this program knows versions 3 and 4");
+		    "version 6 of the ribbon index, this program knows versions 3 to 5");
 	put_le32(nvram + NVRAM_INDEX_PART_AT, RIBBON_VERSION_OLDEST - 1);
 	put_le32(nvram + NVRAM_HEADER_CRC_AT, crc32c(0, nvram, NVRAM_HEADER_CRC_AT));
 	expect_open(nand, -EINVAL, "version 2 of the ribbon index, this program knows");
@@ -731,6 +771,8 @@ int main(void)
 		cmocka_unit_test(test_a_record_header_has_the_documented_bytes),
 		cmocka_unit_test(test_an_epoch_is_stored_as_it_is_or_as_a_later_one),
 		cmocka_unit_test(test_a_page_s_spare_area_has_the_documented_bytes),
+		cmocka_unit_test(
+			test_a_spare_area_says_which_bytes_belong_to_records_of_the_pages_beside),
 		cmocka_unit_test(test_a_page_of_one_large_record_is_walked_once_whatever_it_says),
 		cmocka_unit_test(test_a_page_of_a_root_has_the_documented_spare_area),
 		cmocka_unit_test(test_a_list_of_changes_has_the_documented_bytes),

@@ -429,11 +429,7 @@ static void count_segment(struct model *model, uint32_t segment, uint64_t *recor
 
 		assert_int_equal(nand_read(model->nand, NAND_CAUSE_USER, &io, 1), 0);
 		assert_true(page_spare_decode(spare_bytes, store->geometry.page_bytes, &spare));
-		struct page_view view = {
-			.data = data,
-			.used = spare.used,
-			.large_header = spare.large ? spare.large_header : NULL,
-		};
+		struct page_view view = page_view_of(&spare, io.page, data);
 
 		for (; page_next(&view, &offset, &record); ++*records)
 			*bytes += RECORD_HEADER_BYTES + record_length(record.header);

@@ -31,6 +31,7 @@
 #include "tests/engine/index_under_test.h"
 #include "tests/engine/lost_page.h"
 #include "tests/engine/muninn/flusher.h"
+#include "tests/engine/muninn/spanned.h"
 #include "tests/engine/sealers.h"
 #include "tests/engine/small_flash.h"
 #include "tests/repetition.h"
@@ -39,6 +40,10 @@
 enum { SPARE_BYTES_PARITY = 160 };
 
 enum { KEYS = 64, PUTS = 6, VALUE_BYTES = 200, TRANSACTIONS = 40, TRANSACTIONS_MORE = 6 };
+
+/* Of each value. With 28 bytes of header two records nearly fill a page; 160 span pages. */
+enum { SPANNED_BYTES = 160 };
+static uint32_t value_bytes = VALUE_BYTES;
 
 /* The load finds every block written before, and space for few segments in a growing table. */
 enum { STAGE_TRANSACTIONS = 800, STAGE_FREE_SEGMENTS = 60 };
@@ -58,6 +63,7 @@ struct load {
 	uint64_t nvram_bytes;
 	uint64_t first;
 	uint64_t tables;
+	uint32_t spanned;       /* pages */
 	bool points;            /* let the power fail between stores to NVRAM, too */
 	bool seals_beside;      /* full buffers are sealed behind the transactions ... */
 	struct sealers sealers; /* ... by these */
@@ -112,7 +118,7 @@ static struct record_key key_of(uint32_t number)
 
 static void fill_value(uint8_t value[VALUE_BYTES], uint64_t transaction, uint32_t number)
 {
-	memset(value, (int)(transaction * 7 + number), VALUE_BYTES);
+	memset(value, (int)(transaction * 7 + number), value_bytes);
 	put_le64(value, transaction);
 }
 
@@ -199,7 +205,7 @@ static int run_transaction(struct nand *nand, struct load *load, struct record_s
 
 		fill_value(value, transaction, key_number(transaction, put));
 		result = store->operations->put(store, &key, 1, put % 2 ? RECORD_ABSORB : 0, value,
-						sizeof(value), false);
+						value_bytes, false);
 		if (result == 0)
 			result = flush_amid(load, store, transaction, put);
 		if (result == 0)
@@ -288,6 +294,7 @@ static void set_stage(struct load *load)
 		apply(load->expected[n], load->first - 1 + n);
 	}
 	load->tables = statistics.tables;
+	load->spanned = count_spanned_pages(store);
 	assert_int_equal(store->operations->close(store, true), 0);
 }
 
@@ -389,7 +396,7 @@ static enum found find(struct record_store *store, uint32_t number, uint64_t *tr
 		return FOUND_ERROR;
 	*transaction = get_le64(value);
 	fill_value(expected, *transaction, number);
-	return info.length == VALUE_BYTES && memcmp(value, expected, sizeof(value)) == 0
+	return info.length == value_bytes && memcmp(value, expected, value_bytes) == 0
 		       ? FOUND_RIGHT
 		       : FOUND_WRONG;
 }
@@ -537,6 +544,7 @@ static struct load *rehearse(enum nand_cut_nvram nvram, size_t ends_first, size_
 	log_configure(discard_line, LOG_LEVEL_ERROR);
 	options.records.boot_id = first_boot;
 	set_stage(load);
+	assert_int_equal(load->spanned > 0, value_bytes == SPANNED_BYTES);
 	load->points = points;
 	load->seals_beside = seals_beside;
 	load->flushes_beside = flushes_beside;
@@ -763,6 +771,26 @@ static void test_nvram_lost_is_recovered_from_flash_with_consent(void **state)
 	free(load);
 }
 
+static void test_the_same_with_records_that_span_pages(void **state)
+{
+	const uint32_t space = stage_space;
+
+	if (options.muninn.index != INDEX_RIBBON)
+		skip();
+	value_bytes = SPANNED_BYTES;
+	stage_space = 3;
+	test_nvram_kept_cut_between_any_two_stores_of_a_command(state);
+	test_nvram_kept_with_the_page_in_flight_torn_or_garbage(state);
+	test_with_parity_a_page_of_each_segment_is_lost_besides(state);
+	test_nvram_lost_is_recovered_from_flash_with_consent(state);
+	test_the_host_fails_and_its_nvram_is_as_last_flushed(state);
+	test_the_host_fails_and_its_nvram_is_a_mixture_of_old_and_new_pages(state);
+	test_nvram_kept_while_several_full_buffers_are_sealed_behind_commands(state);
+	test_the_host_fails_while_several_full_buffers_are_sealed_behind_commands(state);
+	stage_space = space;
+	value_bytes = VALUE_BYTES;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -782,6 +810,7 @@ int main(void)
 		cmocka_unit_test(
 			test_the_host_fails_while_several_full_buffers_are_sealed_behind_commands),
 		cmocka_unit_test(test_the_host_fails_while_a_flush_goes_on_beside_commands),
+		cmocka_unit_test(test_the_same_with_records_that_span_pages),
 	};
 
 	options.muninn.index = index_under_test();

@@ -279,10 +279,7 @@ static bool is_on_page(struct model *model, uint64_t page, const struct record_k
 
 	assert_int_equal(nand_read(model->nand, NAND_CAUSE_USER, &io, 1), 0);
 	assert_true(page_spare_decode(spare_bytes, 512, &spare));
-	const struct page_view view = { .serial = spare.serial,
-					.data = data,
-					.used = spare.used,
-					.large_header = spare.large ? spare.large_header : NULL };
+	const struct page_view view = page_view_of(&spare, page, data);
 
 	while (page_next(&view, &offset, &record))
 		if (record_has_key(record.header, key) &&

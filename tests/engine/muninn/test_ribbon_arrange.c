@@ -118,7 +118,8 @@ static bool put(struct scene *scene, uint64_t identifier, uint32_t length)
 
 static bool arrange(struct scene *scene)
 {
-	scene->arrangement = ribbon_arrange(&scene->geometry, &scene->shape, SERIAL, scene->pages);
+	scene->arrangement =
+		ribbon_arrange(&scene->geometry, &scene->shape, SERIAL, scene->pages, 0);
 	return scene->arrangement != NULL;
 }
 

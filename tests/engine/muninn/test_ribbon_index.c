@@ -134,7 +134,7 @@ static void seal(struct scene *scene, uint32_t segment)
 		sealed_segment_add(&facts, &scene->pages[page]);
 	}
 	segment_index_begin(scene->active, scene->row, 0, facts.serial);
-	arrangement = index_arrange(&scene->geometry, facts.serial, scene->pages);
+	arrangement = index_arrange(&scene->geometry, facts.serial, scene->pages, 0);
 	assert_non_null(arrangement);
 	assert_int_equal(row_index_write(scene->row, scene->active, arrangement, &facts), 0);
 	row_index_commit(scene->row);
@@ -251,7 +251,7 @@ static void test_a_segment_with_too_many_pages_of_runs_is_not_arranged(void **st
 	begin(&scene, MUNINN_SEGMENT_PAGES_MAX, 512);
 	for (uint32_t page = 0; page < scene.geometry.segment_pages; page++)
 		fill_page(&scene, page, 1, true);
-	assert_null(index_arrange(&scene.geometry, 1, scene.pages));
+	assert_null(index_arrange(&scene.geometry, 1, scene.pages, 0));
 	end(&scene);
 }
 
@@ -330,7 +330,7 @@ static void seal_with_runs(struct scene *scene, const uint32_t *equal, uint64_t 
 	for (uint32_t page = 0; page < RUN_PAGES; page++)
 		sealed_segment_add(&facts, &scene->pages[page]);
 	segment_index_begin(scene->active, scene->row, 0, facts.serial);
-	arrangement = index_arrange(&scene->geometry, facts.serial, scene->pages);
+	arrangement = index_arrange(&scene->geometry, facts.serial, scene->pages, 0);
 	assert_non_null(arrangement);
 	for (uint32_t page = 0; page < RUN_PAGES; page++)
 		programmed->pages[page] =

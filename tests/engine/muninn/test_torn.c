@@ -147,8 +147,17 @@ static uint64_t last_page(const struct device *device, uint32_t row, uint32_t ba
 	return segment_page(&inside(device)->geometry, facts.segment + 1) - 1;
 }
 
-/* Loses a page, and notes whose records are on it. */
-static void lose(struct device *device, uint64_t page)
+static void note_lost(struct device *device, const struct page_record *record)
+{
+	struct record_header header;
+
+	record_header_decode(record->header, &header);
+	device->is_lost[header.key.identifier - 0x10000] = true;
+	device->lost++;
+}
+
+/* The page that begins with the end of a record: so that is lost, too. */
+static void note_page(struct device *device, uint64_t page, bool only_last)
 {
 	uint8_t data[512], spare_bytes[64];
 	const struct nand_page_io io = { .page = page, .data = data, .spare = spare_bytes };
@@ -158,18 +167,19 @@ static void lose(struct device *device, uint64_t page)
 
 	assert_int_equal(nand_read(device->nand, NAND_CAUSE_USER, &io, 1), 0);
 	assert_true(page_spare_decode(spare_bytes, sizeof(data), &spare));
-	const struct page_view view = { .serial = spare.serial,
-					.data = data,
-					.used = spare.used,
-					.large_header = spare.large ? spare.large_header : NULL };
+	const struct page_view view = page_view_of(&spare, page, data);
 
-	while (page_next(&view, &offset, &record)) {
-		struct record_header header;
+	while (page_next(&view, &offset, &record))
+		if (!only_last || record.cut)
+			note_lost(device, &record);
+	if (!only_last && view.begin)
+		note_page(device, page - 1, true);
+}
 
-		record_header_decode(record.header, &header);
-		device->is_lost[header.key.identifier - 0x10000] = true;
-		device->lost++;
-	}
+/* Loses a page, and notes whose records are on it. */
+static void lose(struct device *device, uint64_t page)
+{
+	note_page(device, page, false);
 	assert_true(device->lost > 0);
 	lose_page(device->nand, page);
 }

@@ -16,8 +16,8 @@
 
 #include "engine/muninn/format.h"
 
-#define RIBBON_VERSION        4
-#define RIBBON_VERSION_OLDEST 3 /* that can be read; it has no runs */
+#define RIBBON_VERSION        5
+#define RIBBON_VERSION_OLDEST 3 /* that can be read: no runs; with 4 no record spans pages */
 
 #define GROUP_MAGIC UINT32_C(0x4e42524d) /* "MRBN" */
 

@@ -19,7 +19,7 @@
 
 enum {
 	GROWING_MAGIC_AT = 0,   /* 4 */
-	GROWING_VERSION_AT = 4, /* 4: RIBBON_VERSION, or an older one with which nothing has runs */
+	GROWING_VERSION_AT = 4, /* 4: RIBBON_VERSION, or an older one */
 	GROWING_ROW_AT = 8,     /* 4 */
 	GROWING_NUMBER_AT = 12, /* 4: of the group in its row */
 	GROWING_MEMBERS_AT = 16, /* 4 */

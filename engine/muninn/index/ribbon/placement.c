@@ -83,7 +83,7 @@ uint64_t placement_bytes(uint32_t pages_max, uint32_t items_max)
 
 /* ---- pages ---- */
 
-void placement_begin(struct placement *placement, uint32_t pages, uint32_t page_bytes,
+void placement_begin(struct placement *placement, uint32_t pages, const uint32_t *space,
 		     struct placement_item *items, uint32_t count)
 {
 	assert(pages <= placement->pages_max && count <= placement->items_max);
@@ -91,11 +91,9 @@ void placement_begin(struct placement *placement, uint32_t pages, uint32_t page_
 	placement->stamp = 0;
 	placement->nodes_left = count * NODES_PER_ITEM;
 	for (uint32_t page = 0; page < pages; page++)
-		placement->pages[page] = (struct page){ .free = page_bytes, .first = NO_ITEM };
-	for (uint32_t n = 0; n < count; n++) {
-		assert(items[n].bytes <= page_bytes);
+		placement->pages[page] = (struct page){ .free = space[page], .first = NO_ITEM };
+	for (uint32_t n = 0; n < count; n++)
 		items[n].candidate = PLACEMENT_NONE;
-	}
 }
 
 static void put(struct placement *placement, uint32_t number, uint8_t candidate)

@@ -29,8 +29,11 @@ struct placement *placement_create(uint32_t pages_max, uint32_t items_max);
 void placement_destroy(struct placement *placement);
 uint64_t placement_bytes(uint32_t pages_max, uint32_t items_max);
 
-/* Begins with empty pages for `count` items, which outlive the solving; none is anywhere yet. */
-void placement_begin(struct placement *placement, uint32_t pages, uint32_t page_bytes,
+/*
+ * Begins with empty pages, with `space` bytes each, for `count` items, which outlive the solving;
+ * none is anywhere yet.
+ */
+void placement_begin(struct placement *placement, uint32_t pages, const uint32_t *space,
 		     struct placement_item *items, uint32_t count);
 
 /*
