@@ -344,10 +344,11 @@ static void test_slots_say_how_long_a_cell_is(void **state)
 
 	(void)state;
 	do {
+		struct row *row = &inside(model)->rows[0];
+
 		run(model, 1, false);
-		buffer = &inside(model)->rows[0].buffer;
-	} while (row_has_newer(&inside(model)->rows[0]) || !buffer->span.cell_bytes ||
-		 !buffer_used_bytes(buffer));
+		buffer = row_has_newer(row) ? &row->newer : &row->buffer;
+	} while (!buffer->span.cell_bytes || !buffer_used_bytes(buffer));
 	for (uint32_t slot = 0; slot < buffer_slots(buffer->geometry); slot++) {
 		const uint8_t *header =
 			buffer->area + buffer->geometry->slot_headers_at + 64 * (uint64_t)slot;

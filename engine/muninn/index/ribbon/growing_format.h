@@ -18,10 +18,10 @@
 #define GROWING_MAGIC UINT32_C(0x4752424d) /* "MBRG" */
 
 enum {
-	GROWING_MAGIC_AT = 0,   /* 4 */
-	GROWING_VERSION_AT = 4, /* 4: RIBBON_VERSION, or an older one */
-	GROWING_ROW_AT = 8,     /* 4 */
-	GROWING_NUMBER_AT = 12, /* 4: of the group in its row */
+	GROWING_MAGIC_AT = 0,    /* 4 */
+	GROWING_VERSION_AT = 4,  /* 4: RIBBON_VERSION, or an older one */
+	GROWING_ROW_AT = 8,      /* 4 */
+	GROWING_NUMBER_AT = 12,  /* 4: of the group in its row */
 	GROWING_MEMBERS_AT = 16, /* 4 */
 	GROWING_LIVE_AT = 32,    /* 8: a bit for each member that has not been merged away */
 	GROWING_HEADER_BYTES = 64,
