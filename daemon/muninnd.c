@@ -55,6 +55,17 @@ static int complain(int code, const char *reason)
 	return code;
 }
 
+/* What was printed may be for somebody to read, or for a script: a part of it is not enough. */
+static int end_output(void)
+{
+	char reason[160];
+
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return EXIT_STOPPED;
+	snprintf(reason, sizeof(reason), "the output can't be written: %s", strerror(errno));
+	return complain(EXIT_FAILED, reason);
+}
+
 /* How to call muninnctl from the folder that muninnd was started in. */
 static void control_command(const char *started_in, char *command, size_t bytes)
 {
@@ -104,7 +115,7 @@ static int say_configuration(const struct config *config)
 		       engines[i].index ? engines[i].index : "unknown",
 		       lun_options_backend(&lun->options));
 	}
-	return EXIT_STOPPED;
+	return end_output();
 }
 
 /* About the first OSD unit. A disk is for the initiator's kernel. */
@@ -251,10 +262,10 @@ int main(int argc, char **argv)
 			break;
 		case 'h':
 			fputs(help, stdout);
-			return EXIT_STOPPED;
+			return end_output();
 		case 'v':
 			puts("muninnd " MUNINN_VERSION);
-			return EXIT_STOPPED;
+			return end_output();
 		default:
 			return complain(EXIT_USAGE, "muninnd --help lists the options");
 		}

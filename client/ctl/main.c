@@ -575,14 +575,13 @@ static int help_about(struct ctl *ctl, int count, char **words)
 	int used;
 	const struct ctl_verb *verb = count > 0 ? ctl_find_verb(count, words, &used) : NULL;
 
-	if (count > 0 && !verb)
-		return count == 1 && ctl_print_group_help(words[0]) ? CTL_OK
-								    : fail_verb(ctl, count, words);
+	if (count > 0 && !verb && (count > 1 || !ctl_print_group_help(words[0])))
+		return fail_verb(ctl, count, words);
 	if (verb)
 		ctl_print_verb_help(verb);
-	else
+	else if (count == 0)
 		ctl_print_help();
-	return CTL_OK;
+	return ctl_end_output(ctl);
 }
 
 static int run_verb(struct ctl *ctl, int count, char **words)
@@ -600,7 +599,7 @@ static int run_verb(struct ctl *ctl, int count, char **words)
 	ctl->verb = verb->name;
 	if (ctl->options->help) {
 		ctl_print_verb_help(verb);
-		return CTL_OK;
+		return ctl_end_output(ctl);
 	}
 	code = check_options(ctl, verb);
 	if (code == CTL_OK)
@@ -633,13 +632,13 @@ static int run(struct ctl *ctl, int count, char **arguments, struct ctl_options 
 		return result;
 	if (options->version) {
 		puts("muninnctl " MUNINN_VERSION);
-		return CTL_OK;
+		return ctl_end_output(ctl);
 	}
 	if (optind < count)
 		return run_verb(ctl, count - optind, arguments + optind);
 	if (options->help) {
 		ctl_print_help();
-		return CTL_OK;
+		return ctl_end_output(ctl);
 	}
 	return ctl_fail(ctl, CTL_USAGE,
 			"a verb is missing; the form is muninnctl VERB URL [ADDRESS] [ARGUMENTS], "

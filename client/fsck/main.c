@@ -104,6 +104,15 @@ static int usage(const char *sentence)
 	return FSCK_USAGE;
 }
 
+/* Nobody takes a report for whole that is not: a full disk leaves a part of it. */
+static int end_output(const char *what, int code)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return code;
+	fprintf(stderr, "muninn-fsck: the %s can't be written: %s\n", what, strerror(errno));
+	return code == FSCK_CLEAN ? FSCK_CANNOT : code;
+}
+
 /* -1: go on. */
 static int parse(int count, char **arguments, struct fsck_options *options)
 {
@@ -114,10 +123,10 @@ static int parse(int count, char **arguments, struct fsck_options *options)
 		switch (code) {
 		case 'h':
 			fputs(help, stdout);
-			return FSCK_CLEAN;
+			return end_output("help", FSCK_CLEAN);
 		case OPTION_VERSION:
 			puts("muninn-fsck " MUNINN_VERSION);
-			return FSCK_CLEAN;
+			return end_output("version", FSCK_CLEAN);
 		case 'q':
 			options->quiet = true;
 			break;
@@ -158,15 +167,6 @@ static void discard_line(enum log_level level, const char *line)
 	(void)line;
 }
 
-/* Nobody takes a report for whole that is not: a full disk leaves a part of it. */
-static int end_output(int code)
-{
-	if (fflush(stdout) == 0 && !ferror(stdout))
-		return code;
-	fprintf(stderr, "muninn-fsck: the report can't be written: %s\n", strerror(errno));
-	return code == FSCK_CLEAN ? FSCK_CANNOT : code;
-}
-
 int main(int count, char **arguments)
 {
 	struct fsck_options options = { 0 };
@@ -178,5 +178,5 @@ int main(int count, char **arguments)
 	catch_signals();
 	log_configure(discard_line, LOG_LEVEL_ERROR);
 	report_begin(&report, &options);
-	return end_output((int)fsck_run(&report));
+	return end_output("report", (int)fsck_run(&report));
 }

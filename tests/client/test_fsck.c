@@ -344,6 +344,8 @@ static void test_a_report_that_is_cut_off_is_no_report(void **state)
 	       "muninn-fsck: the report can't be written: No space left on device");
 	expect("--json $I 2>&1 >/dev/full; exit $? #", 8, "the report can't be written");
 	expect("--quiet $I 2>&1 >/dev/full; exit $? #", 0, "");
+	expect("--help 2>&1 >/dev/full; exit $? #", 8, "the help can't be written");
+	expect("--version 2>&1 >/dev/full; exit $? #", 8, "the version can't be written");
 }
 
 static void test_a_copy_never_follows_the_links_of_a_user(void **state)

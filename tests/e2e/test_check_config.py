@@ -210,6 +210,10 @@ class Refusals(E2ETest):
         daemon = self.daemon(config="[lun 1]\nsize = 16M\n").start()
         said = self.tool(*daemon.command, "--check-config")
         self.assertIn(f"LUN 1 osd {daemon.image()}: engine muninn, index ribbon, back end mmap", said)
+        with open("/dev/full", "wb") as full:
+            cut = subprocess.run([*daemon.command, "--check-config"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual(cut.returncode, 1)
+        self.assertIn("the output can't be written: No space left on device", cut.stderr)
         self.assertEqual(daemon.stop(), 0)
 
 

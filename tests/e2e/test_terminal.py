@@ -17,7 +17,7 @@ import threading
 import time
 import unittest
 
-from harness import LIMIT_SECONDS, MUNINNCTL, OneDaemonTest, noise
+from harness import LIMIT_SECONDS, MUNINNCTL, MUNINND, OneDaemonTest, noise
 
 ROWS, COLUMNS = 24, 90
 
@@ -198,11 +198,14 @@ class OnATerminal(OneDaemonTest):
             os.close(writer)
             self.assertEqual((done.returncode, done.stderr), (9, b""), words)
         # Where what was printed is lost otherwise, somebody is.
-        for words in (["stat"], ["--json", "stat"], ["--json", "space"]):
-            with open("/dev/full", "wb") as full:
-                done = subprocess.run([MUNINNCTL, *words, self.url], stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE)
-            self.assertEqual(done.returncode, 9)
-            self.assertEqual(done.stderr.count(b"the output can't be written: No space left on device"), 1, done.stderr)
+        asked = [[MUNINNCTL, *words, self.url] for words in (["stat"], ["--json", "stat"], ["--json", "space"])]
+        shown = [[MUNINNCTL, *words] for words in (["--help"], ["--version"], ["help"], ["help", "key"], ["help", "get"], ["get", "--help"])]
+        told = [[MUNINND, word] for word in ("--help", "--version")]
+        for code, command in [*((9, command) for command in asked + shown), *((1, command) for command in told)]:
+            with self.subTest(command=command), open("/dev/full", "wb") as full:
+                done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE)
+                self.assertEqual(done.returncode, code)
+                self.assertEqual(done.stderr.count(b"the output can't be written: No space left on device"), 1, done.stderr)
 
     def test_an_interrupted_merge_is_cancelled_on_the_target(self):
         for number in range(3):
