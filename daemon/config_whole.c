@@ -156,6 +156,7 @@ int config_check_beside(const struct lun_config *lun, const struct lun_config *o
 /* Keys of the other type of unit. */
 static int check_type(const struct lun_config *lun, struct error_text *reason)
 {
+	static const struct osd_options none;
 	const struct disk_options *disk = &lun->options.disk;
 	bool is_disk = lun->type == &unit_types[UNIT_TYPE_DISK];
 
@@ -167,8 +168,10 @@ static int check_type(const struct lun_config *lun, struct error_text *reason)
 		return error_set(reason, -EINVAL,
 				 "a disk with version is as its volume was then: volume_size and "
 				 "block_size are not possible");
-	if (is_disk && lun->options.key_file[0])
-		return error_set(reason, -EINVAL, "key_file is of units with type = osd");
+	if (is_disk && (lun->options.key_file[0] || lun->options.osd.layout ||
+			memcmp(lun->options.osd.system_id, none.system_id, sizeof(none.system_id))))
+		return error_set(reason, -EINVAL,
+				 "key_file, layout and system_id are of units with type = osd");
 	return check_schedule(lun, reason);
 }
 

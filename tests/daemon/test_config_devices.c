@@ -152,8 +152,11 @@ static void test_keys_of_disks_are_checked(void **state)
 {
 	(void)state;
 	assert_refused("[lun 1]\ntype = osd\nvolume_size = 1G\n", "are of units with type = disk");
-	assert_refused("[lun 1]\ntype = disk\nkey_file = k\n", "key_file is of units with type = "
-							       "osd");
+	assert_refused("[lun 1]\ntype = disk\nkey_file = k\n", "are of units with type = osd");
+	assert_refused("[lun 1]\ntype = disk\nlayout = packed\n", "are of units with type = osd");
+	assert_refused("[lun 1]\nsystem_id = 0000000000000000000000000000000000000001\n"
+		       "type = disk\n",
+		       "key_file, layout and system_id are of units with type = osd");
 	assert_refused("[lun 1]\ntype = disk\npartition = 0xFFFF\n", "'0xFFFF' is no partition ID");
 	assert_refused("[lun 1]\ntype = disk\npartition = 0x1000000000000\n", "no partition ID");
 	assert_refused("[lun 1]\ntype = disk\npartition = ten\n", "no partition ID");
