@@ -308,6 +308,10 @@ static int reserve_out(struct unit *unit, struct scsi_cmd *cmd)
 		sense_data_build(cmd, ILLEGAL_REQUEST, ASC_INSUFFICENT_REGISTRATION_RESOURCES);
 		return SAM_STAT_CHECK_CONDITION;
 	}
+	if (registrations_preempt_wrongly(cmd)) {
+		sense_data_build(cmd, ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+		return SAM_STAT_CHECK_CONDITION;
+	}
 	status = unit_perform_stock(unit, cmd);
 	registrations_after(&shared, cmd);
 	registrations_note(&unit->registrations, cmd->dev);

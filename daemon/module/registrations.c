@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/bytes.h"
 #include "daemon/module/nexus.h"
 
 #include "list.h"
@@ -21,6 +22,9 @@
 #include "target.h"
 
 enum { SERVICE_ACTION_MASK = 0x1F };
+
+/* Of a parameter list: how long it is, and where SERVICE ACTION RESERVATION KEY is. */
+enum { PARAMETER_BYTES = 24, KEY_OF_OTHERS = 8 };
 
 /*
  * The beginning of tgtd's own structure (usr/iscsi/iscsid.h), which is in none of the headers for
@@ -120,12 +124,16 @@ void registrations_return(struct registrations *registrations, const struct scsi
 	}
 }
 
+static bool is_for_all(uint8_t type)
+{
+	return type == PR_TYPE_WRITE_EXCLUSIVE_ALLREG || type == PR_TYPE_EXCLUSIVE_ACCESS_ALLREG;
+}
+
 struct registrations_shared registrations_before(const struct scsi_lu *lu)
 {
 	const struct registration *holder = lu->pr_holder;
 
-	if (!holder || (holder->pr_type != PR_TYPE_WRITE_EXCLUSIVE_ALLREG &&
-			holder->pr_type != PR_TYPE_EXCLUSIVE_ACCESS_ALLREG))
+	if (!holder || !is_for_all(holder->pr_type))
 		return (struct registrations_shared){ .holder = NULL };
 	return (struct registrations_shared){ holder, holder->pr_scope, holder->pr_type };
 }
@@ -145,6 +153,28 @@ void registrations_after(const struct registrations_shared *before, const struct
 		heir->pr_type = before->type;
 	}
 	lu->pr_holder = heir;
+}
+
+static bool is_type(uint8_t type)
+{
+	return is_for_all(type) || type == PR_TYPE_WRITE_EXCLUSIVE ||
+	       type == PR_TYPE_EXCLUSIVE_ACCESS || type == PR_TYPE_WRITE_EXCLUSIVE_REGONLY ||
+	       type == PR_TYPE_EXCLUSIVE_ACCESS_REGONLY;
+}
+
+bool registrations_preempt_wrongly(struct scsi_cmd *cmd)
+{
+	const struct registration *holder = cmd->dev->pr_holder;
+	uint8_t scope = cmd->scb[2] >> 4, type = cmd->scb[2] & 0x0F;
+	uint64_t key; /* of whom it preempts; 0: of all */
+
+	if ((cmd->scb[1] & SERVICE_ACTION_MASK) != PR_OUT_PREEMPT || !holder ||
+	    scsi_get_out_length(cmd) < PARAMETER_BYTES)
+		return false;
+	key = get_be64((const uint8_t *)scsi_get_out_buffer(cmd) + KEY_OF_OTHERS);
+	if (key != (is_for_all(holder->pr_type) ? 0 : holder->key))
+		return false;
+	return scope != PR_LU_SCOPE || !is_type(type);
 }
 
 bool registrations_refuse(const struct registrations *registrations, const struct scsi_cmd *cmd)

@@ -61,6 +61,12 @@ struct registrations_shared {
 struct registrations_shared registrations_before(const struct scsi_lu *lu);
 void registrations_after(const struct registrations_shared *before, const struct scsi_cmd *cmd);
 
+/*
+ * Would the command take a reservation for its session by PREEMPT, of a scope or type that there is
+ * not? tgtd looks at neither. Where PREEMPT only removes registrations, nothing hangs on them.
+ */
+bool registrations_preempt_wrongly(struct scsi_cmd *cmd);
+
 /* Would the command, a PERSISTENT RESERVE OUT, register one more than there may be? */
 bool registrations_refuse(const struct registrations *registrations, const struct scsi_cmd *cmd);
 

@@ -449,7 +449,7 @@ class DiskTest(DiskCase):
 
     def test_what_tgtd_does_wrong_with_reservations_is_not_left_to_it(self):
         daemon = self.daemon(config="[lun 1]\ntype = disk\nsize = 64M\n").start()
-        holder, other, third, stranger = (self.attach(daemon, 1) for _ in range(4))
+        holder, other, third, fourth, stranger = (self.attach(daemon, 1) for _ in range(5))
 
         def reserve_out(disk, action, key=bytes(8), new=bytes(8), kind=0, rest=bytes(8)):
             data = key + new + rest
@@ -458,15 +458,23 @@ class DiskTest(DiskCase):
         def reservation():
             return self.good(stranger.session.run(bytes([0x5E, 1]) + bytes(6) + bytes([24, 0]), read_length=24)).data_in[8:]
 
-        for disk, key in ((holder, b"holder.."), (other, b"other..."), (third, b"third...")):
+        for disk, key in ((holder, b"holder.."), (other, b"other..."), (third, b"third..."), (fourth, b"fourth..")):
             self.good(reserve_out(disk, 0, new=key))
         # REGISTER AND MOVE killed tgtd here.
         move = {"key": b"holder..", "new": b"other...", "rest": bytes(4) + (24).to_bytes(4, "big") + bytes(24)}
         self.sense(reserve_out(holder, 7, **move), 5, 0x2400)
+        # Its PREEMPT looks at neither scope nor type. Where it takes no reservation, nobody has to.
+        self.good(reserve_out(holder, 1, b"holder..", kind=5))
+        for kind in (0x00, 0x02, 0x09, 0x0F, 0x15):
+            self.sense(reserve_out(other, 4, b"other...", b"holder..", kind=kind), 5, 0x2400)
+        self.assertEqual(reservation().hex(), b"holder..".hex() + bytes(5).hex() + "050000")
+        self.good(reserve_out(holder, 2, b"holder..", kind=5))
         # Write Exclusive for all registrants stays without its holder.
         self.good(reserve_out(holder, 1, b"holder..", kind=7))
         self.good(reserve_out(other, 4, b"other...", b"holder..", kind=7))
         self.assertEqual(reservation().hex(), bytes(13).hex() + "070000")
+        self.sense(reserve_out(other, 4, b"other...", kind=0), 5, 0x2400)
+        self.good(reserve_out(other, 4, b"other...", b"fourth..", kind=0))
         while holder.run(bytes(6)).status:  # it is told
             pass
         for number in range(3):  # what tgtd has freed has something else in it behind these
