@@ -244,7 +244,10 @@ int ctl_place_to_make(struct ctl *ctl, int index, struct ctl_place *place)
 		return ctl_fail(ctl, CTL_DENIED,
 				"%s: the past can only be read; leave @MOMENT and --at out",
 				ctl->verb);
-	if (code == CTL_OK && place->address.object)
+	/* Behind a new name nothing was read. */
+	if (code == CTL_OK &&
+	    (place->address.object ||
+	     (place->new_name[0] && place->partition[place->partition_length] == '/')))
 		return ctl_fail(ctl, CTL_USAGE,
 				"%s needs a partition, PID or a name; '%s' is an "
 				"object",

@@ -100,6 +100,11 @@ class Names(OneDaemonTest):
         self.assertEqual(self.ctl("cat", self.url, "docs:a"), "content")
         self.ctl("import", self.url, "docs", tree, "--update")
         self.assertEqual(len(self.names()), 1)
+        # Of a name that is new, too, no more may stand there than the partition.
+        for behind in ("/b", "/0x10000", "/"):
+            for verb, *rest in (["import", tree], ["mkpart"], ["receive"]):
+                self.fails(USAGE, "is an object", verb, self.url, "none" + behind, *rest)
+            self.fails(USAGE, "is an object", "clone", self.url, "docs", "none" + behind)
         # What fails leaves nothing, not even the name.
         self.fails(9, "No such file", "import", self.url, "none", tree + "-missing")
         self.assertEqual(list(self.names().values()), ["docs"])
