@@ -348,14 +348,17 @@ int verb_put(struct ctl *ctl)
 
 /* ---- append ---- */
 
+struct appended {
+	uint64_t first, bytes; /* where it begins in the object, and what was acknowledged */
+};
+
 /* One chunk after the other: several at once would land in any order. */
 static int append_all(struct ctl *ctl, struct source *source, struct osd_client_address address,
-		      uint64_t *first, struct osd_client_error *error)
+		      struct appended *appended, struct osd_client_error *error)
 {
 	uint8_t *chunk = malloc(ctl->options->chunk_bytes);
 	struct progress progress;
 	uint64_t ignored, at;
-	bool begun = false;
 	ssize_t got;
 	int result = 0;
 
@@ -363,6 +366,7 @@ static int append_all(struct ctl *ctl, struct source *source, struct osd_client_
 		*error = (struct osd_client_error){ .result = -ENOMEM, .local = true };
 		return -ENOMEM;
 	}
+	ctl_catch_signals(ctl);
 	progress_begin(&progress, ctl, "append", source->size, 0);
 	while (result == 0 &&
 	       (got = read_source(source, chunk, ctl->options->chunk_bytes, &ignored)) != 0) {
@@ -372,9 +376,11 @@ static int append_all(struct ctl *ctl, struct source *source, struct osd_client_
 			break;
 		}
 		result = osd_client_append(ctl->client, address, chunk, (size_t)got, &at, error);
-		if (result == 0 && !begun)
-			*first = at;
-		begun = true;
+		if (result < 0)
+			break;
+		if (appended->bytes == 0)
+			appended->first = at;
+		appended->bytes += (uint64_t)got;
 		progress_add(&progress, (uint64_t)got, 0);
 	}
 	progress_end(&progress);
@@ -387,8 +393,8 @@ int verb_append(struct ctl *ctl)
 	struct osd_client_address address;
 	struct osd_client_error error = { 0 };
 	char text[OSD_CLIENT_ADDRESS_TEXT];
+	struct appended appended = { 0 };
 	struct source source;
-	uint64_t first = 0;
 	int result, code = ctl_object_address(ctl, 0, &address);
 
 	if (code == CTL_OK)
@@ -397,15 +403,22 @@ int verb_append(struct ctl *ctl)
 		code = open_source(ctl, &source);
 	if (code != CTL_OK)
 		return code;
-	result = source.head_length > 0 ? append_all(ctl, &source, address, &first, &error)
+	result = source.head_length > 0 ? append_all(ctl, &source, address, &appended, &error)
 					: check_object(ctl, address, &error);
 	close_source(&source);
-	if (result < 0)
-		return report_failure(ctl, &source, &error);
 	osd_client_format_address(address, text);
+	if (result < 0) {
+		code = report_failure(ctl, &source, &error);
+		if (appended.bytes)
+			fprintf(stderr,
+				"muninnctl: append: %s has %" PRIu64
+				" bytes of it or more, from offset %" PRIu64 " on\n",
+				text, appended.bytes, appended.first);
+		return code;
+	}
 	if (!ctl->options->json)
 		return CTL_OK;
-	return ctl_print_json(stdout,
-			      json_pack("{s:s,s:I,s:I}", "address", text, "offset",
-					(json_int_t)first, "bytes", (json_int_t)source.position));
+	return ctl_print_json(stdout, json_pack("{s:s,s:I,s:I}", "address", text, "offset",
+						(json_int_t)appended.first, "bytes",
+						(json_int_t)source.position));
 }

@@ -272,6 +272,19 @@ class Interrupted(E2ETest):
         process.stdin.close()
         self.assertTrue(self.content()[: 1 << 20] == noise(1 << 20, 1))
 
+    def test_an_append_that_is_interrupted_says_how_much_stays(self):
+        self.ctl("mkpart", self.url, P)
+        self.ctl("put", self.url, ADDRESS, stdin=b"begin")
+        process = self.begin("append", self.url, ADDRESS, stdin=subprocess.PIPE)
+        process.stdin.write(noise(5 << 20, 2)[:-1])
+        process.stdin.flush()
+        self.wait_for(lambda: self.waits_for_pipe(process))
+        process.send_signal(signal.SIGINT)
+        stays = f"muninnctl: append: {ADDRESS} has {4 << 20} bytes of it or more, from offset 5 on\n"
+        self.assertEqual(self.end(process), (130, "muninnctl: append: interrupted\n" + stays))
+        process.stdin.close()
+        self.assertTrue(self.content() == b"begin" + noise(5 << 20, 2)[: 4 << 20])
+
     def test_a_replacement_that_succeeds_leaves_no_version(self):
         process = self.replace_until_it_waits()
         process.stdin.close()
