@@ -305,8 +305,16 @@ static int make_lost_nvram(const struct lun_config *lun, const struct image_name
 static int find_nvram(const struct lun_config *lun, const struct image_names *names, char **file,
 		      bool *lost, struct error_text *error)
 {
+	struct stat image;
 	int result;
 
+	*file = NULL;
+	*lost = false;
+	/* As who opens it says it; of such a thing no NVRAM file is missing. */
+	if (stat(names->image, &image) == 0 && !S_ISREG(image.st_mode))
+		return error_set(error, -EINVAL,
+				 "%s is not a regular file, so it cannot be a Muninn image",
+				 names->image);
 	*file = nand_nvram_path(names->image);
 	result = *file ? check_place(names, *file, error)
 		       : error_set(error, -ENOMEM, "out of memory");

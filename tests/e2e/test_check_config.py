@@ -154,6 +154,18 @@ class Refusals(E2ETest):
         reason = r":2: LUN 1: no file can be made beside .*/a/b.img: No such"
         self.assert_both_refuse("[lun 1]\nimage = a/b.img\n", reason, 1)
 
+    def test_an_image_that_is_no_file(self):
+        folder = self.folder()
+        os.mkfifo(f"{folder}/pipe.img")
+        os.mkdir(f"{folder}/folder.img")
+        for name in ("pipe.img", "folder.img"):
+            for keys in ("", "recover_without_nvram = yes\n"):
+                for arguments in (["--check-config"], []):
+                    config = f"[lun 1]\nsize = 16M\nimage = {name}\n{keys}"
+                    ended, said = self.daemon(folder, config=config, arguments=arguments).run()
+                    self.assertEqual(ended, 1)
+                    self.assertIn(f"LUN 1: {folder}/{name} is not a regular file, so it cannot be a Muninn image", said)
+
     def test_a_key_file_that_is_missing(self):
         reason = r":2: LUN 1: .*/missing.key: No such"
         self.assert_both_refuse("[lun 1]\nsize = 16M\nkey_file = missing.key\n", reason, 1)
