@@ -198,11 +198,54 @@ static int check_key_file(const struct lun_config *lun, struct error_text *reaso
 	return result;
 }
 
+/* The folder that a file is in, or will be. */
+static int stat_folder(const char *path, struct stat *status)
+{
+	char folder[PATH_MAX + 1];
+
+	snprintf(folder, sizeof(folder), "%.*s.", (int)(strrchr(path, '/') + 1 - path), path);
+	return stat(folder, status);
+}
+
+/* Whether two names are of one file: by links, or by other ways to its folder. */
+static bool is_same_file(const char *path, const char *other)
+{
+	struct stat one, two;
+	int is_missing = stat(path, &one);
+
+	/* Of files that are to be made, the names count. */
+	if (is_missing != stat(other, &two))
+		return false;
+	if (is_missing && (strcmp(strrchr(path, '/'), strrchr(other, '/')) != 0 ||
+			   stat_folder(path, &one) || stat_folder(other, &two)))
+		return false;
+	return one.st_dev == two.st_dev && one.st_ino == two.st_ino;
+}
+
+/* Two units that are not on one device can't have one image, whatever they call it. */
+static int check_own_image(const struct config *config, const struct lun_config *lun,
+			   struct error_text *reason)
+{
+	for (unsigned int i = 0; i < config->lun_count; i++) {
+		const struct lun_config *other = &config->luns[i];
+
+		if (other->number != lun->number && config_is_first_of_device(config, other) &&
+		    is_same_file(lun->image, other->image))
+			return error_set(reason, -EINVAL,
+					 "%s is the image of LUN %u too, %s; each unit needs its "
+					 "own, or both name one [device NAME]",
+					 lun->image, other->number, other->image);
+	}
+	return 0;
+}
+
 static int check_files(const struct config *config, const struct lun_config *lun,
 		       struct error_text *reason)
 {
 	int result = check_key_file(lun, reason);
 
+	if (!result && config_is_first_of_device(config, lun))
+		result = check_own_image(config, lun, reason);
 	if (!result && config_is_first_of_device(config, lun))
 		result = image_try(lun, reason);
 	return result;

@@ -154,6 +154,23 @@ class Refusals(E2ETest):
         reason = r":2: LUN 1: no file can be made beside .*/a/b.img: No such"
         self.assert_both_refuse("[lun 1]\nimage = a/b.img\n", reason, 1)
 
+    def test_an_image_that_two_units_call_by_different_names(self):
+        units = "[lun 1]\nsize = 16M\nimage = {}\n[lun 2]\nsize = 16M\nimage = {}\n"
+        for one, other in (("./a.img", "a.img"), ("a.img", "/proc/self/root{folder}/a.img"), ("{folder}//a.img", "a.img")):
+            text = units.format(one, other)
+            self.assert_both_refuse(text, r":2: LUN 1: .*a.img is the image of LUN 2 too, .*a.img; each unit needs its own", 1)
+        # Links to what is there.
+        folder = self.folder()
+        daemon = self.daemon(folder, config="[lun 1]\nsize = 16M\n").start()
+        self.assertEqual(daemon.stop(), 0)
+        os.link(f"{folder}/lun1.img", f"{folder}/hard.img")
+        os.symlink("lun1.img", f"{folder}/soft.img")
+        for name in ("hard.img", "soft.img"):
+            for arguments in (["--check-config"], []):
+                ended, said = self.daemon(folder, config=units.format("lun1.img", name), arguments=arguments).run()
+                self.assertEqual(ended, 1)
+                self.assertRegex(said, rf"LUN 1: .*/lun1.img is the image of LUN 2 too, .*/{name};")
+
     def test_an_image_that_is_no_file(self):
         folder = self.folder()
         os.mkfifo(f"{folder}/pipe.img")
