@@ -217,6 +217,8 @@ static int parse_last(const char *text, uint64_t now_ms, uint64_t *ms)
 		rest = parse_clock(text, &parts, &fraction);
 		if (!rest || *rest)
 			return -EINVAL;
+		if (!is_in_calendar(&parts))
+			return -EDOM;
 		result = find_local(&parts, &seconds);
 		if (result < 0)
 			return result;

@@ -135,9 +135,12 @@ static void expect_refused(const char *text, const char *why)
 static void test_days_and_times_that_no_calendar_has_are_refused(void **state)
 {
 	static const char *const wrong[] = {
-		"2026-06-31",           "2026-11-31",           "2026-02-29",
-		"2100-02-29T12:00:00Z", "2026-02-30T10:00Z",    "2026-02-30T10:00+01:00",
-		"2026-04-31 10:00",     "2026-06-30T10:00:60Z",
+		"2026-06-31",        "2026-11-31",
+		"2026-02-29",        "2100-02-29T12:00:00Z",
+		"2026-02-30T10:00Z", "2026-02-30T10:00+01:00",
+		"2026-04-31 10:00",  "2026-06-30T10:00:60Z",
+		"10:00:60",          "07:15:61",
+		"todayT10:00:60",
 	};
 
 	(void)state;
