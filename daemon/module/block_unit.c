@@ -25,6 +25,7 @@
 
 #define MODE_PAGE_CACHING       0x08
 #define WRITE_CACHE_ENABLE      0x04
+#define MODE_PAGE_CONTROL       0x0A
 #define MODE_PAGE_PROVISIONING  0x1C
 #define MODE_SUBPAGE_THRESHOLDS 0x02
 /* tgtd numbers sessions from 1 on. */
@@ -283,9 +284,47 @@ static bool keeps_blocks(struct scsi_cmd *cmd)
 	       get_be32(list + head + 4) == get_be32(now + 4);
 }
 
+/*
+ * What MODE SELECT can change, as tgtd keeps it. tgtd takes over page after page, also of a list
+ * that it refuses in the end.
+ */
+struct mode_values {
+	uint8_t block_descriptor[BLOCK_DESCRIPTOR_LEN];
+	uint8_t caching, control; /* the bytes with WCE and SWP */
+	bool write_protected;
+};
+
+enum { CONTROL_SWP_BYTE = 2 }; /* of the page's data, which is behind its head */
+
+static struct mode_values mode_values(struct scsi_lu *lu)
+{
+	const struct mode_pg *caching = find_mode_page(lu, MODE_PAGE_CACHING, 0);
+	const struct mode_pg *control = find_mode_page(lu, MODE_PAGE_CONTROL, 0);
+	struct mode_values values = { .write_protected = lu->attrs.swp };
+
+	memcpy(values.block_descriptor, lu->mode_block_descriptor, BLOCK_DESCRIPTOR_LEN);
+	if (caching)
+		values.caching = caching->mode_data[0];
+	if (control)
+		values.control = control->mode_data[CONTROL_SWP_BYTE];
+	return values;
+}
+
+static void restore_mode(struct scsi_lu *lu, const struct mode_values *values)
+{
+	struct mode_pg *caching = find_mode_page(lu, MODE_PAGE_CACHING, 0);
+	struct mode_pg *control = find_mode_page(lu, MODE_PAGE_CONTROL, 0);
+
+	if (caching)
+		caching->mode_data[0] = values->caching;
+	if (control)
+		control->mode_data[CONTROL_SWP_BYTE] = values->control;
+	lu->attrs.swp = values->write_protected;
+}
+
 static int mode_select(struct unit *unit, struct scsi_cmd *cmd)
 {
-	uint8_t *descriptor = cmd->dev->mode_block_descriptor, kept[BLOCK_DESCRIPTOR_LEN];
+	const struct mode_values before = mode_values(cmd->dev);
 	int status;
 
 	if (!keeps_blocks(cmd)) {
@@ -293,9 +332,10 @@ static int mode_select(struct unit *unit, struct scsi_cmd *cmd)
 		sense_data_build(cmd, ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_PARMS);
 		return SAM_STAT_CHECK_CONDITION;
 	}
-	memcpy(kept, descriptor, sizeof(kept));
 	status = unit_perform_stock(unit, cmd);
-	memcpy(descriptor, kept, sizeof(kept));
+	memcpy(cmd->dev->mode_block_descriptor, before.block_descriptor, BLOCK_DESCRIPTOR_LEN);
+	if (status != SAM_STAT_GOOD)
+		restore_mode(cmd->dev, &before);
 	return status;
 }
 

@@ -557,6 +557,34 @@ class DiskTest(DiskCase):
             self.assertEqual(self.good(disk.run(sense, read_length=255)).data_in, told)
         self.assertEqual(daemon.stop(), 0, daemon.errors)
 
+    def test_a_mode_select_that_is_refused_changes_nothing(self):
+        daemon = self.daemon(config="[lun 1]\ntype = disk\nsize = 64M\n").start()
+        disk = self.attach(daemon, 1)
+
+        def pages():
+            return [self.good(disk.run(bytes([0x1A, 8, page, 0, 255, 0]), read_length=255)).data_in[4:] for page in (0x08, 0x0A)]
+
+        def select(listed):
+            data = bytes(4) + listed
+            return disk.run(bytes([0x15, 0x10, 0, 0, len(data), 0]), data)
+
+        before = pages()
+        without_cache = before[0][:2] + bytes([before[0][2] & ~4]) + before[0][3:]
+        protected = before[1][:4] + bytes([before[1][4] | 8]) + before[1][5:]
+        # A page that can't be so, and a byte too many, behind pages that can.
+        wrong = protected[:3] + bytes([protected[3] ^ 0xFF]) + protected[4:]
+        self.sense(select(without_cache + wrong), 5, 0x2600)
+        self.sense(select(without_cache + protected + bytes(1)), 5, 0x1A00)
+        self.assertEqual(pages(), before)
+        self.good(disk.write(0, bytes(512)))
+        self.good(select(protected))
+        self.sense(disk.write(0, bytes(512)), 7, 0x2700)
+        self.sense(select(before[1] + bytes(1)), 5, 0x1A00)
+        self.sense(disk.write(0, bytes(512)), 7, 0x2700)
+        self.good(select(before[1]))
+        self.good(disk.write(0, bytes(512)))
+        self.assertEqual(daemon.stop(), 0, daemon.errors)
+
     def test_registrations_are_bounded(self):
         daemon = self.daemon(config="[lun 1]\ntype = disk\nsize = 64M\n").start()
         register = bytes([0x5F, 0]) + bytes(6) + bytes([24, 0])
