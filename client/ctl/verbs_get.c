@@ -98,6 +98,8 @@ static int fetch(struct ctl *ctl, struct osd_client_address address, transfer_wr
 	progress_end(&progress);
 	if (result == 0)
 		return CTL_OK;
+	if (error.local && result == -ECANCELED)
+		return ctl_fail(ctl, CTL_INTERRUPTED, "%s: interrupted", ctl->verb);
 	if (error.local && result == -EPIPE && ctl_reader_is_gone())
 		return CTL_LOCAL;
 	if (error.local && !error.sentence.text[0])
@@ -137,7 +139,7 @@ static int fetch_into(struct ctl *ctl, struct osd_client_address address, const 
 	return code;
 }
 
-/* Writes a file beside the right one, and renames it when it is complete. */
+/* Writes a file beside the right one, and renames it when it is complete, or removes it. */
 static int fetch_file(struct ctl *ctl, struct osd_client_address address, const char *name,
 		      uint64_t *received)
 {
@@ -153,6 +155,7 @@ static int fetch_file(struct ctl *ctl, struct osd_client_address address, const 
 		free(partial);
 		return code;
 	}
+	ctl_catch_signals(ctl);
 	code = fetch(ctl, address, write_file, skip_in_file, &file, partial, received);
 	result = code == CTL_OK ? sparse_file_end(&file) : 0;
 	if (close(file.fd) < 0 && result == 0)

@@ -292,6 +292,22 @@ class Interrupted(E2ETest):
         self.assertTrue(self.ctl("get", self.url, ADDRESS, binary=True) == noise(12 << 20, 2))
         self.assertEqual(self.ctl("versions", self.url, P), "")
 
+    # ---- get ----
+
+    def test_a_get_that_is_interrupted_leaves_nothing_beside_the_old_file(self):
+        self.ctl("mkpart", self.url, P)
+        self.ctl("put", self.url, ADDRESS, stdin=noise(4 << 20, 1))
+        target = os.path.join(self.folder("target"), "file")
+        trees.write_file(target, b"old")
+        for number in (signal.SIGINT, signal.SIGTERM):
+            between = Between(self.device, 20, lambda: process.send_signal(number))
+            process = self.begin("get", between.url(), ADDRESS, target, "--chunk", "64K", "--queue-depth", "1")
+            self.assertEqual(self.end(process), (130, "muninnctl: get: interrupted\n"))
+            between.close()
+            self.assertEqual(os.listdir(os.path.dirname(target)), ["file"])
+            with open(target, "rb") as file:
+                self.assertEqual(file.read(), b"old")
+
     # ---- import ----
 
     def interrupted_import(self, happens):
