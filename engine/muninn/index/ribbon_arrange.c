@@ -71,7 +71,7 @@ static struct arrangement *create(const struct muninn_geometry *geometry, uint64
 	arrangement->pages = pages;
 	arrangement->page_bytes = geometry->page_bytes;
 	arrangement->count = count;
-	arrangement->records = calloc(some, sizeof(*arrangement->records));
+	arrangement->records = malloc(some * sizeof(*arrangement->records));
 	arrangement->words = malloc(some * sizeof(*arrangement->words));
 	arrangement->spare = malloc(some * sizeof(*arrangement->spare));
 	arrangement->order = malloc(some * sizeof(*arrangement->order));
