@@ -406,6 +406,18 @@ static bool make_page_space(struct buffer *buffer, uint32_t page, uint32_t lengt
 	       buffer_page_has_space(buffer, page, length);
 }
 
+/*
+ * Whether no record fits on a page, and none of it will be dropped before one of its keys is put
+ * again.
+ */
+static bool page_is_full(const struct buffer *buffer, uint32_t page, uint64_t committed)
+{
+	struct page_view view = buffer_page(buffer, page);
+
+	return !view.large_header && !buffer->absorbable[page] &&
+	       !buffer_page_has_space(buffer, page, 0) && page_is_committed(&view, committed);
+}
+
 int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct new_record *record,
 	       uint64_t committed)
 {
@@ -421,8 +433,11 @@ int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct 
 	for (uint32_t page, place = segment_index_first(buffer->index, hash);
 	     segment_index_next(buffer->index, hash, &place, &page); place++) {
 		if (!buffer_page_has_space(buffer, page, length) &&
-		    !make_page_space(buffer, page, length, committed))
+		    !make_page_space(buffer, page, length, committed)) {
+			if (page_is_full(buffer, page, committed))
+				segment_index_fill(buffer->index, page);
 			continue;
+		}
 		append_to_page(buffer, page, record);
 		count_put(buffer, hash, record);
 		segment_index_note(buffer->index, hash, place);

@@ -212,6 +212,17 @@ static inline uint32_t page_end_at(const struct page_view *page, uint64_t last, 
 	return end;
 }
 
+/* Whether nothing on a page may have to be cut off. */
+static inline bool page_is_committed(const struct page_view *page, uint64_t committed)
+{
+	struct page_record record;
+
+	for (uint32_t offset = 0; page_next(page, &offset, &record);)
+		if (record_sequence(record.header) > committed)
+			return false;
+	return true;
+}
+
 /* What slot_fold makes of the records that end at or before `end`. */
 static inline uint32_t fold_until(const struct page_view *page, uint32_t end)
 {

@@ -24,17 +24,6 @@ static void drop_superseded(struct buffer *buffer, uint64_t committed)
 			buffer_compact(buffer, page, committed, true);
 }
 
-/* Whether nothing on a page may have to be cut off. */
-static bool is_committed(const struct page_view *page, uint64_t committed)
-{
-	struct page_record record;
-
-	for (uint32_t offset = 0; page_next(page, &offset, &record);)
-		if (record_sequence(record.header) > committed)
-			return false;
-	return true;
-}
-
 /*
  * Puts records of a page behind those of page *to and of the empty pages behind that. Returns the
  * bytes of the first ones, for which there is space below it.
@@ -88,8 +77,8 @@ static void slide(struct buffer *buffer, uint64_t committed)
 		if (!view.used)
 			continue;
 		before = buffer_page(buffer, to);
-		if (!is_committed(&view, committed) || !is_committed(&before, committed) ||
-		    buffer_is_promised(buffer, &view))
+		if (!page_is_committed(&view, committed) ||
+		    !page_is_committed(&before, committed) || buffer_is_promised(buffer, &view))
 			to = from;
 		else if (view.large_header)
 			slide_large(buffer, from, &to);

@@ -167,6 +167,12 @@ void segment_index_note(struct segment_index *index, const struct key_hash *hash
 	index->type->note(index, hash, place);
 }
 
+void segment_index_fill(struct segment_index *index, uint32_t page)
+{
+	if (index->type->fill)
+		index->type->fill(index, page);
+}
+
 bool segment_index_note_page(struct segment_index *index, const struct key_hash *hash,
 			     uint32_t page)
 {

@@ -144,6 +144,9 @@ bool segment_index_next(const struct segment_index *index, const struct key_hash
 /* The key has been put to the page of `place`. */
 void segment_index_note(struct segment_index *index, const struct key_hash *hash, uint32_t place);
 
+/* The page takes no more records: other keys may pass it over. */
+void segment_index_fill(struct segment_index *index, uint32_t page);
+
 /* The key is found in a page, in any order of pages. False: that is none of its pages. */
 bool segment_index_note_page(struct segment_index *index, const struct key_hash *hash,
 			     uint32_t page);

@@ -52,6 +52,7 @@ struct index_type {
 	bool (*next)(const struct segment_index *index, const struct key_hash *hash,
 		     uint32_t *place, uint32_t *page);
 	void (*note)(struct segment_index *index, const struct key_hash *hash, uint32_t place);
+	void (*fill)(struct segment_index *index, uint32_t page); /* NULL: it passes nothing over */
 	bool (*note_page)(struct segment_index *index, const struct key_hash *hash, uint32_t page);
 	bool (*find)(const struct segment_index *index, const struct key_hash *hash,
 		     const struct pages_up_to *wanted, uint32_t *place, uint32_t *page);

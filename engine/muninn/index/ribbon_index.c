@@ -247,6 +247,11 @@ static void note(struct segment_index *base, const struct key_hash *hash, uint32
 	active_note(active_of(base), hash, place);
 }
 
+static void fill(struct segment_index *base, uint32_t page)
+{
+	active_fill(active_of(base), page);
+}
+
 static bool note_page(struct segment_index *base, const struct key_hash *hash, uint32_t page)
 {
 	return active_note_page(active_of(base), hash, page);
@@ -663,6 +668,7 @@ const struct index_type ribbon_index = {
 	.first = first,
 	.next = next,
 	.note = note,
+	.fill = fill,
 	.note_page = note_page,
 	.find = find,
 	.may_place = may_place,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * Who looks for an old version passes over those pages of a buffer that have only newer records,
- * and never one that has an older one, whatever has happened to the buffer.
+ * and never one that has an older one, whatever has happened to the buffer. Who puts a record
+ * passes over those that are full.
  *
  * Runs for each index.
  */
@@ -157,6 +158,66 @@ static uint32_t check(struct device *device)
 
 /* ---- */
 
+enum { QUARTER = PAGE / 4 - RECORD_HEADER_BYTES };
+
+/* The first page that a key of row 0 that is nowhere is offered. */
+static uint32_t first_page(const struct device *device)
+{
+	const struct muninn_store *store = (const struct muninn_store *)(void *)device->store;
+	struct record_key key;
+	struct key_hash hash;
+	uint32_t number = 1000;
+
+	do {
+		key = key_of(number++);
+		hash = key_hash(&key, SEGMENT_PAGES);
+	} while (hash_row(&hash, ROWS) != 0);
+	return segment_index_first(store->rows[0].buffer.index, &hash);
+}
+
+/* Puts `count` keys of row 0, from *number on, four to a page. */
+static void put_quarters(struct device *device, uint32_t *number, uint32_t count)
+{
+	const struct record_store_operations *operations = device->store->operations;
+	const uint8_t value[QUARTER] = { 0 };
+
+	while (count) {
+		struct record_key key = key_of((*number)++);
+		struct key_hash hash = key_hash(&key, SEGMENT_PAGES);
+
+		if (hash_row(&hash, ROWS) != 0)
+			continue;
+		assert_int_equal(operations->put(device->store, &key, 0, RECORD_ABSORB, value,
+						 QUARTER, RECORD_ROOM_WRITE),
+				 0);
+		count--;
+	}
+}
+
+/* One key that passes a full page by is enough, unless an abort may still take records out of it.
+ */
+static void test_full_pages_are_passed_over_when_they_are_committed(void **state)
+{
+	struct device *device = *state;
+	const struct record_store_operations *operations = device->store->operations;
+	uint32_t number = 0;
+
+	if (index_under_test() != INDEX_RIBBON)
+		skip();
+	operations->begin(device->store, 0);
+	put_quarters(device, &number, 9);
+	operations->abort(device->store);
+	assert_int_equal(first_page(device), 0);
+	operations->begin(device->store, 0);
+	put_quarters(device, &number, 9);
+	operations->commit(device->store);
+	assert_int_equal(first_page(device), 0);
+	operations->begin(device->store, 0);
+	put_quarters(device, &number, 1);
+	operations->commit(device->store);
+	assert_int_equal(first_page(device), 2);
+}
+
 static void test_pages_with_newer_records_alone_are_passed_over(void **state)
 {
 	struct device *device = *state;
@@ -207,6 +268,8 @@ static void test_no_page_with_an_older_record_is_passed_over(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			test_full_pages_are_passed_over_when_they_are_committed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_pages_with_newer_records_alone_are_passed_over,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_page_with_an_older_record_is_passed_over,

@@ -217,6 +217,31 @@ static void test_a_page_is_full_when_many_have_passed_it_by(void **state)
 	scene_end(&scene);
 }
 
+static void test_a_page_that_is_said_to_be_full_is_passed_over(void **state)
+{
+	struct key_hash hash = scene_hash(1), metadata = scene_hash(2);
+	struct scene scene;
+
+	(void)state;
+	scene_begin(&scene, 1);
+	metadata.metadata = true;
+	active_begin(scene.active);
+	active_note(scene.active, &hash, 1);
+	active_fill(scene.active, 1);
+	/* Not those in front of it, and none that has the key. */
+	assert_int_equal(active_first(scene.active, &metadata), 0);
+	assert_int_equal(active_first(scene.active, &hash), 1);
+	active_fill(scene.active, 0);
+	assert_int_equal(active_first(scene.active, &metadata), 2);
+	hash = scene_hash(3);
+	assert_int_equal(active_first(scene.active, &hash), 2);
+	assert_int_equal(PAGES, scene.shape.segment_pages);
+	for (uint32_t page = 2; page < PAGES; page++)
+		active_fill(scene.active, page);
+	assert_int_equal(active_first(scene.active, &hash), PAGES);
+	scene_end(&scene);
+}
+
 /* ---- bytes ---- */
 
 static void test_a_growing_group_has_the_documented_bytes(void **state)
@@ -375,6 +400,7 @@ int main(void)
 		cmocka_unit_test(test_every_changed_byte_of_a_growing_group_is_noticed),
 		cmocka_unit_test(test_an_active_segment_grows_with_its_entries),
 		cmocka_unit_test(test_a_page_is_full_when_many_have_passed_it_by),
+		cmocka_unit_test(test_a_page_that_is_said_to_be_full_is_passed_over),
 		cmocka_unit_test(test_a_growing_group_has_the_documented_bytes),
 	};
 

@@ -220,18 +220,33 @@ bool active_next(const struct active *active, const struct key_hash *hash, uint3
 	return *page < active->shape->segment_pages;
 }
 
+/* All pages below `low` are full. */
+static void pass_over_full(struct active *active, uint32_t kind)
+{
+	uint32_t *low = &active->low[kind];
+
+	while (*low < active->shape->segment_pages && active->passed[kind][*low] == PASSED_BY_MAX)
+		++*low;
+}
+
 void active_note(struct active *active, const struct key_hash *hash, uint32_t page)
 {
 	uint8_t *passed = active->passed[hash->metadata];
-	uint32_t *low = &active->low[hash->metadata];
+	uint32_t low = active->low[hash->metadata];
 
 	/* Of full pages, which are all below, there is nothing to count. */
-	for (uint32_t other = page > *low ? active_first(active, hash) : page; other < page;
-	     other++)
+	for (uint32_t other = page > low ? active_first(active, hash) : page; other < page; other++)
 		passed[other] += passed[other] < PASSED_BY_MAX;
-	while (*low < active->shape->segment_pages && passed[*low] == PASSED_BY_MAX)
-		++*low;
+	pass_over_full(active, hash->metadata);
 	note(active, tag_of(hash), page);
+}
+
+void active_fill(struct active *active, uint32_t page)
+{
+	for (uint32_t kind = 0; kind < KINDS; kind++) {
+		active->passed[kind][page] = PASSED_BY_MAX;
+		pass_over_full(active, kind);
+	}
 }
 
 bool active_note_page(struct active *active, const struct key_hash *hash, uint32_t page)

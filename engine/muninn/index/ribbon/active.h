@@ -31,6 +31,9 @@ bool active_next(const struct active *active, const struct key_hash *hash, uint3
 /* The key has been put to the page. Until then nothing has been noted since active_first. */
 void active_note(struct active *active, const struct key_hash *hash, uint32_t page);
 
+/* The page takes no more records: it counts as full for all kinds of keys. */
+void active_fill(struct active *active, uint32_t page);
+
 /* The key is found in a page, in any order of pages. False: there is no space for that. */
 bool active_note_page(struct active *active, const struct key_hash *hash, uint32_t page);
 
