@@ -338,6 +338,8 @@ bool buffer_page_has_space(const struct buffer *buffer, uint32_t page, uint32_t 
 	       (!buffer->span.cell_bytes || has_cell(buffer, page));
 }
 
+enum { LINE_BYTES = 64 }; /* of a cache, mostly */
+
 void buffer_append(struct buffer *buffer, uint32_t page, const struct page_record *record)
 {
 	uint32_t slot = page_slot(buffer, page);
@@ -364,6 +366,9 @@ void buffer_append(struct buffer *buffer, uint32_t page, const struct page_recor
 	slot_store(buffer, page, slot, word,
 		   state_word(state, slot_fold(fold, record_crc_of(header))));
 	buffer->unstamped[page] = true;
+	/* The next record is mostly as long, and its memory in no cache. */
+	for (uint32_t at = 0; at < RECORD_HEADER_BYTES + length; at += LINE_BYTES)
+		__builtin_prefetch(value + length + at, 1);
 }
 
 static void append_to_page(struct buffer *buffer, uint32_t page, const struct new_record *record)
