@@ -34,7 +34,7 @@ struct arrangement {
 	uint32_t *space;           /* of each page, what is left for records that begin there ... */
 	uint32_t *spaces;          /* ... and what there was at first */
 	uint32_t *offsets;         /* where the first record of each page begins in it */
-	uint32_t *run_tags;        /* of each page of runs, the first one */
+	uint32_t *run_tags;        /* of each page of runs: see RUN_TAG_BYTES */
 	struct tag_entry *entries; /* of keys, and behind them of pages of runs */
 	uint32_t key_entries;
 };
@@ -293,7 +293,10 @@ static bool fill_runs(struct arrangement *arrangement, bool with_heads)
 			while (!begun || arrangement->space[begun - 1] < record->bytes) {
 				if (begun == pages)
 					return false;
-				arrangement->run_tags[begun++] = tag_of(&record->hash);
+				/* Less than a tag that has nothing on the page before. */
+				arrangement->run_tags[begun] =
+					tag_of(&record->hash) - (begun && n == tag.first);
+				begun++;
 			}
 			record->page = (uint16_t)(begun - 1);
 			record->candidate = PLACEMENT_NONE;

@@ -7,8 +7,8 @@
  * The newest record of a key goes to one of its candidates among the pages of heads, so that the
  * index needs only to know which. Older ones are in a run: records of all runs fill page after
  * page, by tag, key and number. So the index has one entry for a key, however often it was put, and
- * the first tag of each page of runs tells where its older records are. A head that finds no
- * candidate goes to any other page of heads, and one without a run to any page with space.
+ * the tags of pages of runs tell where its older records are. A head that finds no candidate goes
+ * to any other page of heads, and one without a run to any page with space.
  *
  * Keys that share a tag are in runs as a whole, so that from the last page on a search meets the
  * newest record of each first. If heads don't fit otherwise, all of those that have runs are there.

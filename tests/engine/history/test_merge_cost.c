@@ -247,10 +247,10 @@ static double read_version(struct device *device, uint32_t version, const uint64
 
 /*
  * Merging has put what the version needs beside what is newer, and the object's onode is put with
- * each WRITE. Found: 19 page reads with `bloom`, 5 with `ribbon`; 376 with `bloom` when pages with
- * nothing as old were read, too.
+ * each WRITE. Found: 19 page reads with `bloom`, 3.6 with `ribbon`; 376 with `bloom` when pages
+ * with nothing as old were read, too, and 5.6 with `ribbon` when the page before a run was.
  */
-static void check_version(enum index_kind index)
+static void check_version(enum index_kind index, double reads_limit)
 {
 	struct device device;
 	struct engine_txn *txn;
@@ -268,7 +268,7 @@ static void check_version(enum index_kind index)
 	overwrite(&device, 2 * DEVICE_PAGES);
 	each = read_version(&device, version, newest);
 	print_message("%.3f page reads for each of the version\n", each);
-	assert_true(each < 60);
+	assert_true(each < reads_limit);
 	free(newest);
 	destroy(&device);
 }
@@ -276,13 +276,13 @@ static void check_version(enum index_kind index)
 static void test_a_version_is_read_past_newer_pages_by_bloom(void **state)
 {
 	(void)state;
-	check_version(INDEX_BLOOM);
+	check_version(INDEX_BLOOM, 25);
 }
 
 static void test_a_version_is_read_past_newer_pages_by_ribbon(void **state)
 {
 	(void)state;
-	check_version(INDEX_RIBBON);
+	check_version(INDEX_RIBBON, 4.5);
 }
 
 int main(void)

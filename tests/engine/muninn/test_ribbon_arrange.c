@@ -305,6 +305,59 @@ static void test_a_key_that_is_put_again_and_again_takes_one_entry(void **state)
 	end(&scene);
 }
 
+static bool page_has(const struct page_view *page, const struct record_key *key)
+{
+	struct page_record record;
+
+	for (uint32_t offset = 0; page_next(page, &offset, &record);)
+		if (record_has_key(record.header, key))
+			return true;
+	return false;
+}
+
+/*
+ * Runs that begin where a page does, behind a record of a page or behind other runs, and runs that
+ * don't: the page before is named only for the latter.
+ */
+static void test_tags_name_no_page_that_a_run_is_not_on(void **state)
+{
+	uint32_t count, run_pages, at_begin = 0, keys = 24;
+	uint8_t data[PAGE_BYTES];
+	struct scene scene;
+
+	(void)state;
+	begin(&scene, 1);
+	for (uint64_t n = 0; n < 6 * keys; n++)
+		assert_true(put(&scene, 1 + n % (2 * keys),
+				n % 8 ? 1024 - RECORD_HEADER_BYTES : PAGE_BYTES));
+	while (scene.count < 900)
+		assert_true(
+			put(&scene, 1 + below(&scene.random, keys), 1024 - RECORD_HEADER_BYTES));
+	assert_true(arrange(&scene));
+	check(&scene);
+	arrangement_entries(scene.arrangement, &count, &run_pages);
+	for (uint64_t identifier = 1; identifier <= 2 * keys; identifier++) {
+		const struct record_key key = { .partition = 1, .identifier = identifier };
+		struct key_hash hash = key_hash(&key, PAGES);
+		bool before = false;
+
+		for (uint32_t page = 0; page < run_pages; page++) {
+			struct page_view view = arrangement_page(scene.arrangement, page, data);
+			bool has = page_has(&view, &key);
+
+			assert_int_equal(may_be_in_run(&scene, tag_of(&hash), page), has);
+			at_begin +=
+				has && !before && page &&
+				record_has_key(view.large_header ? view.large_header : view.data,
+					       &key);
+			before = has;
+		}
+	}
+	print_message("%u of %u runs begin where a page does\n", at_begin, 2 * keys);
+	assert_true(at_begin > keys / 2 && at_begin < 2 * keys - 8);
+	end(&scene);
+}
+
 /* So a search from the last page on meets the newest record first, with a candidate or without. */
 static void test_newest_records_are_behind_older_ones(void **state)
 {
@@ -408,6 +461,7 @@ int main(void)
 		cmocka_unit_test(
 			test_all_records_are_there_and_numbers_of_a_key_go_up_with_the_pages),
 		cmocka_unit_test(test_a_key_that_is_put_again_and_again_takes_one_entry),
+		cmocka_unit_test(test_tags_name_no_page_that_a_run_is_not_on),
 		cmocka_unit_test(test_newest_records_are_behind_older_ones),
 		cmocka_unit_test(test_records_of_different_sizes_are_arranged_if_they_fit),
 		cmocka_unit_test(test_records_of_a_page_each_stay_where_they_are),

@@ -60,8 +60,9 @@ enum {
 };
 
 /*
- * The tag that the first record of a run's page has. Records of runs are in the order of their
- * tags, so these tell which pages may have one.
+ * The tag of a page of runs: that of its first record, or one less if the page before has nothing
+ * with that tag. Records of runs are in the order of their tags, so these tell which pages may have
+ * one.
  */
 enum { RUN_TAG_BYTES = 4 };
 

@@ -34,7 +34,7 @@ bool growing_is_full(const struct growing *growing);
 /*
  * Writes a member behind the others; it does not count yet. There must be space for it. Locations
  * of its entries are words (location_word). Behind the `count` entries of its keys is one for each
- * page of its runs: the first tag there.
+ * page of its runs: its tag (RUN_TAG_BYTES).
  */
 void growing_write(struct growing *growing, const struct tag_entry *entries, uint32_t count,
 		   const struct group_member *member);
@@ -61,7 +61,7 @@ enum growing_locations { GROWING_LOCATIONS, GROWING_PAGES };
 uint32_t growing_list(const struct growing *growing, uint32_t from, uint32_t to, uint32_t segment,
 		      enum growing_locations locations, struct tag_entry *entries);
 
-/* The first tags of pages of a member's runs, in 4 bytes each, GROWING_ENTRY_BYTES apart. */
+/* The tags of pages of a member's runs, in 4 bytes each, GROWING_ENTRY_BYTES apart. */
 const uint8_t *growing_run_tags(const struct growing *growing, uint32_t member);
 
 /*

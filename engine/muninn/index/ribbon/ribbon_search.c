@@ -150,7 +150,7 @@ bool ribbon_search_page(struct ribbon_search *search, uint32_t *page)
 
 /* ---- runs ---- */
 
-/* Of a segment's runs: the first tag of each page, so many bytes apart. */
+/* Of a segment's runs: the tag of each page, so many bytes apart. */
 struct run_tags {
 	const uint8_t *tags;
 	uint32_t stride, pages;
@@ -171,7 +171,7 @@ static struct run_tags read_run_tags(const struct ribbon_search *search)
 	return tags;
 }
 
-/* How many pages begin with a tag below this; they are in the order of their tags. */
+/* How many pages have a tag below this; they are in the order of their tags. */
 static uint32_t count_below(const struct run_tags *tags, uint64_t tag)
 {
 	uint32_t low = 0, high = tags->pages;
