@@ -329,6 +329,7 @@ static uint64_t newest_sequence(const struct lookup *lookup)
 struct probed {
 	struct lookup *lookup;
 	uint64_t first_page;
+	const struct older_pages *older;
 	/* The last page that has something old enough, so that it is not read again. */
 	uint64_t kept; /* UINT64_MAX: none */
 	struct read_page *kept_page, *other_page;
@@ -350,7 +351,13 @@ static int probe_page(void *context, uint32_t number, struct page_numbers *numbe
 	struct read_page *page = probed->other_page;
 	struct page_record record;
 	uint32_t offset = 0;
-	int result = read_page(lookup, probed->first_page + number, page);
+	int result;
+
+	/* Nothing in it is old enough, whatever it has. */
+	if (older_passes(probed->older, lookup->store->geometry.segment_pages, number,
+			 newest_sequence(lookup)))
+		return 0;
+	result = read_page(lookup, probed->first_page + number, page);
 
 	if (result)
 		return result;
@@ -431,6 +438,7 @@ static int walk_narrow(struct flash_walk *walk, struct lookup *lookup)
 	struct read_page pages[2];
 	struct probed probed = { .lookup = lookup,
 				 .first_page = walk->first_page,
+				 .older = walk->older,
 				 .kept = UINT64_MAX,
 				 .kept_page = &pages[0],
 				 .other_page = &pages[1] };
@@ -712,22 +720,26 @@ static void wait_for_page(struct run *run, uint32_t number)
 static bool go_on_to_flash(struct run *run, uint32_t number, int *result)
 {
 	struct run_piece *piece = &run->pieces[number];
+	struct lookup *lookup = &piece->lookup;
 
-	if (piece->lookup.found) {
-		*result = search_flash(&piece->lookup, &piece->walk);
+	if (lookup->found) {
+		*result = search_flash(lookup, &piece->walk);
 		return false;
 	}
-	*result = walk_next(&piece->walk, &piece->lookup, &piece->page);
-	if (*result == FOUND) {
-		*result = 0;
+	*result = walk_next(&piece->walk, lookup, &piece->page);
+	if (*result) {
+		*result = *result == FOUND ? 0 : *result;
 		return false;
 	}
-	if (*result)
-		return false;
-	/* What walk_narrow finds ends the search: segments that it probes have no moved records. */
-	assert(!piece->lookup.found);
-	wait_for_page(run, number);
-	return true;
+	if (!lookup->found) {
+		wait_for_page(run, number);
+		return true;
+	}
+	/* walk_narrow has found a moved record, which does not end the search. */
+	*result = search_flash_page(lookup, &piece->walk, piece->page);
+	if (*result == -EAGAIN)
+		*result = search_flash(lookup, &piece->walk);
+	return false;
 }
 
 /* Looks in the buffers, and finds the first page on flash. */

@@ -621,6 +621,15 @@ static void search_run(struct index_search *search)
 	ribbon_search_run(&search->ribbon);
 }
 
+/*
+ * What was moved is in its place by number where there are runs, and only there. Merges leave these
+ * as they are: narrowing did not save them reads.
+ */
+static bool may_narrow(const struct group_member *segment, enum narrow_way way)
+{
+	return segment->is_ordered || (segment->has_runs && way == NARROW_GUESS);
+}
+
 static int search_narrow(struct index_search *search, enum narrow_way way, index_probe *probe,
 			 void *context)
 {
@@ -629,7 +638,7 @@ static int search_narrow(struct index_search *search, enum narrow_way way, index
 	struct narrow narrow;
 	int result;
 
-	if (!segment->is_ordered || ribbon->bound >= segment->last_sequence)
+	if (!may_narrow(segment, way) || ribbon->bound >= segment->last_sequence)
 		return 0;
 	list_pages(ribbon, &narrow);
 	if (narrow.count < (way == NARROW_GUESS ? GUESS_PAGES : HALVE_PAGES))

@@ -38,6 +38,7 @@ struct scene {
 	uint8_t *bytes;
 	struct page_view *pages;
 	uint64_t sequence;
+	bool *is_moved; /* by number, records that a merge moved; NULL: none was */
 	uint32_t next_key;
 	uint8_t live[8]; /* of the complete group */
 };
@@ -293,7 +294,21 @@ static void find_equal_tags(uint32_t found[2])
 	assert_true(found[0]);
 }
 
-/* Records of a few keys again and again, of others once; two keys with one tag are of the former.
+/* A number below those of the segment, which no record has had. */
+static uint64_t old_number(struct scene *scene, uint64_t *random)
+{
+	uint64_t number;
+
+	do
+		number = 1 + 2 * (uint64_t)below(random, (uint32_t)scene->sequence / 2);
+	while (scene->is_moved[number]);
+	scene->is_moved[number] = true;
+	return number;
+}
+
+/*
+ * Records of a few keys again and again, of others once; two keys with one tag are of the former.
+ * Others' numbers are even where some were moved.
  */
 static void fill_with_runs(struct scene *scene, const uint32_t *equal, uint64_t serial,
 			   uint64_t *random)
@@ -312,8 +327,14 @@ static void fill_with_runs(struct scene *scene, const uint32_t *equal, uint64_t 
 			number = equal[draw % 2];
 		header =
 			(struct record_header){ .key = key_of(number),
-						.sequence = ++scene->sequence,
 						.length = (uint16_t)(bytes - RECORD_HEADER_BYTES) };
+		if (scene->is_moved && serial > 1 && below(random, 3) == 0) {
+			header.sequence = old_number(scene, random);
+			header.flags = RECORD_MOVED;
+		} else {
+			scene->sequence += scene->is_moved ? 2 : 1;
+			header.sequence = scene->sequence;
+		}
 		if (n % PAGE_RECORDS == 0)
 			*view = (struct page_view){ .serial = serial, .data = at, .used = 4096 };
 		record_header_encode(&header, serial, at + RECORD_HEADER_BYTES, at);
@@ -361,19 +382,43 @@ static uint32_t look(const struct page_view *page, uint32_t number, uint64_t *hi
 
 struct probing {
 	const struct programmed *segment;
-	uint32_t number;
+	uint32_t number, *reads;
 };
 
 static int probe(void *context, uint32_t page, struct page_numbers *numbers)
 {
 	const struct probing *probing = context;
 
+	++*probing->reads;
 	numbers->records = look(&probing->segment->pages[page], probing->number, &numbers->highest,
 				&numbers->lowest);
 	return numbers->records > 0;
 }
 
-/* The first record of a key up to a bound that a search meets, as a look-up goes; 0: none. */
+/* What a page has of a key: the newest up to a bound, and whether that was moved; 0: nothing. */
+static uint64_t look_up_to(const struct page_view *page, uint32_t number, uint64_t bound,
+			   bool *is_moved)
+{
+	const struct record_key key = key_of(number);
+	struct page_record record;
+	uint64_t found = 0;
+	uint32_t offset = 0;
+
+	while (page_next(page, &offset, &record)) {
+		uint64_t sequence = record_sequence(record.header);
+
+		if (!record_has_key(record.header, &key) || sequence > bound || sequence < found)
+			continue;
+		found = sequence;
+		*is_moved = record_is_moved(record.header);
+	}
+	return found;
+}
+
+/*
+ * The newest record of a key up to a bound, as a look-up goes: the first one that a search meets,
+ * unless it was moved, then there may be newer ones in older segments. 0: none.
+ */
 static uint64_t find_up_to(const struct scene *scene, const struct programmed *programmed,
 			   uint32_t number, uint64_t bound, enum narrow_way way, uint32_t *reads)
 {
@@ -381,37 +426,35 @@ static uint64_t find_up_to(const struct scene *scene, const struct programmed *p
 	struct key_hash hash = key_hash(&key, RUN_PAGES);
 	struct index_search search;
 	uint32_t segment, page;
+	uint64_t newest = 0;
 
 	index_search_begin(&search, scene->row, &hash, bound);
-	while (index_search_segment(&search, 0, &segment)) {
-		struct probing probing = { &programmed[segment], number };
+	while (index_search_segment(&search, newest, &segment)) {
+		struct probing probing = { &programmed[segment], number, reads };
 
 		assert_int_equal(index_search_narrow(&search, way, probe, &probing), 0);
 		while (index_search_page(&search, &page)) {
 			const struct page_view *view = &programmed[segment].pages[page];
-			struct page_record record;
-			uint64_t found = 0;
-			uint32_t offset = 0;
-			bool has_key = false;
+			uint64_t highest, lowest, found;
+			bool is_moved = false;
 
 			++*reads;
-			while (page_next(view, &offset, &record)) {
-				if (!record_has_key(record.header, &key))
-					continue;
-				has_key = true;
-				if (record_sequence(record.header) <= bound)
-					found = max_u64(found, record_sequence(record.header));
-			}
-			if (found)
-				return found;
-			if (has_key && index_search_has_run(&search))
+			look(view, number, &highest, &lowest);
+			found = look_up_to(view, number, bound, &is_moved);
+			newest = max_u64(newest, found);
+			if (found && !is_moved)
+				return newest;
+			if (highest > newest && index_search_has_run(&search))
 				index_search_run(&search);
 		}
 	}
-	return 0;
+	return newest;
 }
 
-/* All records of a key, each once, from the newest on. Returns how many pages had none. */
+/*
+ * All records of a key, each once, from the newest of a segment on. Returns how many pages had
+ * none.
+ */
 static uint32_t check_all(const struct scene *scene, const struct programmed *programmed,
 			  uint32_t number, uint32_t records)
 {
@@ -422,7 +465,9 @@ static uint32_t check_all(const struct scene *scene, const struct programmed *pr
 	struct index_search search;
 
 	index_search_begin(&search, scene->row, &hash, RECORD_NEWEST);
-	while (index_search_segment(&search, 0, &segment))
+	while (index_search_segment(&search, 0, &segment)) {
+		/* Of what was moved there may be newer ones in older segments. */
+		before = scene->is_moved ? UINT64_MAX : before;
 		while (index_search_page(&search, &page)) {
 			uint64_t highest, lowest;
 			uint32_t count =
@@ -437,6 +482,7 @@ static uint32_t check_all(const struct scene *scene, const struct programmed *pr
 			if (index_search_has_run(&search))
 				index_search_run(&search);
 		}
+	}
 	assert_int_equal(records, 0);
 	return vain;
 }
@@ -465,18 +511,53 @@ static uint64_t newest_up_to(const struct programmed *programmed, uint32_t numbe
 	return newest;
 }
 
-/* Every version of every key is found, in a growing group, with sections, and in a complete one. */
-static void test_every_version_is_found_in_runs(void **state)
+/* Asks for a key as of a bound; how many times that was. */
+static uint32_t check_bound(const struct scene *scene, const struct programmed *programmed,
+			    uint32_t number, uint64_t bound, uint32_t *reads)
+{
+	uint32_t records;
+	uint64_t newest = newest_up_to(programmed, number, bound, &records);
+
+	assert_true(find_up_to(scene, programmed, number, bound, NARROW_GUESS, reads) == newest);
+	assert_true(find_up_to(scene, programmed, number, bound, NARROW_HALVE, reads) == newest);
+	return 2;
+}
+
+/* A key as of all of its versions, and before them. */
+static uint32_t check_bounds(const struct scene *scene, const struct programmed *programmed,
+			     uint32_t number, uint32_t *reads)
+{
+	const struct record_key key = key_of(number);
+	uint32_t asked = 0;
+
+	for (uint32_t n = 0; n < RUN_SEGMENTS * RUN_PAGES; n++) {
+		const struct page_view *view = &programmed[n / RUN_PAGES].pages[n % RUN_PAGES];
+		struct page_record record;
+
+		for (uint32_t offset = 0; page_next(view, &offset, &record);)
+			for (uint64_t before = 0; before < 2 && record_has_key(record.header, &key);
+			     before++)
+				asked += check_bound(scene, programmed, number,
+						     record_sequence(record.header) - before,
+						     reads);
+	}
+	return asked;
+}
+
+static void check_versions(bool some_were_moved)
 {
 	struct programmed *programmed = calloc(RUN_SEGMENTS, sizeof(*programmed));
 	uint32_t equal[2], asked = 0, reads = 0, vain = 0;
 	uint64_t random = 7;
 	struct scene scene;
 
-	(void)state;
 	assert_non_null(programmed);
 	find_equal_tags(equal);
 	begin(&scene, RUN_PAGES, 4096);
+	if (some_were_moved) {
+		scene.is_moved = calloc(2 * RUN_SEGMENTS * RUN_PAGES, PAGE_RECORDS);
+		assert_non_null(scene.is_moved);
+	}
 	for (uint32_t segment = 0; segment < RUN_SEGMENTS; segment++) {
 		row_index_condense(scene.row);
 		seal_with_runs(&scene, equal, &random, segment, &programmed[segment]);
@@ -485,25 +566,36 @@ static void test_every_version_is_found_in_runs(void **state)
 		for (uint32_t n = 0; n < RUN_KEYS + 2; n++) {
 			uint32_t number = n < 2 ? equal[n] : FIRST_KEY + n - 2, records;
 
-			for (uint32_t bounds = 0; bounds < 20; bounds++) {
-				uint64_t bound = 1 + below(&random, (uint32_t)scene.sequence);
-				uint64_t newest = newest_up_to(programmed, number, bound, &records);
-
-				assert_true(find_up_to(&scene, programmed, number, bound,
-						       NARROW_GUESS, &reads) == newest);
-				assert_true(find_up_to(&scene, programmed, number, bound,
-						       NARROW_HALVE, &reads) == newest);
-				asked += 2;
-			}
+			for (uint32_t bounds = 0; bounds < 20; bounds++)
+				asked += check_bound(&scene, programmed, number,
+						     1 + below(&random, (uint32_t)scene.sequence),
+						     &reads);
 			newest_up_to(programmed, number, RECORD_NEWEST, &records);
 			vain += check_all(&scene, programmed, number, records);
 		}
+		for (uint32_t n = 0; n < 4; n++)
+			asked += check_bounds(&scene, programmed, n < 2 ? equal[n] : FIRST_KEY + n,
+					      &reads);
 		if (turn == 0)
 			complete(&scene);
 	}
 	print_message("%u pages for %u old versions; %u pages in vain\n", reads, asked, vain);
+	free(scene.is_moved);
 	end(&scene);
 	free(programmed);
+}
+
+/* Every version of every key is found, in a growing group, with sections, and in a complete one. */
+static void test_every_version_is_found_in_runs(void **state)
+{
+	(void)state;
+	check_versions(false);
+}
+
+static void test_and_where_some_were_moved(void **state)
+{
+	(void)state;
+	check_versions(true);
 }
 
 int main(void)
@@ -512,6 +604,7 @@ int main(void)
 		cmocka_unit_test(test_a_segment_of_one_key_has_no_candidates_for_any_other),
 		cmocka_unit_test(test_nor_has_one_of_many_pages),
 		cmocka_unit_test(test_every_version_is_found_in_runs),
+		cmocka_unit_test(test_and_where_some_were_moved),
 		cmocka_unit_test(test_a_segment_with_too_many_pages_of_runs_is_not_arranged),
 	};
 
