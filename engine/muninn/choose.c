@@ -18,6 +18,9 @@
 
 enum {
 	SAMPLED_PAGES = 4,          /* of a segment, to estimate how much of it is live */
+	CLOSER_PAGES = 8,           /* others of the best one, if these had fewer ... */
+	SURE_RECORDS = 16,          /* ... records, for so many choices ... */
+	CLOSER_CHOICES = 16,        /* ... after one was counted in vain */
 	OLD_CANDIDATES = 4,         /* of the segments that are sampled for one victim, at most */
 	OLD_BITS = 10,              /* so many of a row's segments count as old ones, as a power */
 	GOOD_ENOUGH_PERMILLE = 100, /* a victim with so little live is taken at once */
@@ -69,6 +72,7 @@ static int add_live_bytes(struct merge_run *run, const struct page_record *recor
 	/* All of it is judged again. This only finds what else is missing. */
 	if (merge_run_misses(run))
 		return 0;
+	bytes->records++;
 	bytes->all += RECORD_HEADER_BYTES + header.length;
 	if (need > RECORD_NEED_NONE) {
 		bytes->live += RECORD_HEADER_BYTES + header.length;
@@ -102,15 +106,16 @@ static uint32_t live_permille(struct muninn_store *store, const struct victim *v
 }
 
 /*
- * The part of a segment that is still needed, judged by a few pages that are spread over it. In a
- * segment that is nearly empty more pages are read, until some have records. A segment that can't
- * be read counts as all needed.
+ * The part of a segment that is still needed, judged by a few pages that are spread over it, from
+ * page `first` on. In a segment that is nearly empty more pages are read, until some have records.
+ * A segment that can't be read counts as all needed. *records: how many were judged.
  */
-static uint32_t sample_segment(struct merge_run *run, const struct victim *victim, uint32_t first)
+static uint32_t sample_segment(struct merge_run *run, const struct victim *victim, uint32_t first,
+			       uint32_t sampled_pages, uint32_t *records)
 {
 	struct muninn_store *store = run->store;
 	uint32_t pages = store->geometry.segment_pages, found = 0;
-	uint32_t samples = pages < SAMPLED_PAGES ? pages : SAMPLED_PAGES;
+	uint32_t samples = pages < sampled_pages ? pages : sampled_pages;
 	struct live_bytes bytes = { 0 };
 	struct sealed_segment facts;
 
@@ -127,6 +132,7 @@ static uint32_t sample_segment(struct merge_run *run, const struct victim *victi
 			return 1000;
 		found += bytes.all != before;
 	}
+	*records = bytes.records;
 	return live_permille(store, victim, &bytes, facts.record_bytes);
 }
 
@@ -497,18 +503,36 @@ static int draw_candidates(struct merge_run *run, uint16_t of_row)
 }
 
 /* False: pages are missing. */
-static bool sample(struct merge_run *run, struct merge_candidate *candidate)
+static bool sample_from(struct merge_run *run, struct merge_candidate *candidate, uint32_t first,
+			uint32_t pages)
 {
-	uint32_t live;
+	uint32_t records = 0, live;
 
 	merge_run_look(run);
-	live = sample_segment(run, &candidate->victim, candidate->first);
+	live = sample_segment(run, &candidate->victim, first, pages, &records);
 	if (merge_run_misses(run))
 		return false;
 	merge_run_got_ahead(run);
 	candidate->victim.live_permille = live;
+	candidate->is_sure = candidate->is_sampled || records >= SURE_RECORDS;
 	candidate->is_sampled = true;
 	return true;
+}
+
+static bool sample(struct merge_run *run, struct merge_candidate *candidate)
+{
+	return sample_from(run, candidate, candidate->first, SAMPLED_PAGES);
+}
+
+/*
+ * The best of many that were judged by few records each is seldom as good as it looks, and to count
+ * it takes all its pages. So other pages are asked about it; what they say counts alone.
+ */
+static bool look_closer(struct merge_run *run, struct merge_candidate *candidate)
+{
+	uint32_t between = run->store->geometry.segment_pages / CLOSER_PAGES / 2;
+
+	return sample_from(run, candidate, candidate->first + between, CLOSER_PAGES);
 }
 
 /* 0: all have been sampled, or a very good one was found. -EINPROGRESS. */
@@ -521,31 +545,52 @@ static int sample_candidates(struct merge_run *run)
 
 		if (merge_run_has_done_enough(run))
 			return -EINPROGRESS;
-		if (!candidate->is_sampled && sample(run, candidate) &&
+		if ((candidate->is_sampled || sample(run, candidate)) &&
 		    candidate->victim.live_permille <= GOOD_ENOUGH_PERMILLE)
 			return 0;
 	}
 	return merge_run_lacks(run) ? -EINPROGRESS : 0;
 }
 
+/* NULL: none was sampled. */
+static struct merge_candidate *best_candidate(struct merge_choice *choice)
+{
+	struct merge_candidate *best = NULL;
+
+	for (uint32_t n = 0; n < choice->candidate_count; n++) {
+		struct merge_candidate *candidate = &choice->candidates[n];
+
+		if (candidate->is_sampled &&
+		    (!best || candidate->victim.live_permille < best->victim.live_permille))
+			best = candidate;
+	}
+	return best;
+}
+
 /* -EAGAIN: there are no sealed segments. -EINPROGRESS. */
 static int choose_by_samples(struct merge_run *run, uint16_t of_row)
 {
 	struct merge_choice *choice = &run->choice;
+	struct merge_candidate *best;
 	int result = 0;
 
 	if (!choice->candidate_count)
 		result = draw_candidates(run, of_row);
-	if (!result)
+	while (!result) {
 		result = sample_candidates(run);
-	if (result)
-		return result;
-	choice->best.live_permille = 1001;
-	for (uint32_t n = 0; n < choice->candidate_count; n++)
-		if (choice->candidates[n].is_sampled &&
-		    choice->candidates[n].victim.live_permille < choice->best.live_permille)
-			choice->best = choice->candidates[n].victim;
-	return 0;
+		if (result)
+			break;
+		best = best_candidate(choice);
+		choice->best.live_permille = 1001;
+		if (best)
+			choice->best = best->victim;
+		if (!best || best->is_sure || !run->store->merge_walk.closer_choices ||
+		    !is_worth_it(run))
+			break;
+		if (!look_closer(run, best))
+			result = -EINPROGRESS;
+	}
+	return result;
 }
 
 /*
@@ -652,6 +697,7 @@ static int pass_over(struct merge_run *run)
 		if (choice->candidates[n].victim.segment == choice->best.segment)
 			choice->candidates[n].victim.live_permille = 1001;
 	choice->step = STEP_SAMPLES;
+	run->store->merge_walk.closer_choices = CLOSER_CHOICES;
 	return merge_run_has_read_enough(run) ? -EAGAIN : GOES_ON;
 }
 
@@ -684,6 +730,7 @@ int choose_segment(struct merge_run *run, struct victim *best)
 	if (result == -EINPROGRESS)
 		return result;
 	*best = run->choice.best;
+	run->store->merge_walk.closer_choices -= run->store->merge_walk.closer_choices > 0;
 	go_on(run, STEP_FIRST);
 	return result;
 }

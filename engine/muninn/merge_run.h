@@ -82,6 +82,7 @@ struct live_bytes {
 	uint32_t *keys; /* needed bytes of the keys with the same hash, MERGE_KEY_GROUPS of them;
 			   NULL: not wanted */
 	const uint8_t *needs; /* what was found for each record; NULL: it is to be judged */
+	uint32_t records;     /* that were looked at */
 };
 
 /* A segment that may be the next victim; a few of its pages tell how much of it is live. */
@@ -89,6 +90,7 @@ struct merge_candidate {
 	struct victim victim;
 	uint32_t first; /* of the pages */
 	bool is_sampled;
+	bool is_sure; /* by enough records */
 };
 
 #define MERGE_CANDIDATES 16

@@ -112,13 +112,14 @@ struct repair;
 
 /* What merging remembers from one run to the next. */
 struct merge_walk {
-	uint32_t cursor, step; /* walk over the segments */
-	uint32_t old_row;      /* walk over the rows, for their oldest segments */
-	uint64_t random;       /* which of their pages it looks at */
-	uint32_t row, group;   /* walk over the complete groups of the rows' indices */
-	uint32_t read_factor;  /* how many times as many pages as usual the next run may read */
-	uint16_t *estimates;   /* live per mille of segments, as the index estimates; UINT16_MAX:
-				  unknown;   NULL: all are */
+	uint32_t cursor, step;   /* walk over the segments */
+	uint32_t old_row;        /* walk over the rows, for their oldest segments */
+	uint64_t random;         /* which of their pages it looks at */
+	uint32_t row, group;     /* walk over the complete groups of the rows' indices */
+	uint32_t closer_choices; /* so many look closer at what they would count (choose.c) */
+	uint32_t read_factor;    /* how many times as many pages as usual the next run may read */
+	uint16_t *estimates;     /* live per mille of segments, as the index estimates; UINT16_MAX:
+				    unknown;   NULL: all are */
 };
 
 /* Of a device that is opened though something is damaged: where records may be lost (mend.h). */
