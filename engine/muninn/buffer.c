@@ -459,6 +459,7 @@ int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct 
 uint32_t buffer_best_cell(const struct buffer *buffer)
 {
 	uint64_t full = (uint64_t)buffer->span.pages * buffer->span.page_bytes;
+	struct span span;
 
 	if (!buffer->puts || buffer->refused_larger || buffer->largest > buffer->span.page_bytes)
 		return 0;
@@ -469,7 +470,8 @@ uint32_t buffer_best_cell(const struct buffer *buffer)
 	    !span_pays(buffer->geometry, buffer->largest,
 		       (uint32_t)(buffer->largest_puts * UINT64_C(1000) / buffer->puts)))
 		return 0;
-	return buffer->largest;
+	span = span_of(buffer->geometry, buffer->largest);
+	return index_spans(buffer->geometry, span.pages * span.page_cells) ? buffer->largest : 0;
 }
 
 uint64_t buffer_used_bytes(const struct buffer *buffer)

@@ -2,8 +2,6 @@
 /* Sizes of buffers and segments whose records span pages. */
 #include "engine/muninn/span.h"
 
-#include "engine/muninn/index/index.h"
-
 /* Who looks for space in a page of a buffer may have to count its records. */
 enum { PAGE_CELLS_MAX = 16 };
 
@@ -56,7 +54,7 @@ bool span_pays(const struct muninn_geometry *geometry, uint32_t cell_bytes, uint
 	struct span span = span_of(geometry, cell_bytes);
 	uint64_t cells = (uint64_t)span.pages * span.page_cells, others;
 
-	if (!span.cell_bytes || !index_spans(geometry, (uint32_t)cells))
+	if (!span.cell_bytes)
 		return false;
 	others = (uint64_t)geometry->segment_pages * (geometry->page_bytes / cell_bytes);
 	return cells * permille / 1000 >= others + others / GAIN_PART;
