@@ -9,6 +9,7 @@
 #include "bench/import_bench.h"
 #include "bench/iscsi_bench.h"
 #include "bench/list_bench.h"
+#include "bench/merge_model_bench.h"
 #include "bench/nand_bench.h"
 #include "bench/paper.h"
 #include "bench/peers_bench.h"
@@ -32,6 +33,7 @@ static const char usage[] =
 	"muninn-bench import [OPTION...]  directory trees, beside tar and borg\n"
 	"muninn-bench peers [OPTION...]   the record store beside RocksDB, LevelDB and LMDB\n"
 	"muninn-bench ribbon [OPTION...]  the parts of the ribbon index by themselves\n"
+	"muninn-bench merging [OPTION...] ways of merging beside the engine's, simulated\n"
 	"muninn-bench COMMAND --help      more\n";
 
 static int fail(const char *command, const struct error_text *error, int code)
@@ -102,6 +104,8 @@ int main(int argc, char **argv)
 		return peers_bench_main(argc - 1, argv + 1, stdout, stderr);
 	if (argc >= 2 && strcmp(argv[1], "ribbon") == 0)
 		return ribbon_bench_main(argc - 1, argv + 1, stdout, stderr);
+	if (argc >= 2 && strcmp(argv[1], "merging") == 0)
+		return merge_model_bench_main(argc - 1, argv + 1, stdout, stderr);
 	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)) {
 		fputs(usage, stdout);
 		return DONE;
