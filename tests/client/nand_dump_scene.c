@@ -50,12 +50,17 @@ static struct record_key key_number(uint32_t n)
 	}
 }
 
-/* A few kinds of keys, lengths up to a page that is full of one record, tombstones. */
+/*
+ * A few kinds of keys, lengths up to a page that is full of one record, tombstones. Then most have
+ * one length, of which a page has two; with a ribbon index they span pages.
+ */
 static struct dump_put put_of(uint32_t n)
 {
 	struct dump_put put = {
 		.key = key_number(n % AGAIN),
-		.length = n % 11 == 10 ? PAGE : 20 + n * 37 % 300,
+		.length = n >= SPANNED   ? 160
+			  : n % 11 == 10 ? PAGE
+					 : 20 + n * 37 % 300,
 		.flags = n % 4 == 1 ? RECORD_ABSORB : 0,
 	};
 

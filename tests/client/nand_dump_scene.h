@@ -16,6 +16,7 @@
 
 enum {
 	RECORDS = 3000,
+	SPANNED = 2000, /* records from here on may span pages */
 	PAGE = 512,
 	SPARE = 160,
 	SEGMENT_PAGES = 8,

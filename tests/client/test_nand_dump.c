@@ -70,7 +70,7 @@ static void compare_record(const json_t *record, const struct dump_put *put)
 static void compare_records(const json_t *page, bool found[RECORDS])
 {
 	const json_t *records = json_object_get(page, "records");
-	json_int_t at = 0;
+	json_int_t at = dump_number(page, "bytes_of_record_before");
 	json_t *record;
 	size_t n;
 
@@ -86,7 +86,8 @@ static void compare_records(const json_t *page, bool found[RECORDS])
 		at += dump_number(record, "length") +
 		      (dump_flag(page, "large") ? 0 : RECORD_HEADER_BYTES);
 	}
-	assert_int_equal(dump_number(page, "used_bytes"), at);
+	assert_int_equal(
+		dump_number(page, "used_bytes") + dump_number(page, "bytes_in_page_behind"), at);
 	assert_int_equal(dump_number(page, "bytes_without_record"), 0);
 	assert_int_equal(dump_flag(page, "large"),
 			 at > PAGE - RECORD_HEADER_BYTES && n == 1 && at == PAGE &&
@@ -114,17 +115,24 @@ static void test_each_record_on_flash_is_told_as_it_was_put(void **state)
 {
 	static bool found[RECORDS];
 	json_t *pages = dump_all(), *page;
-	size_t n, moved = 0;
+	size_t n, moved = 0, spanned = 0;
+	json_int_t behind = 0;
 
 	(void)state;
 	json_array_foreach(pages, n, page)
 	{
 		assert_int_equal(dump_number(page, "page"), n);
-		if (dump_is_kind(page, "records"))
-			compare_records(page, found);
+		if (!dump_is_kind(page, "records"))
+			continue;
+		compare_records(page, found);
 		moved += count_moved(page);
+		assert_int_equal(dump_number(page, "bytes_of_record_before"),
+				 n % SEGMENT_PAGES ? behind : 0);
+		behind = dump_number(page, "bytes_in_page_behind");
+		spanned += behind > 0;
 	}
 	assert_true(moved > 0);
+	assert_int_equal(spanned > 40, index_under_test() == INDEX_RIBBON);
 	for (n = 0; n < KEPT; n++)
 		if (!found[n])
 			fail_msg("record %zu is nowhere", n);

@@ -232,6 +232,29 @@ static void test_every_record_of_a_full_buffer_is_in_the_segment(void **state)
 			}
 }
 
+/*
+ * Older records of one key fill all pages but for the cells of two keys that have one record each:
+ * neither finds a candidate.
+ */
+static void test_runs_that_fill_all_pages_leave_space_for_heads(void **state)
+{
+	struct buffered buffered;
+	uint8_t *last;
+
+	(void)state;
+	fill(&buffered, 1036, 1, false);
+	for (uint32_t n = 0; n < 2; n++) {
+		struct record_header header;
+
+		last = buffered.bytes + (buffered.count - 1 - n) * (size_t)1036;
+		record_header_decode(last, &header);
+		header.key.identifier = 1 + n;
+		record_header_encode(&header, SERIAL, last + RECORD_HEADER_BYTES, last);
+	}
+	check_segment(&buffered, 0);
+	free(buffered.bytes);
+}
+
 static void test_an_empty_buffer_with_cells_becomes_an_empty_segment(void **state)
 {
 	const struct muninn_geometry geometry = geometry_of(PAGE_BYTES, PAGES, 1024);
@@ -598,6 +621,7 @@ int main(void)
 		cmocka_unit_test(test_cells_fill_a_segment_and_their_headers_are_whole),
 		cmocka_unit_test(test_records_span_pages_where_that_pays),
 		cmocka_unit_test(test_every_record_of_a_full_buffer_is_in_the_segment),
+		cmocka_unit_test(test_runs_that_fill_all_pages_leave_space_for_heads),
 		cmocka_unit_test(test_an_empty_buffer_with_cells_becomes_an_empty_segment),
 		cmocka_unit_test(test_what_spans_pages_is_found_whole_and_as_it_was),
 		cmocka_unit_test(test_slots_say_how_long_a_cell_is),
