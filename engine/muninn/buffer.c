@@ -8,7 +8,7 @@
 #include "common/log.h"
 #include "engine/muninn/buffer_slots.h"
 
-/* A buffer is full if less than this part of it is empty. */
+/* A buffer is full if less than this part of it is empty; so much more have cells to take. */
 enum { FULL_PART = 8 };
 
 /* ---- slots ---- */
@@ -390,10 +390,8 @@ static void count_put(struct buffer *buffer, const struct key_hash *hash,
 
 	buffer->put_bytes += bytes;
 	buffer->puts++;
-	if (bytes > buffer->largest)
-		buffer->largest_puts = 0;
+	buffer->puts_bytes += bytes;
 	buffer->largest = (uint32_t)max_u64(buffer->largest, bytes);
-	buffer->largest_puts += bytes == buffer->largest;
 	if (!buffer->has_again && record->header.flags & RECORD_ABSORB)
 		buffer->has_again = segment_index_find(buffer->index, hash, NULL, &place, &page);
 }
@@ -452,26 +450,38 @@ int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct 
 	return -ENOSPC;
 }
 
+/* Whether the records of a full buffer without cells would take much less in cells of the largest.
+ */
+static bool cells_pay(const struct buffer *buffer, const struct span *span)
+{
+	uint64_t cells = (uint64_t)span->pages * span->page_cells;
+
+	return cells * buffer->puts_bytes / buffer->puts * FULL_PART >=
+	       buffer->used_bytes * (FULL_PART + 1);
+}
+
 /*
  * One that is not full was ended by something else. What was put before the store was opened is not
  * known; so what has been put since has to be most of it.
  */
 uint32_t buffer_best_cell(const struct buffer *buffer)
 {
-	uint64_t full = (uint64_t)buffer->span.pages * buffer->span.page_bytes;
+	const struct span *now = &buffer->span;
+	uint32_t largest = buffer->largest;
 	struct span span;
+	uint64_t full;
 
-	if (!buffer->puts || buffer->refused_larger || buffer->largest > buffer->span.page_bytes)
+	if (!buffer->puts || buffer->refused_larger || largest > now->page_bytes)
 		return 0;
-	full -= buffer->span.pages * (uint64_t)(buffer->span.page_bytes % buffer->largest);
+	span = span_of(buffer->geometry, largest);
+	full = (uint64_t)now->pages * (now->page_bytes - now->page_bytes % largest);
 	if (buffer->used_bytes * FULL_PART < full * (FULL_PART - 1) ||
-	    (uint64_t)buffer->largest_puts * buffer->largest * FULL_PART <
-		    buffer->used_bytes * (FULL_PART - 1) ||
-	    !span_pays(buffer->geometry, buffer->largest,
-		       (uint32_t)(buffer->largest_puts * UINT64_C(1000) / buffer->puts)))
+	    buffer->puts_bytes * FULL_PART < buffer->used_bytes * (FULL_PART - 1) ||
+	    !span_pays(buffer->geometry, largest,
+		       (uint32_t)(buffer->puts_bytes * 1000 / buffer->puts / largest)) ||
+	    !index_spans(buffer->geometry, span.pages * span.page_cells))
 		return 0;
-	span = span_of(buffer->geometry, buffer->largest);
-	return index_spans(buffer->geometry, span.pages * span.page_cells) ? buffer->largest : 0;
+	return now->cell_bytes || cells_pay(buffer, &span) ? largest : 0;
 }
 
 uint64_t buffer_used_bytes(const struct buffer *buffer)

@@ -31,10 +31,10 @@ struct buffer {
 	uint64_t used_bytes; /* of all its pages: kept, so that nobody has to go through them */
 	bool has_again;      /* some were put again, so that older ones may be dropped */
 	struct span span;    /* how long its pages are, and how many there are */
-	uint32_t puts;       /* records that were put since it was begun ... */
-	uint32_t largest;    /* ... bytes of the largest, with its header, ... */
-	uint32_t largest_puts; /* ... and how many had that size */
-	bool refused_larger;   /* one that is larger than all these found no space */
+	uint32_t puts;       /* records that were put since it was begun, ... */
+	uint64_t puts_bytes; /* ... their bytes, with headers, ... */
+	uint32_t largest;    /* ... and those of the largest */
+	bool refused_larger; /* one that is larger than all these found no space */
 	uint16_t spare_slot;
 	bool *absorbable; /* a page: holds records that compaction may drop */
 	bool *unstamped;  /* a page: a flush promises more of it than its slot says; behind them */

@@ -107,7 +107,8 @@ void buffer_start(struct buffer *buffer, uint64_t serial, uint32_t cell_bytes,
 	sum_end(buffer->sum);
 	buffer->span = span_of(buffer->geometry, cell_bytes);
 	take_first_slots(buffer);
-	buffer->puts = buffer->largest = buffer->largest_puts = 0;
+	buffer->puts = buffer->largest = 0;
+	buffer->puts_bytes = 0;
 	buffer->refused_larger = false;
 	forget_index(buffer, row, ahead, serial);
 	buffer->promised = 0;

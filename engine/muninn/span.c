@@ -5,8 +5,8 @@
 /* Who looks for space in a page of a buffer may have to count its records. */
 enum { PAGE_CELLS_MAX = 16 };
 
-/* A segment has to take this part more. */
-enum { GAIN_PART = 8 };
+/* A segment has to take this part more, and its cells have to be as full as that. */
+enum { GAIN_PART = 8, FILLED_PERMILLE = 875 };
 
 uint32_t span_next_page(const struct muninn_geometry *geometry, uint32_t cell_bytes, bool is_last,
 			uint32_t *begin)
@@ -54,7 +54,7 @@ bool span_pays(const struct muninn_geometry *geometry, uint32_t cell_bytes, uint
 	struct span span = span_of(geometry, cell_bytes);
 	uint64_t cells = (uint64_t)span.pages * span.page_cells, others;
 
-	if (!span.cell_bytes)
+	if (!span.cell_bytes || permille < FILLED_PERMILLE)
 		return false;
 	others = (uint64_t)geometry->segment_pages * (geometry->page_bytes / cell_bytes);
 	return cells * permille / 1000 >= others + others / GAIN_PART;

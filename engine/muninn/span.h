@@ -27,7 +27,7 @@ struct span span_of(const struct muninn_geometry *geometry, uint32_t cell_bytes)
 
 /*
  * Whether a segment of such cells takes an eighth more than one whose records are in one page each.
- * `permille` of the records have that size; the others are smaller, and take a cell each.
+ * A record fills its cell by so many per mille on average; seven eighths at least.
  */
 bool span_pays(const struct muninn_geometry *geometry, uint32_t cell_bytes, uint32_t permille);
 

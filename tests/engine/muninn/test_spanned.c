@@ -109,6 +109,45 @@ static void test_records_span_pages_where_that_pays(void **state)
 	assert_false(span_pays(&geometry, 1036, 800));
 }
 
+/* What a full buffer of 4 KiB pages without cells says that the next one should have. */
+static uint32_t best_cell(uint32_t largest, uint32_t count, uint32_t small_bytes, uint32_t smalls)
+{
+	const struct muninn_geometry geometry = geometry_of(4096, 256, 1024);
+	uint64_t bytes = (uint64_t)largest * (count - smalls) + (uint64_t)small_bytes * smalls;
+	struct buffer buffer = { .geometry = &geometry,
+				 .span = span_of(&geometry, 0),
+				 .puts = count,
+				 .puts_bytes = bytes,
+				 .used_bytes = bytes,
+				 .largest = largest };
+	uint32_t cell = buffer_best_cell(&buffer);
+
+	/* A record that is larger has found no space; most of it is from before opening; not full.
+	 */
+	buffer.refused_larger = true;
+	assert_int_equal(buffer_best_cell(&buffer), 0);
+	buffer.refused_larger = false;
+	buffer.puts = count / 2;
+	buffer.puts_bytes = bytes / 2;
+	assert_int_equal(buffer_best_cell(&buffer), 0);
+	buffer.used_bytes = bytes / 2;
+	assert_int_equal(buffer_best_cell(&buffer), 0);
+	return cell;
+}
+
+static void test_a_full_buffer_says_whether_the_next_one_has_cells(void **state)
+{
+	(void)state;
+	assert_int_equal(best_cell(1036, 768, 0, 0), 1036);
+	/* Sizes that differ by little, and some tombstones. */
+	assert_int_equal(best_cell(1067, 768, 1060, 300), 1067);
+	assert_int_equal(best_cell(1036, 850, 28, 82), 1036);
+	assert_int_equal(best_cell(1036, 960, 28, 192), 0);
+	/* Sizes of which more than three find space together. */
+	assert_int_equal(best_cell(1100, 1000, 900, 500), 0);
+	assert_int_equal(best_cell(1024, 1024, 0, 0), 0);
+}
+
 /* ---- a full buffer becomes a segment ---- */
 
 enum { PAGES = 256, PAGE_BYTES = 4096, SERIAL = 77 };
@@ -614,6 +653,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cells_fill_a_segment_and_their_headers_are_whole),
 		cmocka_unit_test(test_records_span_pages_where_that_pays),
+		cmocka_unit_test(test_a_full_buffer_says_whether_the_next_one_has_cells),
 		cmocka_unit_test(test_every_record_of_a_full_buffer_is_in_the_segment),
 		cmocka_unit_test(test_runs_that_fill_all_pages_leave_space_for_heads),
 		cmocka_unit_test(test_an_empty_buffer_with_cells_becomes_an_empty_segment),
