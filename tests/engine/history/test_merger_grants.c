@@ -7,7 +7,7 @@
 #include "tests/engine/fixture.h"
 #include "tests/engine/merging.h"
 
-enum { BLOCKS = 900, OBJECTS = 200, OBJECT_BYTES = 2000, PIECES_SAVED = 4, OWN_BYTES = 1000 };
+enum { BLOCKS = 900, OBJECTS = 200, OBJECT_BYTES = 1500, PIECES_SAVED = 4, OWN_BYTES = 1000 };
 
 /* How often each happened. */
 static struct {
@@ -64,7 +64,7 @@ static void test_each_piece_lets_others_put_its_part_and_four_of_them_add_up(voi
 {
 	struct fixture *f = *state;
 
-	for (uint32_t n = 0; n < 4000; n++) {
+	for (uint32_t n = 0; n < 10000; n++) {
 		overwrite(f, n * 7 % OBJECTS);
 		for (uint32_t acts = n % 9; acts > 0; acts--)
 			merging_go_on(&merging);

@@ -231,7 +231,7 @@ static void put_small(struct record_store *store, uint64_t word)
 		struct record_key key = { .partition = 2, .identifier = 0x10000 + number };
 
 		assert_int_equal(
-			store->operations->put(store, &key, 1, 0, value, value_bytes, false), 0);
+			store->operations->put(store, &key, 1, 0, value, sizeof(value), false), 0);
 	}
 }
 
