@@ -105,23 +105,6 @@ static bool make_space(struct model *model)
 
 /* ---- the whole ---- */
 
-/* A step without a common divisor visits every segment. */
-static uint32_t walk_step(uint32_t segments)
-{
-	for (uint32_t step = (uint32_t)(segments * 0.618);; step++) {
-		uint32_t a = segments, b = step;
-
-		while (b) {
-			uint32_t rest = a % b;
-
-			a = b;
-			b = rest;
-		}
-		if (a == 1)
-			return step;
-	}
-}
-
 static void begin(struct model *model)
 {
 	const struct merge_model_options *options = model->options;

@@ -90,4 +90,21 @@ static inline uint64_t max_u64(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
+/* A step that visits each of `count` before one comes again: both have no common divisor. */
+static inline uint32_t walk_step(uint32_t count)
+{
+	for (uint32_t step = (uint32_t)(count * 0.618);; step++) {
+		uint32_t a = count, b = step;
+
+		while (b) {
+			uint32_t rest = a % b;
+
+			a = b;
+			b = rest;
+		}
+		if (a == 1)
+			return step;
+	}
+}
+
 #endif

@@ -22,23 +22,6 @@ enum {
 
 /* ---- memory ---- */
 
-/* A step without a common divisor visits every segment. */
-static uint32_t walk_step(uint32_t segments)
-{
-	for (uint32_t step = (uint32_t)(segments * 0.618);; step++) {
-		uint32_t a = segments, b = step;
-
-		while (b) {
-			uint32_t rest = a % b;
-
-			a = b;
-			b = rest;
-		}
-		if (a == 1)
-			return step;
-	}
-}
-
 int merge_run_create(struct muninn_store *store)
 {
 	const struct muninn_geometry *geometry = &store->geometry;
