@@ -8,238 +8,11 @@
 
 #include <errno.h>
 
-#include "common/crc32c.h"
-#include "common/log.h"
-#include "engine/muninn/repair.h"
+#include "engine/muninn/lookup_page.h"
 #include "engine/muninn/row.h"
-#include "engine/records/waiting.h"
 
 /* Memory for the spare areas of pages that are read together; at least one of the largest. */
 #define RUN_SPARE_BYTES 65536
-
-/* A lookup in progress. */
-struct lookup {
-	struct muninn_store *store;
-	const struct record_key *key;
-	struct key_hash hash;
-	struct visibility visibility;
-	uint64_t after;        /* only what may hold higher numbers than this is searched */
-	struct merge_run *run; /* that it is made for; NULL: a user waits for it */
-	/*
-	 * Looks for the key in a page. 0: the search ends. -EAGAIN: it goes on to older places.
-	 * -EBADMSG.
-	 */
-	int (*visit)(struct lookup *lookup, const struct page_view *page);
-	struct record_info *info; /* of the newest found so far; an array when records are listed */
-	uint32_t found, wanted;   /* of them */
-	uint8_t *value;
-	uint32_t capacity;
-	uint64_t crc_of; /* number of the record whose value's CRC is wanted, in *crc */
-	uint32_t *crc;
-};
-
-/* ---- a record that ends in the page behind its own ---- */
-
-/* A page, and memory for it. */
-struct read_page {
-	struct page_view view;
-	struct page_spare spare;
-	uint8_t data[MUNINN_PAGE_BYTES_MAX];
-	uint8_t spare_bytes[4096];
-};
-
-static int read_page(struct lookup *lookup, uint64_t number, struct read_page *page);
-
-/* Makes a record whole, in a page's bytes at `value`. -EBADMSG, or the error of the read. */
-static int make_whole(struct lookup *lookup, const struct page_view *page,
-		      struct page_record *record, uint8_t *value)
-{
-	uint32_t first = record_length(record->header) - record->cut;
-	struct read_page behind;
-	int result = read_page(lookup, page->number + 1, &behind);
-
-	if (result)
-		return result;
-	if (!page_goes_on(page, &behind.view))
-		return -EBADMSG;
-	memcpy(value, record->value, first);
-	memcpy(value + first, behind.view.data, record->cut);
-	record->value = value;
-	record->cut = 0;
-	return record_is_intact(record->header, page->serial, value) ? 0 : -EBADMSG;
-}
-
-/* Of a record that is not whole only the page with its header was summed up. */
-static bool is_sound(const struct page_view *page, const struct page_record *record)
-{
-	return record->cut ? page->checked
-			   : record_is_intact(record->header, page->serial, record->value);
-}
-
-/* ---- what is done with a page: the newest record ---- */
-
-static struct record_info describe(const struct record_header *header)
-{
-	return (struct record_info){
-		.sequence = header->sequence,
-		.length = header->length,
-		.flags = header->flags & (RECORD_TOMBSTONE | RECORD_ABSORB),
-	};
-}
-
-/*
- * Takes the newest record of the page if it is newer than what was found before. A place tells how
- * old its records are, so the first record found is the newest. Only a RECORD_MOVED one does not
- * end the search.
- */
-static int take_newest(struct lookup *lookup, const struct page_view *page)
-{
-	uint8_t whole[MUNINN_PAGE_BYTES_MAX];
-	struct record_header header;
-	struct page_record found;
-
-	if (!page_find(page, lookup->key, &lookup->visibility, &found))
-		return -EAGAIN;
-	record_header_decode(found.header, &header);
-	int result = header.flags & RECORD_MOVED ? -EAGAIN : 0;
-
-	if (lookup->found && lookup->info->sequence >= header.sequence)
-		return result;
-	bool wants_crc = lookup->crc && header.sequence == lookup->crc_of;
-	int whole_result = found.cut && (lookup->capacity || wants_crc)
-				   ? make_whole(lookup, page, &found, whole)
-				   : 0;
-
-	if (whole_result)
-		return whole_result;
-	if (!page->checked && !record_is_intact(found.header, page->serial, found.value))
-		return -EBADMSG;
-	lookup->found = 1;
-	*lookup->info = describe(&header);
-	if (wants_crc)
-		*lookup->crc = crc32c(0, found.value, header.length);
-	/*
-	 * A moved record says nothing about other places, but only newer ones are of interest now.
-	 */
-	lookup->after = max_u64(lookup->after, header.sequence - 1);
-	uint32_t copied = header.length < lookup->capacity ? header.length : lookup->capacity;
-
-	/* The page may have been read to where the value is wanted. */
-	if (copied && found.value != lookup->value)
-		memmove(lookup->value, found.value, copied);
-	return result;
-}
-
-/* ---- what is done with a page: several records of the key ---- */
-
-/*
- * Inserts a record into the list, newest first, unless one of the same command is there already.
- */
-static void insert_found(struct lookup *lookup, const struct record_header *header)
-{
-	uint32_t at = lookup->found;
-
-	while (at > 0 && lookup->info[at - 1].sequence < header->sequence)
-		at--;
-	if ((at > 0 && lookup->info[at - 1].sequence == header->sequence) || at == lookup->wanted)
-		return;
-	if (lookup->found < lookup->wanted)
-		lookup->found++;
-	memmove(&lookup->info[at + 1], &lookup->info[at],
-		(lookup->found - at - 1) * sizeof(lookup->info[0]));
-	lookup->info[at] = describe(header);
-}
-
-/*
- * Adds the records of the key in the page to the list. The search ends when the list is full and
- * the page has a record that was not moved and is no newer than the last one of the list: older
- * places hold only older records.
- */
-static int take_several(struct lookup *lookup, const struct page_view *page)
-{
-	const uint8_t *headers[MUNINN_PAGE_BYTES_MAX / RECORD_HEADER_BYTES + 1];
-	struct record_header header;
-	struct page_record record;
-	uint32_t offset = 0, count = 0;
-	uint64_t oldest = RECORD_NEWEST + 1;
-
-	while (page_next(page, &offset, &record))
-		if (record_has_key(record.header, lookup->key)) {
-			if (!is_sound(page, &record))
-				return -EBADMSG;
-			headers[count++] = record.header;
-		}
-	/* Backwards: of one command's puts the last one counts. */
-	while (count-- > 0) {
-		record_header_decode(headers[count], &header);
-		if (!(header.flags & RECORD_MOVED))
-			oldest = min_u64(oldest, header.sequence);
-		if (record_is_visible(&lookup->visibility, lookup->key, header.sequence))
-			insert_found(lookup, &header);
-	}
-	return lookup->found == lookup->wanted && lookup->info[lookup->found - 1].sequence >= oldest
-		       ? 0
-		       : -EAGAIN;
-}
-
-/* ---- what is done with a page: whether anything is between two numbers ---- */
-
-static int take_between(struct lookup *lookup, const struct page_view *page)
-{
-	struct record_header header;
-	struct page_record record;
-	uint32_t offset = 0;
-	bool passed = false;
-
-	while (page_next(page, &offset, &record)) {
-		if (!record_has_key(record.header, lookup->key))
-			continue;
-		if (!is_sound(page, &record))
-			return -EBADMSG;
-		record_header_decode(record.header, &header);
-		/* What is in older places is older than this. */
-		passed |= header.sequence <= lookup->after && !(header.flags & RECORD_MOVED);
-		if (header.sequence > lookup->after &&
-		    sequence_is_visible(&lookup->visibility, header.sequence))
-			lookup->found = 1;
-	}
-	return lookup->found || passed ? 0 : -EAGAIN;
-}
-
-/* ---- what is done with a page: all records between two numbers ---- */
-
-struct gathering {
-	struct lookup lookup;
-	int (*take)(void *context, const struct page_view *page, const struct page_record *record);
-	void *context;
-};
-
-static int take_all(struct lookup *lookup, const struct page_view *page)
-{
-	struct gathering *gathering = (struct gathering *)(void *)lookup;
-	struct page_record records[MUNINN_PAGE_BYTES_MAX / RECORD_HEADER_BYTES + 1];
-	uint8_t whole[MUNINN_PAGE_BYTES_MAX];
-	struct page_record record;
-	uint32_t offset = 0, count = 0;
-
-	while (page_next(page, &offset, &record))
-		if (record_has_key(record.header, lookup->key) &&
-		    record_sequence(record.header) > lookup->after &&
-		    record_sequence(record.header) <= lookup->visibility.bound)
-			records[count++] = record;
-	/* Backwards: of one command's puts the last one counts. */
-	while (count-- > 0) {
-		int result = 0;
-
-		if (records[count].cut)
-			result = make_whole(lookup, page, &records[count], whole);
-		if (!result)
-			result = gathering->take(gathering->context, page, &records[count]);
-		if (result)
-			return result;
-	}
-	return -EAGAIN;
-}
 
 /* ---- where the key may be ---- */
 
@@ -254,69 +27,6 @@ static uint64_t newest_of_key(const struct page_view *page, const struct record_
 		if (record_has_key(record.header, key))
 			newest = max_u64(newest, record_sequence(record.header));
 	return newest;
-}
-
-/* Reads pages for a user. -EINPROGRESS: he may not wait, and they are not at hand. */
-static int read_pages(struct muninn_store *store, const struct nand_page_io *ios, uint32_t count)
-{
-	int result;
-
-	if (may_wait())
-		return nand_read(store->nand, NAND_CAUSE_USER, ios, count);
-	if (has_missed()) /* whatever is read now is of no use any more */
-		return -EINPROGRESS;
-	result = nand_read_at_hand(store->nand, waiting_stage, NAND_CAUSE_USER, ios, count);
-	return result == -EINPROGRESS ? would_wait() : result;
-}
-
-/* Makes a view of a page that has been read. `result`: of the read. Logs what is wrong. */
-static int view_page(const struct muninn_store *store, const struct nand_page_io *io, int result,
-		     struct page_spare *spare, struct page_view *view)
-{
-	if (result == -EINPROGRESS)
-		return result;
-	if (result == -ENODATA) /* sealed segments are programmed whole: the flash lost a page */
-		result = -EBADMSG;
-	if (!result && (!page_spare_decode(io->spare, store->geometry.page_bytes, spare) ||
-			spare->kind != PAGE_KIND_RECORDS))
-		result = -EBADMSG;
-	if (result) {
-		log_line(LOG_LEVEL_ERROR, "%s: flash page %llu can't be read (error %d)",
-			 nand_path(store->nand), (unsigned long long)io->page, -result);
-		return result;
-	}
-	*view = page_view_of(spare, io->page, io->data);
-	view->checked = true;
-	return 0;
-}
-
-/*
- * A record that has a page for itself has its header in the spare area. Of a newer one like it a
- * merge wants the number alone, so it neither copies nor sums up the page.
- */
-static bool read_header(const struct lookup *lookup, uint64_t number, struct page_view *view)
-{
-	return lookup->visit == take_newest && !lookup->capacity &&
-	       merge_run_read_header(lookup->run, number, view) &&
-	       !(lookup->crc && record_sequence(view->large_header) == lookup->crc_of);
-}
-
-static int read_page(struct lookup *lookup, uint64_t number, struct read_page *page)
-{
-	struct muninn_store *store = lookup->store;
-	struct nand_page_io io = { .page = number, .data = page->data, .spare = page->spare_bytes };
-
-	if (lookup->run && read_header(lookup, number, &page->view))
-		return 0;
-	if (lookup->run)
-		return merge_run_read_more(lookup->run, number, &page->view);
-	int result = read_pages(store, &io, 1);
-
-	if (repair_is_for(result))
-		result = may_wait() ? repair_read(store, NAND_CAUSE_USER, &io) : would_wait();
-
-	count_up(&store->counters.page_reads, result != -EINPROGRESS);
-	return view_page(store, &io, result, &page->spare, &page->view);
 }
 
 /* The highest sequence number that is looked for. */
@@ -357,7 +67,7 @@ static int probe_page(void *context, uint32_t number, struct page_numbers *numbe
 	if (older_passes(probed->older, lookup->store->geometry.segment_pages, number,
 			 newest_sequence(lookup)))
 		return 0;
-	result = read_page(lookup, probed->first_page + number, page);
+	result = lookup_read_page(lookup, probed->first_page + number, page);
 
 	if (result)
 		return result;
@@ -478,10 +188,10 @@ static int walk_next(struct flash_walk *walk, struct lookup *lookup, uint64_t *n
 static int search_flash_page(struct lookup *lookup, struct flash_walk *walk, uint64_t number)
 {
 	struct read_page page;
-	int result = read_page(lookup, number, &page);
+	int result = lookup_read_page(lookup, number, &page);
 
 	/* All pages are needed, so a merge may read all that it lacks together. */
-	if (result == -EBUSY && lookup->visit == take_all && merge_run_misses(lookup->run))
+	if (result == -EBUSY && lookup->visit == lookup_take_all && merge_run_misses(lookup->run))
 		return -EAGAIN;
 	return result ? result : search_view(lookup, walk, &page.view);
 }
@@ -577,7 +287,7 @@ int lookup_gather(struct muninn_store *store, const struct record_key *key, uint
 			    .visibility = { .bound = to, .below = RECORD_NEWEST + 1 },
 			    .after = from - 1,
 			    .run = run,
-			    .visit = take_all },
+			    .visit = lookup_take_all },
 		.take = take,
 		.context = context,
 	};
@@ -597,7 +307,7 @@ int lookup_get(struct muninn_store *store, const struct record_key *key,
 		.key = key,
 		.visibility = *visibility,
 		.run = run,
-		.visit = take_newest,
+		.visit = lookup_take_newest,
 		.info = info,
 		.wanted = 1,
 		.value = value,
@@ -617,7 +327,7 @@ int lookup_find_since(struct muninn_store *store, const struct record_key *key,
 		.visibility = *visibility,
 		.after = max_u64(since, 1) - 1,
 		.run = run,
-		.visit = take_newest,
+		.visit = lookup_take_newest,
 		.info = info,
 		.wanted = 1,
 		.crc_of = since,
@@ -636,7 +346,7 @@ int lookup_has_older(struct muninn_store *store, const struct record_key *key, u
 		.key = key,
 		.visibility = store_visibility(store, sequence),
 		.run = run,
-		.visit = take_newest,
+		.visit = lookup_take_newest,
 		.info = &info,
 		.wanted = 1,
 	};
@@ -655,7 +365,7 @@ int lookup_list(struct muninn_store *store, const struct record_key *key,
 		.store = store,
 		.key = key,
 		.visibility = *visibility,
-		.visit = take_several,
+		.visit = lookup_take_several,
 		.info = infos,
 		.wanted = max,
 	};
@@ -677,7 +387,7 @@ int lookup_has_between(struct muninn_store *store, const struct record_key *key,
 		.visibility = store_visibility(store, bound),
 		.after = after,
 		.run = run,
-		.visit = take_between,
+		.visit = lookup_take_between,
 		.info = &unused,
 		.wanted = 1,
 	};
@@ -771,7 +481,7 @@ static void go_on_with_piece(struct run *run, uint32_t number, const struct nand
 
 	if (!io)
 		result = search_flash_page(lookup, &piece->walk, piece->page);
-	else if ((result = view_page(run->store, io, 0, &spare, &view)) == 0)
+	else if ((result = lookup_view_page(run->store, io, 0, &spare, &view)) == 0)
 		result = search_view(lookup, &piece->walk, &view);
 	if (result == -EAGAIN && go_on_to_flash(run, number, &result))
 		return;
@@ -793,7 +503,7 @@ static void read_round(struct run *run)
 		run->ios[n] = (struct nand_page_io){ piece->page, piece->lookup.value,
 						     run->spares + (size_t)n * spare_bytes };
 	}
-	failed = read_pages(store, run->ios, count) < 0;
+	failed = lookup_read_pages(store, run->ios, count) < 0;
 	count_up(&store->counters.page_reads, failed ? 0 : count);
 	/* Those that wait again come in front of those that have not been read for. */
 	run->waiting_count = 0;
@@ -823,7 +533,7 @@ void lookup_get_run(struct muninn_store *store, const struct record_key *key, ui
 			.store = store,
 			.key = &piece->key,
 			.visibility = *visibility,
-			.visit = take_newest,
+			.visit = lookup_take_newest,
 			.info = &found[n].info,
 			.wanted = 1,
 			.value = values + (size_t)n * capacity,

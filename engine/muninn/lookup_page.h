@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/* What a look-up reads, and what it takes from a page that may have its key (lookup.c). */
+#ifndef MUNINN_ENGINE_MUNINN_LOOKUP_PAGE_H
+#define MUNINN_ENGINE_MUNINN_LOOKUP_PAGE_H
+
+#include "engine/muninn/merge_run.h"
+#include "engine/muninn/store.h"
+
+/* A lookup in progress. */
+struct lookup {
+	struct muninn_store *store;
+	const struct record_key *key;
+	struct key_hash hash;
+	struct visibility visibility;
+	uint64_t after;        /* only what may hold higher numbers than this is searched */
+	struct merge_run *run; /* that it is made for; NULL: a user waits for it */
+	/*
+	 * Looks for the key in a page. 0: the search ends. -EAGAIN: it goes on to older places.
+	 * -EBADMSG.
+	 */
+	int (*visit)(struct lookup *lookup, const struct page_view *page);
+	struct record_info *info; /* of the newest found so far; an array when records are listed */
+	uint32_t found, wanted;   /* of them */
+	uint8_t *value;
+	uint32_t capacity;
+	uint64_t crc_of; /* number of the record whose value's CRC is wanted, in *crc */
+	uint32_t *crc;
+};
+
+/* Gathers records: a look-up whose visit is lookup_take_all. */
+struct gathering {
+	struct lookup lookup;
+	int (*take)(void *context, const struct page_view *page, const struct page_record *record);
+	void *context;
+};
+
+/* A page, and memory for it. */
+struct read_page {
+	struct page_view view;
+	struct page_spare spare;
+	uint8_t data[MUNINN_PAGE_BYTES_MAX];
+	uint8_t spare_bytes[4096];
+};
+
+/*
+ * Ways to visit a page. The newest record; several of the key; whether any is between two numbers;
+ * all between two numbers.
+ */
+int lookup_take_newest(struct lookup *lookup, const struct page_view *page);
+int lookup_take_several(struct lookup *lookup, const struct page_view *page);
+int lookup_take_between(struct lookup *lookup, const struct page_view *page);
+int lookup_take_all(struct lookup *lookup, const struct page_view *page);
+
+/* Reads a page of flash, for a user or for a merge. -EINPROGRESS, -EBUSY, -EBADMSG. */
+int lookup_read_page(struct lookup *lookup, uint64_t number, struct read_page *page);
+
+/* Reads pages for a user. -EINPROGRESS: he may not wait, and they are not at hand. */
+int lookup_read_pages(struct muninn_store *store, const struct nand_page_io *ios, uint32_t count);
+
+/* Makes a view of a page that has been read. `result`: of the read. Logs what is wrong. */
+int lookup_view_page(const struct muninn_store *store, const struct nand_page_io *io, int result,
+		     struct page_spare *spare, struct page_view *view);
+
+#endif
