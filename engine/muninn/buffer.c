@@ -8,9 +8,6 @@
 #include "common/log.h"
 #include "engine/muninn/buffer_slots.h"
 
-/* A buffer is full if less than this part of it is empty; so much more have cells to take. */
-enum { FULL_PART = 8 };
-
 /* ---- slots ---- */
 
 struct page_view buffer_page(const struct buffer *buffer, uint32_t page)
@@ -313,25 +310,30 @@ static void move_down(struct buffer *buffer, const struct key_hash *hash,
 
 /* ---- putting ---- */
 
-/* Whether one more record finds a cell in a page. */
+/* Whether one more record finds a cell in a page: there is none beside a larger one. */
 static bool has_cell(const struct buffer *buffer, uint32_t page)
 {
 	struct page_view view = buffer_page(buffer, page);
 	struct page_record record;
 	uint32_t offset = 0, count = 0;
 
-	while (page_next(&view, &offset, &record))
+	while (page_next(&view, &offset, &record)) {
+		if (is_larger(buffer, record_length(record.header)))
+			return false;
 		count++;
+	}
 	return count < buffer->span.page_cells;
 }
 
 bool buffer_page_has_space(const struct buffer *buffer, uint32_t page, uint32_t length)
 {
+	const struct span *span = &buffer->span;
+	bool larger = is_larger(buffer, length);
 	uint32_t state = slot_state(buffer, page_slot(buffer, page));
 
-	if (page >= buffer->span.pages)
+	if (page >= (larger || buffer->is_mixed ? span->mixed_pages : span->pages))
 		return false;
-	if (record_is_large(buffer->geometry, length))
+	if (larger || record_is_large(buffer->geometry, length))
 		return state == 0;
 	return !(state & SLOT_LARGE) &&
 	       state + RECORD_HEADER_BYTES + length <= buffer->span.page_bytes &&
@@ -360,6 +362,7 @@ void buffer_append(struct buffer *buffer, uint32_t page, const struct page_recor
 		state += RECORD_HEADER_BYTES + length;
 	}
 	memcpy(header, record->header, RECORD_HEADER_BYTES);
+	buffer->is_mixed |= is_larger(buffer, length);
 	buffer->lowest[page] = min_u64(buffer->lowest[page], record_sequence(record->header));
 	if (length)
 		memcpy(value, record->value, length);
@@ -382,16 +385,13 @@ static void append_to_page(struct buffer *buffer, uint32_t page, const struct ne
 		buffer->absorbable[page] = true;
 }
 
-/* What buffer_gather and buffer_best_cell go by; before the record is noted. */
+/* What buffer_gather goes by; before the record is noted. */
 static void count_put(struct buffer *buffer, const struct key_hash *hash,
 		      const struct new_record *record)
 {
-	uint32_t place = UINT32_MAX, page, bytes = RECORD_HEADER_BYTES + record->header.length;
+	uint32_t place = UINT32_MAX, page;
 
-	buffer->put_bytes += bytes;
-	buffer->puts++;
-	buffer->puts_bytes += bytes;
-	buffer->largest = (uint32_t)max_u64(buffer->largest, bytes);
+	buffer->put_bytes += RECORD_HEADER_BYTES + record->header.length;
 	if (!buffer->has_again && record->header.flags & RECORD_ABSORB)
 		buffer->has_again = segment_index_find(buffer->index, hash, NULL, &place, &page);
 }
@@ -421,16 +421,22 @@ static bool page_is_full(const struct buffer *buffer, uint32_t page, uint64_t co
 	       !buffer_page_has_space(buffer, page, 0) && page_is_committed(&view, committed);
 }
 
+/* Whether the pages are empty that have to be so if any record is larger than a cell. */
+static bool may_be_mixed(const struct buffer *buffer)
+{
+	for (uint32_t page = buffer->span.mixed_pages; page < buffer->span.pages; page++)
+		if (slot_state(buffer, page_slot(buffer, page)))
+			return false;
+	return true;
+}
+
 int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct new_record *record,
 	       uint64_t committed)
 {
-	uint32_t length = record->header.length, bytes = RECORD_HEADER_BYTES + length;
-	uint32_t cell_bytes = buffer->span.cell_bytes;
+	uint32_t length = record->header.length;
 
-	if (cell_bytes && bytes > cell_bytes) {
-		buffer->refused_larger = true;
+	if (is_larger(buffer, length) && !buffer->is_mixed && !may_be_mixed(buffer))
 		return -ENOSPC;
-	}
 	if (record_is_large(buffer->geometry, length) && record->header.flags & RECORD_ABSORB)
 		move_down(buffer, hash, &record->header.key, committed);
 	for (uint32_t page, place = segment_index_first(buffer->index, hash);
@@ -446,42 +452,35 @@ int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct 
 		segment_index_note(buffer->index, hash, place);
 		return 0;
 	}
-	buffer->refused_larger |= bytes > buffer->largest;
 	return -ENOSPC;
 }
 
-/* Whether the records of a full buffer without cells would take much less in cells of the largest.
- */
-static bool cells_pay(const struct buffer *buffer, const struct span *span)
+/* Counts the records of a page by their sizes. */
+static void count_sizes(const struct buffer *buffer, uint32_t page, struct span_sizes *sizes)
 {
-	uint64_t cells = (uint64_t)span->pages * span->page_cells;
+	struct page_view view = buffer_page(buffer, page);
+	struct page_record record;
 
-	return cells * buffer->puts_bytes / buffer->puts * FULL_PART >=
-	       buffer->used_bytes * (FULL_PART + 1);
+	sizes->pages += view.used > 0;
+	for (uint32_t offset = 0; page_next(&view, &offset, &record);)
+		span_count(buffer->geometry, RECORD_HEADER_BYTES + record_length(record.header),
+			   sizes);
 }
 
-/*
- * One that is not full was ended by something else. What was put before the store was opened is not
- * known; so what has been put since has to be most of it.
- */
 uint32_t buffer_best_cell(const struct buffer *buffer)
 {
-	const struct span *now = &buffer->span;
-	uint32_t largest = buffer->largest;
+	const struct muninn_geometry *geometry = buffer->geometry;
+	struct span_sizes sizes = { 0 };
 	struct span span;
-	uint64_t full;
 
-	if (!buffer->puts || buffer->refused_larger || largest > now->page_bytes)
+	/* Mostly pages are well filled, and nobody has to look at the records. */
+	if (!index_arranges(geometry) ||
+	    (!buffer->span.cell_bytes && span_is_full(geometry, buffer->used_bytes)))
 		return 0;
-	span = span_of(buffer->geometry, largest);
-	full = (uint64_t)now->pages * (now->page_bytes - now->page_bytes % largest);
-	if (buffer->used_bytes * FULL_PART < full * (FULL_PART - 1) ||
-	    buffer->puts_bytes * FULL_PART < buffer->used_bytes * (FULL_PART - 1) ||
-	    !span_pays(buffer->geometry, largest,
-		       (uint32_t)(buffer->puts_bytes * 1000 / buffer->puts / largest)) ||
-	    !index_spans(buffer->geometry, span.pages * span.page_cells))
-		return 0;
-	return now->cell_bytes || cells_pay(buffer, &span) ? largest : 0;
+	for (uint32_t page = 0; page < geometry->segment_pages; page++)
+		count_sizes(buffer, page, &sizes);
+	span = span_of(geometry, span_choose(geometry, &buffer->span, &sizes));
+	return index_spans(geometry, span.pages * span.page_cells) ? span.cell_bytes : 0;
 }
 
 uint64_t buffer_used_bytes(const struct buffer *buffer)

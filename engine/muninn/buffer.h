@@ -31,10 +31,7 @@ struct buffer {
 	uint64_t used_bytes; /* of all its pages: kept, so that nobody has to go through them */
 	bool has_again;      /* some were put again, so that older ones may be dropped */
 	struct span span;    /* how long its pages are, and how many there are */
-	uint32_t puts;       /* records that were put since it was begun, ... */
-	uint64_t puts_bytes; /* ... their bytes, with headers, ... */
-	uint32_t largest;    /* ... and those of the largest */
-	bool refused_larger; /* one that is larger than all these found no space */
+	bool is_mixed;       /* it may have records that are larger than a cell */
 	uint16_t spare_slot;
 	bool *absorbable; /* a page: holds records that compaction may drop */
 	bool *unstamped;  /* a page: a flush promises more of it than its slot says; behind them */
@@ -78,10 +75,7 @@ int buffer_rest(struct buffer *buffer);
 void buffer_start(struct buffer *buffer, uint64_t serial, uint32_t cell_bytes,
 		  const struct row_index *row, uint32_t ahead);
 
-/*
- * The cells that what was put would have gone to best; 0: none. What found no space is not larger
- * than these: it goes to the next buffer.
- */
+/* The cells that records such as those of a full buffer should have; 0: none. */
 uint32_t buffer_best_cell(const struct buffer *buffer);
 
 /*
@@ -110,8 +104,7 @@ uint32_t buffer_index_page(struct buffer *buffer, uint32_t page, const struct pa
 
 /*
  * Places a record in write order. `committed`: records up to it may be dropped when a newer one
- * supersedes them. -ENOSPC: none of the key's places has space, or it is larger than the cells; the
- * segment is to be sealed.
+ * supersedes them. -ENOSPC: none of the key's places has space; the segment is to be sealed.
  */
 int buffer_put(struct buffer *buffer, const struct key_hash *hash, const struct new_record *record,
 	       uint64_t committed);

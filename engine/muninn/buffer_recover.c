@@ -60,6 +60,7 @@ static void forget_index(struct buffer *buffer, const struct row_index *row, uin
 	       buffer->geometry->segment_pages * sizeof(*buffer->absorbable));
 	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++)
 		buffer->lowest[page] = UINT64_MAX;
+	buffer->is_mixed = false;
 	/* Whatever it will hold, now or later. */
 	memset(buffer->unstamped, true,
 	       buffer->geometry->segment_pages * sizeof(*buffer->unstamped));
@@ -107,9 +108,6 @@ void buffer_start(struct buffer *buffer, uint64_t serial, uint32_t cell_bytes,
 	sum_end(buffer->sum);
 	buffer->span = span_of(buffer->geometry, cell_bytes);
 	take_first_slots(buffer);
-	buffer->puts = buffer->largest = 0;
-	buffer->puts_bytes = 0;
-	buffer->refused_larger = false;
 	forget_index(buffer, row, ahead, serial);
 	buffer->promised = 0;
 	buffer->put_bytes = 0;
@@ -311,6 +309,7 @@ uint32_t buffer_index_page(struct buffer *buffer, uint32_t page, const struct pa
 		if (header.flags & RECORD_ABSORB)
 			buffer->absorbable[page] = true;
 		buffer->lowest[page] = min_u64(buffer->lowest[page], header.sequence);
+		buffer->is_mixed |= is_larger(buffer, header.length);
 	}
 	return offset;
 }

@@ -81,6 +81,12 @@ static inline struct page_view slot_view(const struct buffer *buffer, uint32_t s
 	};
 }
 
+/* Whether a record with so many bytes of value is larger than a cell: it has a page for itself. */
+static inline bool is_larger(const struct buffer *buffer, uint32_t length)
+{
+	return buffer->span.cell_bytes && RECORD_HEADER_BYTES + length > buffer->span.cell_bytes;
+}
+
 /* How long the pages of what NVRAM has of a slot are. */
 static inline void buffer_take_span(struct buffer *buffer, uint32_t slot)
 {

@@ -106,7 +106,7 @@ int place_record(struct muninn_store *store, const struct new_record *record, en
 		if (result)
 			return result;
 	}
-	assert(result == 0); /* an empty segment takes any record: see buffer_best_cell */
+	assert(result == 0); /* an empty buffer takes any record, and one is among these */
 	if (result)
 		return result;
 	if (!row->touched)

@@ -5,8 +5,16 @@
 /* Who looks for space in a page of a buffer may have to count its records. */
 enum { PAGE_CELLS_MAX = 16 };
 
-/* A segment has to take this part more, and its cells have to be as full as that. */
-enum { GAIN_PART = 8, FILLED_PERMILLE = 875 };
+/* A segment has to take this part more, and cells be filled but for that part. */
+enum { GAIN_PART = 8, EMPTY_PART = 8 };
+
+/* Fewer pages than this part of a buffer don't say what records are like. */
+enum { PAGES_PART = 2 };
+
+/* Records up to this part of a page find space beside others. */
+enum { SMALL_PART = 8 };
+
+/* ---- pages ---- */
 
 uint32_t span_next_page(const struct muninn_geometry *geometry, uint32_t cell_bytes, bool is_last,
 			uint32_t *begin)
@@ -19,6 +27,14 @@ uint32_t span_next_page(const struct muninn_geometry *geometry, uint32_t cell_by
 	return cells;
 }
 
+/* So that a page and a header, which no record is larger than, reach into one page more. */
+uint64_t span_next_header(const struct muninn_geometry *geometry, uint64_t at)
+{
+	return at % geometry->page_bytes + RECORD_HEADER_BYTES < geometry->page_bytes
+		       ? at
+		       : align_up(at, geometry->page_bytes);
+}
+
 static uint32_t segment_cells(const struct muninn_geometry *geometry, uint32_t cell_bytes)
 {
 	uint32_t begin = 0, cells = 0;
@@ -27,6 +43,24 @@ static uint32_t segment_cells(const struct muninn_geometry *geometry, uint32_t c
 		cells += span_next_page(geometry, cell_bytes, page + 1 == geometry->segment_pages,
 					&begin);
 	return cells;
+}
+
+/*
+ * Each record that is larger has a page of the buffer, which is no smaller than itself. So all
+ * records take no more bytes of the segment than they may take of the buffer, but for these: before
+ * a header that would be cut, so many of each page; at the end of runs, of larger records, and of
+ * all others a page each at most (ribbon_arrange.h); and one for what is left over of these pages.
+ */
+static uint32_t mixed_pages(const struct muninn_geometry *geometry, const struct span *span)
+{
+	enum { ENDS = 4 };
+	uint64_t page_bytes = geometry->page_bytes - RECORD_HEADER_BYTES;
+
+	if (span->page_bytes < geometry->page_bytes + RECORD_HEADER_BYTES ||
+	    geometry->segment_pages <= ENDS)
+		return 0;
+	return (uint32_t)min_u64(span->pages,
+				 (geometry->segment_pages - ENDS) * page_bytes / span->page_bytes);
 }
 
 struct span span_of(const struct muninn_geometry *geometry, uint32_t cell_bytes)
@@ -41,21 +75,111 @@ struct span span_of(const struct muninn_geometry *geometry, uint32_t cell_bytes)
 	slots = (uint64_t)buffer_slots(geometry) * geometry->page_bytes / (cells * cell_bytes);
 	if (cells > PAGE_CELLS_MAX || slots < 2)
 		return span;
-	return (struct span){
+	span = (struct span){
 		.cell_bytes = cell_bytes,
 		.page_cells = cells,
 		.page_bytes = cells * cell_bytes,
 		.pages = (uint32_t)min_u64(slots - 1, segment_cells(geometry, cell_bytes) / cells),
 	};
+	span.mixed_pages = mixed_pages(geometry, &span);
+	return span;
 }
 
-bool span_pays(const struct muninn_geometry *geometry, uint32_t cell_bytes, uint32_t permille)
-{
-	struct span span = span_of(geometry, cell_bytes);
-	uint64_t cells = (uint64_t)span.pages * span.page_cells, others;
+/* ---- which cells ---- */
 
-	if (!span.cell_bytes || permille < FILLED_PERMILLE)
-		return false;
-	others = (uint64_t)geometry->segment_pages * (geometry->page_bytes / cell_bytes);
-	return cells * permille / 1000 >= others + others / GAIN_PART;
+bool span_is_full(const struct muninn_geometry *geometry, uint64_t bytes)
+{
+	uint64_t segment = (uint64_t)geometry->segment_pages * geometry->page_bytes;
+
+	return bytes * (GAIN_PART + 1) > segment * GAIN_PART;
+}
+
+void span_count(const struct muninn_geometry *geometry, uint32_t bytes, struct span_sizes *sizes)
+{
+	uint32_t class =
+		(uint32_t)min_u64((uint64_t)bytes * SPAN_SIZES / geometry->page_bytes, SPAN_SIZES);
+
+	sizes->counts[class]++;
+	sizes->largest[class] = (uint32_t)max_u64(sizes->largest[class], bytes);
+	sizes->count++;
+	sizes->bytes += bytes;
+}
+
+/* Pages that records take without cells: of each size by itself, as many as fit in a page. */
+static uint64_t pages_without(const struct muninn_geometry *geometry,
+			      const struct span_sizes *sizes)
+{
+	uint64_t pages = 0;
+
+	for (uint32_t class = SPAN_SIZES / SMALL_PART; class <= SPAN_SIZES; class ++)
+		if (sizes->counts[class])
+			pages +=
+				divide_up(sizes->counts[class],
+					  max_u64(geometry->page_bytes / sizes->largest[class], 1));
+	return max_u64(pages, sizes->bytes / geometry->page_bytes);
+}
+
+/* The cells for records up to a size: a page of the buffer takes the largest ones, too. */
+static uint32_t cell_for(const struct muninn_geometry *geometry, uint32_t bytes)
+{
+	uint64_t cells = divide_up(geometry->page_bytes, bytes);
+
+	return (uint32_t)max_u64(bytes,
+				 divide_up(geometry->page_bytes + RECORD_HEADER_BYTES, cells));
+}
+
+/* The cells of a buffer that records take, of those that it has. */
+struct part {
+	struct span span;
+	uint64_t cells, of;
+};
+
+/* With cells for all records up to a class. */
+static struct part part_taken(const struct muninn_geometry *geometry,
+			      const struct span_sizes *sizes, uint32_t class)
+{
+	struct part part = { .span = span_of(geometry, cell_for(geometry, sizes->largest[class])) };
+	uint32_t fitting = 0, larger;
+
+	for (uint32_t n = 0; n <= class; n++)
+		fitting += sizes->counts[n];
+	larger = sizes->count - fitting;
+	part.cells = fitting + (uint64_t)larger * part.span.page_cells;
+	part.of =
+		(uint64_t)part.span.page_cells * (larger ? part.span.mixed_pages : part.span.pages);
+	return part;
+}
+
+static bool is_less(const struct part *a, const struct part *b)
+{
+	return a->cells * b->of < b->cells * a->of;
+}
+
+/* Whether cells are worth it to records that take so many pages without them. */
+static bool pays(const struct muninn_geometry *geometry, const struct part *part, uint64_t pages,
+		 const struct span_sizes *sizes)
+{
+	return part->cells * geometry->segment_pages * (GAIN_PART + 1) <=
+		       pages * part->of * GAIN_PART &&
+	       sizes->bytes * EMPTY_PART >= part->cells * part->span.cell_bytes * (EMPTY_PART - 1);
+}
+
+uint32_t span_choose(const struct muninn_geometry *geometry, const struct span *now,
+		     const struct span_sizes *sizes)
+{
+	struct part best = { .cells = 1 }; /* more than any other */
+	uint64_t pages = now->cell_bytes ? pages_without(geometry, sizes) : sizes->pages;
+
+	if (sizes->pages * PAGES_PART < now->pages)
+		return now->mixed_pages ? now->cell_bytes : 0;
+	for (uint32_t class = 0; class < SPAN_SIZES; class ++) {
+		struct part part;
+
+		if (!sizes->counts[class])
+			continue;
+		part = part_taken(geometry, sizes, class);
+		if (part.span.mixed_pages && is_less(&part, &best))
+			best = part;
+	}
+	return best.of && pays(geometry, &best, pages, sizes) ? best.span.cell_bytes : 0;
 }

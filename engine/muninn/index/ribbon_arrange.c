@@ -17,22 +17,24 @@ struct arranged {
 			   where there are cells each takes one */
 	uint16_t page;
 	uint8_t candidate; /* PLACEMENT_NONE: none of them */
-	bool is_large;
-	bool has_run; /* it is a head, and its key has older records in a run */
+	bool is_large;     /* it has a page for itself, and its header in the spare area */
+	bool has_run;      /* it is a head, and its key has older records in a run */
+	bool is_apart;     /* its tag has records that are larger than a cell */
 };
 
 struct arrangement {
+	const struct muninn_geometry *geometry; /* while it is made */
 	uint64_t serial;
-	uint32_t pages, page_bytes;
-	uint32_t run_pages;
-	uint32_t count; /* of records */
+	uint32_t pages, page_bytes, cell_bytes;
+	uint32_t run_pages; /* with those of records that are apart */
+	uint32_t count;     /* of records */
+	bool has_apart;     /* some of them are */
 	struct arranged *records;
 	uint64_t *words;           /* to sort them by: the number of a record is the lower half */
 	uint64_t *spare;           /* as many, to sort with */
 	uint32_t *order;           /* records by page ... */
 	uint32_t *begins;          /* ... and where those of a page begin */
-	uint32_t *space;           /* of each page, what is left for records that begin there ... */
-	uint32_t *spaces;          /* ... and what there was at first */
+	uint32_t *space;           /* of each page, what is left for records that begin there */
 	uint32_t *offsets;         /* where the first record of each page begins in it */
 	uint32_t *run_tags;        /* of each page of runs: see RUN_TAG_BYTES */
 	struct tag_entry *entries; /* of keys, and behind them of pages of runs */
@@ -51,7 +53,6 @@ void arrangement_destroy(struct arrangement *arrangement)
 	free(arrangement->order);
 	free(arrangement->begins);
 	free(arrangement->space);
-	free(arrangement->spaces);
 	free(arrangement->offsets);
 	free(arrangement->run_tags);
 	free(arrangement->entries);
@@ -67,6 +68,7 @@ static struct arrangement *create(const struct muninn_geometry *geometry, uint64
 
 	if (!arrangement)
 		return NULL;
+	arrangement->geometry = geometry;
 	arrangement->serial = serial;
 	arrangement->pages = pages;
 	arrangement->page_bytes = geometry->page_bytes;
@@ -77,14 +79,12 @@ static struct arrangement *create(const struct muninn_geometry *geometry, uint64
 	arrangement->order = malloc(some * sizeof(*arrangement->order));
 	arrangement->begins = calloc(pages + UINT32_C(1), sizeof(*arrangement->begins));
 	arrangement->space = malloc(pages * sizeof(*arrangement->space));
-	arrangement->spaces = malloc(pages * sizeof(*arrangement->spaces));
 	arrangement->offsets = malloc(pages * sizeof(*arrangement->offsets));
 	arrangement->run_tags = malloc(pages * sizeof(*arrangement->run_tags));
 	arrangement->entries = malloc((count + (uint64_t)pages) * sizeof(*arrangement->entries));
 	if (arrangement->records && arrangement->words && arrangement->spare &&
 	    arrangement->order && arrangement->begins && arrangement->space &&
-	    arrangement->spaces && arrangement->offsets && arrangement->run_tags &&
-	    arrangement->entries)
+	    arrangement->offsets && arrangement->run_tags && arrangement->entries)
 		return arrangement;
 	arrangement_destroy(arrangement);
 	return NULL;
@@ -92,18 +92,19 @@ static struct arrangement *create(const struct muninn_geometry *geometry, uint64
 
 /* ---- the records ---- */
 
-/* What each page takes of the records that begin in it. */
-static void measure_pages(struct arrangement *arrangement, const struct muninn_geometry *geometry,
-			  uint32_t cell_bytes)
+/* What each page, from one on, takes of the records that begin in it; the one before ends there. */
+static void measure_pages(struct arrangement *arrangement, uint32_t from)
 {
 	uint32_t begin = 0;
 
-	for (uint32_t page = 0; page < arrangement->pages; page++)
-		arrangement->spaces[page] =
-			cell_bytes ? cell_bytes * span_next_page(geometry, cell_bytes,
-								 page + 1 == arrangement->pages,
-								 &begin)
-				   : arrangement->page_bytes;
+	for (uint32_t page = from; page < arrangement->pages; page++)
+		arrangement->space[page] =
+			arrangement->cell_bytes
+				? arrangement->cell_bytes *
+					  span_next_page(arrangement->geometry,
+							 arrangement->cell_bytes,
+							 page + 1 == arrangement->pages, &begin)
+				: arrangement->page_bytes;
 }
 
 /*
@@ -126,16 +127,19 @@ static uint32_t count_records(const struct muninn_geometry *geometry, const stru
 	return !cell_bytes && 2 * used > count * geometry->page_bytes ? 0 : (uint32_t)count;
 }
 
-static uint32_t taken_bytes(const struct arrangement *arrangement, const struct page_view *page,
-			    const struct record_header *header, uint32_t cell_bytes)
+static uint32_t bytes_of(const struct arranged *record)
 {
-	if (page->large_header)
-		return arrangement->page_bytes;
-	return cell_bytes ? cell_bytes : (uint32_t)RECORD_HEADER_BYTES + header->length;
+	return RECORD_HEADER_BYTES + record_length(record->header);
 }
 
-static void collect(struct arrangement *arrangement, const struct page_view *pages,
-		    uint32_t cell_bytes)
+static uint32_t taken_bytes(const struct arrangement *arrangement, const struct arranged *record)
+{
+	if (arrangement->cell_bytes)
+		return arrangement->cell_bytes;
+	return record->is_large ? arrangement->page_bytes : bytes_of(record);
+}
+
+static void collect(struct arrangement *arrangement, const struct page_view *pages)
 {
 	struct arranged *to = arrangement->records;
 
@@ -152,11 +156,10 @@ static void collect(struct arrangement *arrangement, const struct page_view *pag
 				.key = header.key,
 				.hash = key_hash(&header.key, arrangement->pages),
 				.sequence = header.sequence,
-				.bytes =
-					taken_bytes(arrangement, &pages[page], &header, cell_bytes),
 				.candidate = PLACEMENT_NONE,
 				.is_large = pages[page].large_header != NULL,
 			};
+			to->bytes = taken_bytes(arrangement, to);
 		}
 	}
 }
@@ -263,14 +266,24 @@ struct same_tag {
 };
 
 /* Goes on to the next tag; begins with zeros. False: there are no more. */
-static bool next_tag(const struct arrangement *arrangement, bool with_heads, struct same_tag *tag)
+static bool next_any_tag(const struct arrangement *arrangement, struct same_tag *tag)
 {
-	const struct arranged *first, *last;
-
 	tag->first = tag->end;
 	if (tag->first == arrangement->count)
 		return false;
 	tag->end = end_of_tag(arrangement, tag->first);
+	return true;
+}
+
+/* The same of tags whose records are not apart. */
+static bool next_tag(const struct arrangement *arrangement, bool with_heads, struct same_tag *tag)
+{
+	const struct arranged *first, *last;
+
+	do {
+		if (!next_any_tag(arrangement, tag))
+			return false;
+	} while (record_of(arrangement, tag->first)->is_apart);
 	first = record_of(arrangement, tag->first);
 	last = record_of(arrangement, tag->end - 1);
 	tag->runs_end = tag->end;
@@ -285,7 +298,7 @@ static bool fill_runs(struct arrangement *arrangement, bool with_heads)
 	uint32_t pages = arrangement->pages, begun = 0;
 	struct same_tag tag = { 0 };
 
-	memcpy(arrangement->space, arrangement->spaces, pages * sizeof(*arrangement->space));
+	measure_pages(arrangement, 0);
 	while (next_tag(arrangement, with_heads, &tag))
 		for (uint32_t n = tag.first; n < tag.runs_end; n++) {
 			struct arranged *record = record_of(arrangement, n);
@@ -303,8 +316,78 @@ static bool fill_runs(struct arrangement *arrangement, bool with_heads)
 			arrangement->space[begun - 1] -= record->bytes;
 		}
 	arrangement->run_pages = begun;
-	/* A member of a group has so many bits for them. */
-	return arrangement->run_pages <= MEMBER_RUN_PAGES_MAX;
+	return true;
+}
+
+/* ---- records that are larger than a cell ---- */
+
+/*
+ * Finds them. All records of their tags are apart. A large one has a page for itself if the others
+ * of its tag are large, too.
+ */
+static void find_apart(struct arrangement *arrangement)
+{
+	struct same_tag tag = { 0 };
+
+	while (arrangement->cell_bytes && next_any_tag(arrangement, &tag)) {
+		bool are_apart = false, are_large = true;
+
+		for (uint32_t n = tag.first; n < tag.end; n++) {
+			const struct arranged *record = record_of(arrangement, n);
+
+			are_apart |= bytes_of(record) > arrangement->cell_bytes;
+			are_large &= record->is_large;
+		}
+		for (uint32_t n = tag.first; n < tag.end; n++) {
+			record_of(arrangement, n)->is_apart = are_apart;
+			record_of(arrangement, n)->is_large = are_large;
+		}
+		arrangement->has_apart |= are_apart;
+	}
+}
+
+/* Puts records that are apart behind each other, from byte *at of the segment on. */
+static void fill_apart(struct arrangement *arrangement, bool are_large, uint64_t *at)
+{
+	struct same_tag tag = { 0 };
+
+	while (next_any_tag(arrangement, &tag))
+		for (uint32_t n = tag.first; n < tag.end; n++) {
+			struct arranged *record = record_of(arrangement, n);
+
+			if (!record->is_apart || record->is_large != are_large)
+				continue;
+			*at = span_next_header(arrangement->geometry, *at);
+			record->page = (uint16_t)(*at / arrangement->page_bytes);
+			record->candidate = PLACEMENT_NONE;
+			*at += are_large ? arrangement->page_bytes : bytes_of(record);
+		}
+}
+
+/*
+ * Puts them behind runs, and measures the pages that are left for heads. A search for a run passes
+ * over their pages. False: there are not so many.
+ */
+static bool place_apart(struct arrangement *arrangement)
+{
+	uint32_t runs = arrangement->run_pages, begin = 0;
+	uint64_t at;
+
+	for (uint32_t page = 0; page < runs; page++)
+		span_next_page(arrangement->geometry, arrangement->cell_bytes, false, &begin);
+	at = (uint64_t)runs * arrangement->page_bytes + begin;
+	fill_apart(arrangement, false, &at);
+	at = align_up(at, arrangement->page_bytes);
+	fill_apart(arrangement, true, &at);
+	if (at > (uint64_t)arrangement->pages * arrangement->page_bytes)
+		return false;
+	arrangement->run_pages = (uint32_t)(at / arrangement->page_bytes);
+	for (uint32_t page = runs; page < arrangement->run_pages; page++) {
+		arrangement->run_tags[page] = UINT32_MAX;
+		arrangement->space[page] = 0;
+	}
+	measure_pages(arrangement, arrangement->run_pages);
+	return true;
 }
 
 /* ---- candidates ---- */
@@ -407,7 +490,10 @@ static bool place_heads(struct arrangement *arrangement, bool with_heads)
 
 /* ---- what came of it ---- */
 
-/* Records by page. Of equal numbers of a key in a page the last one counts, as in the buffer. */
+/*
+ * Records by page. Of equal numbers of a key in a page the last one counts, as in the buffer. Those
+ * that are apart are in the order in which they were placed.
+ */
 static void sort_by_page(struct arrangement *arrangement)
 {
 	uint32_t *begins = arrangement->begins;
@@ -416,14 +502,17 @@ static void sort_by_page(struct arrangement *arrangement)
 		begins[arrangement->records[n].page]++;
 	for (uint32_t page = 1; page <= arrangement->pages; page++)
 		begins[page] += begins[page - 1];
-	for (uint32_t n = arrangement->count; n-- > 0;)
-		arrangement->order[--begins[arrangement->records[n].page]] = n;
+	for (uint32_t n = arrangement->count; n-- > 0;) {
+		uint32_t number = arrangement->has_apart ? (uint32_t)arrangement->words[n] : n;
+
+		arrangement->order[--begins[arrangement->records[number].page]] = number;
+	}
 }
 
-static uint32_t own_bytes(const struct arrangement *arrangement, uint32_t n)
+/* The n-th record, page by page. */
+static const struct arranged *in_order(const struct arrangement *arrangement, uint32_t n)
 {
-	return RECORD_HEADER_BYTES +
-	       record_length(arrangement->records[arrangement->order[n]].header);
+	return &arrangement->records[arrangement->order[n]];
 }
 
 /* Records are one behind the other: where one ends behind its page, those of the next begin. */
@@ -435,15 +524,18 @@ static void measure_offsets(struct arrangement *arrangement)
 		uint32_t first = arrangement->begins[page], end = arrangement->begins[page + 1];
 
 		arrangement->offsets[page] = at;
-		if (first < end && arrangement->records[arrangement->order[first]].is_large)
+		if (first < end && in_order(arrangement, first)->is_large)
 			continue;
 		for (uint32_t n = first; n < end; n++)
-			at += own_bytes(arrangement, n);
+			at += bytes_of(in_order(arrangement, n));
 		at = at > arrangement->page_bytes ? at - arrangement->page_bytes : 0;
 	}
 }
 
-/* One for the newest record of each key, then one for each page of runs. */
+/*
+ * One for the newest record of each key, and for each that is apart; then one for each page before
+ * those of heads.
+ */
 static void make_entries(struct arrangement *arrangement)
 {
 	struct tag_entry *to = arrangement->entries;
@@ -456,8 +548,9 @@ static void make_entries(struct arrangement *arrangement)
 					   .location =
 						   location_word(record->page, record->candidate) };
 
-		if (!is_last || (to > arrangement->entries && to[-1].tag == entry.tag &&
-				 to[-1].location == entry.location))
+		if ((!is_last && !record->is_apart) ||
+		    (to > arrangement->entries && to[-1].tag == entry.tag &&
+		     to[-1].location == entry.location))
 			continue;
 		*to++ = entry;
 	}
@@ -467,10 +560,13 @@ static void make_entries(struct arrangement *arrangement)
 					    .location = location_word(page, PLACEMENT_NONE) };
 }
 
-/* Everything in its place. False: it does not fit so. */
+/* Everything in its place. False: it does not fit so. A member has so many bits for pages. */
 static bool arrange(struct arrangement *arrangement, bool with_heads)
 {
-	return fill_runs(arrangement, with_heads) && place_heads(arrangement, with_heads);
+	return fill_runs(arrangement, with_heads) &&
+	       (!arrangement->has_apart || place_apart(arrangement)) &&
+	       arrangement->run_pages <= MEMBER_RUN_PAGES_MAX &&
+	       place_heads(arrangement, with_heads);
 }
 
 struct arrangement *ribbon_arrange(const struct muninn_geometry *geometry,
@@ -485,9 +581,10 @@ struct arrangement *ribbon_arrange(const struct muninn_geometry *geometry,
 	arrangement = create(geometry, serial, count);
 	if (!arrangement)
 		return NULL;
-	measure_pages(arrangement, geometry, cell_bytes);
-	collect(arrangement, pages, cell_bytes);
+	arrangement->cell_bytes = cell_bytes;
+	collect(arrangement, pages);
 	sort_by_tag(arrangement);
+	find_apart(arrangement);
 	if (arrange(arrangement, false) || arrange(arrangement, true)) {
 		sort_by_page(arrangement);
 		measure_offsets(arrangement);
@@ -506,8 +603,8 @@ static void copy_begin(const struct arrangement *arrangement, uint32_t page, uin
 
 	if (bytes)
 		memcpy(data,
-		       arrangement->records[arrangement->order[last]].header +
-			       own_bytes(arrangement, last) - bytes,
+		       in_order(arrangement, last)->value +
+			       record_length(in_order(arrangement, last)->header) - bytes,
 		       bytes);
 }
 
@@ -524,8 +621,8 @@ struct page_view arrangement_page(const struct arrangement *arrangement, uint32_
 
 	copy_begin(arrangement, page, data);
 	for (uint32_t n = begins[page]; n < begins[page + 1]; n++) {
-		const struct arranged *record = &arrangement->records[arrangement->order[n]];
-		uint32_t bytes = own_bytes(arrangement, n);
+		const struct arranged *record = in_order(arrangement, n);
+		uint32_t bytes = bytes_of(record);
 		uint32_t room = arrangement->page_bytes - view.used;
 
 		if (record->is_large) {
@@ -535,7 +632,9 @@ struct page_view arrangement_page(const struct arrangement *arrangement, uint32_
 			return view;
 		}
 		view.beyond = bytes > room ? bytes - room : 0;
-		memcpy(data + view.used, record->header, bytes - view.beyond);
+		memcpy(data + view.used, record->header, RECORD_HEADER_BYTES);
+		memcpy(data + view.used + RECORD_HEADER_BYTES, record->value,
+		       bytes - RECORD_HEADER_BYTES - view.beyond);
 		view.used += bytes - view.beyond;
 	}
 	return view;

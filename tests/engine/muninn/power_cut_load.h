@@ -20,6 +20,10 @@ enum { KEYS = 64, TRANSACTIONS = 40 };
 enum { VALUE_BYTES = 200, SPANNED_BYTES = 160 };
 extern uint32_t load_value_bytes;
 
+/* Whether some keys mostly have values that are larger: of a page, or of three quarters of it. */
+extern bool load_has_larger;
+enum { LARGER_BYTES = 512, LARGER_KEYS = 23 };
+
 /* The load finds space for so few segments in a growing table. */
 extern uint32_t load_stage_space;
 

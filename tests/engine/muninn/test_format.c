@@ -674,7 +674,7 @@ static void test_opening_damaged_nvram_says_what_is_wrong(void **state)
 	put_le32(nvram + NVRAM_INDEX_PART_AT, RIBBON_VERSION + 1);
 	put_le32(nvram + NVRAM_HEADER_CRC_AT, crc32c(0, nvram, NVRAM_HEADER_CRC_AT));
 	expect_open(nand, -EINVAL,
-		    "version 6 of the ribbon index, this program knows versions 3 to 5");
+		    "version 7 of the ribbon index, this program knows versions 3 to 6");
 	put_le32(nvram + NVRAM_INDEX_PART_AT, RIBBON_VERSION_OLDEST - 1);
 	put_le32(nvram + NVRAM_HEADER_CRC_AT, crc32c(0, nvram, NVRAM_HEADER_CRC_AT));
 	expect_open(nand, -EINVAL, "version 2 of the ribbon index, this program knows");

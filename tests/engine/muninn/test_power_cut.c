@@ -296,6 +296,28 @@ static void test_the_same_with_records_that_span_pages(void **state)
 	load_value_bytes = VALUE_BYTES;
 }
 
+/* Segments are longer: of few pages larger records take too much. */
+static void test_the_same_where_some_of_these_are_larger_than_the_others(void **state)
+{
+	const uint32_t blocks = load_geometry.blocks, pages = load_options.muninn.segment_pages;
+	const uint32_t space = load_stage_space;
+
+	if (load_options.muninn.index != INDEX_RIBBON)
+		skip();
+	load_value_bytes = SPANNED_BYTES;
+	load_has_larger = true;
+	load_geometry.blocks = 4 * blocks;
+	load_options.muninn.segment_pages = 8 * pages;
+	load_stage_space = 1;
+	test_nvram_kept_cut_between_any_two_stores_of_a_command(state);
+	test_the_host_fails_and_its_nvram_is_a_mixture_of_old_and_new_pages(state);
+	load_stage_space = space;
+	load_options.muninn.segment_pages = pages;
+	load_geometry.blocks = blocks;
+	load_has_larger = false;
+	load_value_bytes = VALUE_BYTES;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -316,6 +338,7 @@ int main(void)
 			test_the_host_fails_while_several_full_buffers_are_sealed_behind_commands),
 		cmocka_unit_test(test_the_host_fails_while_a_flush_goes_on_beside_commands),
 		cmocka_unit_test(test_the_same_with_records_that_span_pages),
+		cmocka_unit_test(test_the_same_where_some_of_these_are_larger_than_the_others),
 	};
 
 	load_options.muninn.index = index_under_test();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Records of one size that fill pages badly span them: segments are full then. Whatever is done
- * with the store, each record is found whole, or with an error if a page that it is on is lost.
- * Where sizes differ, or fit, none spans a page.
+ * Records that fill pages badly span them: segments are full then. Few may be larger than the
+ * others. Whatever is done with the store, each record is found whole, or with an error if a page
+ * that it is on is lost. Where many sizes differ, or fit, none spans a page.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,295 +16,13 @@
 
 #include "common/finding.h"
 #include "common/log.h"
-#include "engine/muninn/index/ribbon/ribbon_hash.h"
-#include "engine/muninn/index/ribbon_arrange.h"
 #include "engine/muninn/lookup.h"
 #include "engine/muninn/row.h"
 #include "tests/engine/lost_page.h"
 #include "tests/engine/muninn/losses.h"
+#include "tests/engine/muninn/ribbon_random.h"
 #include "tests/engine/muninn/spanned.h"
 #include "tests/engine/small_flash.h"
-
-/* ---- sizes ---- */
-
-static struct muninn_geometry geometry_of(uint32_t page_bytes, uint32_t segment_pages,
-					  uint32_t record_bytes)
-{
-	return (struct muninn_geometry){ .page_bytes = page_bytes,
-					 .segment_pages = segment_pages,
-					 .record_bytes = record_bytes,
-					 .index = INDEX_RIBBON };
-}
-
-static void test_cells_fill_a_segment_and_their_headers_are_whole(void **state)
-{
-	const struct muninn_geometry geometries[] = { geometry_of(4096, 256, 1024),
-						      geometry_of(512, 8, 128) };
-	uint32_t spans = 0;
-
-	(void)state;
-	for (int n = 0; n < 2; n++) {
-		const struct muninn_geometry *geometry = &geometries[n];
-		uint32_t page_bytes = geometry->page_bytes, pages = geometry->segment_pages;
-
-		for (uint32_t cell = 0; cell <= page_bytes + 1; cell++) {
-			struct span span = span_of(geometry, cell);
-			uint32_t begin = 0, cells = 0, at = 0;
-
-			if (!span.cell_bytes) {
-				assert_int_equal(span.page_bytes, page_bytes);
-				assert_int_equal(span.pages, pages);
-				assert_false(span_pays(geometry, cell, 1000));
-				continue;
-			}
-			spans++;
-			assert_true(span.page_bytes >= page_bytes);
-			assert_true((span.pages + 1) * span.page_bytes <=
-				    buffer_slots(geometry) * page_bytes);
-			for (uint32_t page = 0; page < pages; page++) {
-				assert_int_equal(
-					begin, at > page * page_bytes ? at - page * page_bytes : 0);
-				at = page * page_bytes + begin;
-				for (uint32_t more = span_next_page(geometry, cell,
-								    page + 1 == pages, &begin);
-				     more > 0; more--, cells++) {
-					assert_true(at + RECORD_HEADER_BYTES <=
-						    (page + 1) * page_bytes);
-					at += cell;
-				}
-			}
-			assert_true(at <= pages * page_bytes);
-			assert_true(span.pages * span.page_cells <= cells);
-		}
-	}
-	assert_true(spans > 4000);
-}
-
-static void test_records_span_pages_where_that_pays(void **state)
-{
-	static const struct {
-		uint32_t bytes, cells; /* 0: it does not pay */
-	} expected[] = { { 240, 0 },     { 512, 0 },    { 820, 1275 }, { 830, 1260 }, { 1024, 0 },
-			 { 1036, 1012 }, { 1200, 872 }, { 1220, 0 },   { 1365, 0 },   { 1366, 765 },
-			 { 2060, 508 },  { 3000, 348 }, { 4000, 0 },   { 4096, 0 } };
-	const struct muninn_geometry geometry = geometry_of(4096, 256, 1024);
-	struct muninn_geometry bloom = geometry;
-
-	(void)state;
-	bloom.index = INDEX_BLOOM;
-	assert_false(index_spans(&bloom, 1));
-	assert_true(index_spans(&geometry, 1012));
-	/* The index has space for so many entries of a segment. */
-	assert_false(index_spans(&geometry, 4096));
-	for (size_t n = 0; n < sizeof(expected) / sizeof(expected[0]); n++) {
-		struct span span = span_of(&geometry, expected[n].bytes);
-
-		assert_int_equal(span_pays(&geometry, expected[n].bytes, 1000),
-				 expected[n].cells != 0);
-		if (expected[n].cells)
-			assert_int_equal(span.pages * span.page_cells, expected[n].cells);
-	}
-	/* Not where many are smaller: they take a cell each. */
-	assert_true(span_pays(&geometry, 1036, 900));
-	assert_false(span_pays(&geometry, 1036, 800));
-}
-
-/* What a full buffer of 4 KiB pages without cells says that the next one should have. */
-static uint32_t best_cell(uint32_t largest, uint32_t count, uint32_t small_bytes, uint32_t smalls)
-{
-	const struct muninn_geometry geometry = geometry_of(4096, 256, 1024);
-	uint64_t bytes = (uint64_t)largest * (count - smalls) + (uint64_t)small_bytes * smalls;
-	struct buffer buffer = { .geometry = &geometry,
-				 .span = span_of(&geometry, 0),
-				 .puts = count,
-				 .puts_bytes = bytes,
-				 .used_bytes = bytes,
-				 .largest = largest };
-	uint32_t cell = buffer_best_cell(&buffer);
-
-	/* A record that is larger has found no space; most of it is from before opening; not full.
-	 */
-	buffer.refused_larger = true;
-	assert_int_equal(buffer_best_cell(&buffer), 0);
-	buffer.refused_larger = false;
-	buffer.puts = count / 2;
-	buffer.puts_bytes = bytes / 2;
-	assert_int_equal(buffer_best_cell(&buffer), 0);
-	buffer.used_bytes = bytes / 2;
-	assert_int_equal(buffer_best_cell(&buffer), 0);
-	return cell;
-}
-
-static void test_a_full_buffer_says_whether_the_next_one_has_cells(void **state)
-{
-	(void)state;
-	assert_int_equal(best_cell(1036, 768, 0, 0), 1036);
-	/* Sizes that differ by little, and some tombstones. */
-	assert_int_equal(best_cell(1067, 768, 1060, 300), 1067);
-	assert_int_equal(best_cell(1036, 850, 28, 82), 1036);
-	assert_int_equal(best_cell(1036, 960, 28, 192), 0);
-	/* Sizes of which more than three find space together. */
-	assert_int_equal(best_cell(1100, 1000, 900, 500), 0);
-	assert_int_equal(best_cell(1024, 1024, 0, 0), 0);
-}
-
-/* ---- a full buffer becomes a segment ---- */
-
-enum { PAGES = 256, PAGE_BYTES = 4096, SERIAL = 77 };
-
-struct buffered {
-	struct muninn_geometry geometry;
-	struct span span;
-	uint8_t *bytes;
-	struct page_view pages[PAGES];
-	uint32_t count;
-};
-
-/* `keys` in turn; every tenth record is smaller than a cell if `mixed`. */
-static void fill(struct buffered *buffered, uint32_t cell_bytes, uint32_t keys, bool mixed)
-{
-	*buffered = (struct buffered){ .geometry = geometry_of(PAGE_BYTES, PAGES, 1024) };
-	buffered->span = span_of(&buffered->geometry, cell_bytes);
-	buffered->bytes = calloc(buffered->span.pages, buffered->span.page_bytes);
-	assert_non_null(buffered->bytes);
-	for (uint32_t page = 0; page < PAGES; page++)
-		buffered->pages[page] = (struct page_view){ .serial = SERIAL };
-	for (uint32_t page = 0; page < buffered->span.pages; page++) {
-		struct page_view *view = &buffered->pages[page];
-
-		view->data = buffered->bytes + (size_t)page * buffered->span.page_bytes;
-		for (uint32_t n = 0; n < buffered->span.page_cells; n++) {
-			struct record_header header = {
-				.key = { .partition = 1, .identifier = buffered->count % keys },
-				.sequence = ++buffered->count,
-				.length = (uint16_t)(cell_bytes - RECORD_HEADER_BYTES),
-			};
-			uint8_t value[PAGE_BYTES];
-			uint8_t *to = (uint8_t *)(uintptr_t)view->data + view->used;
-
-			if (mixed && buffered->count % 10 == 0)
-				header.length = (uint16_t)(buffered->count % header.length);
-			memset(value, (int)buffered->count, sizeof(value));
-			record_header_encode(&header, SERIAL, value, to);
-			memcpy(to + RECORD_HEADER_BYTES, value, header.length);
-			view->used += RECORD_HEADER_BYTES + header.length;
-		}
-	}
-}
-
-/* Whether an entry names the page of the newest record of each key. */
-static void check_entries(const struct arrangement *arrangement, const uint32_t *pages,
-			  const struct buffered *buffered, uint32_t keys)
-{
-	uint32_t count, run_pages;
-	const struct tag_entry *entries = arrangement_entries(arrangement, &count, &run_pages);
-
-	for (uint32_t key = 0; key < keys && key < buffered->count; key++) {
-		const struct record_key record_key = { .partition = 1, .identifier = key };
-		const struct key_hash hash = key_hash(&record_key, PAGES);
-		uint32_t newest = buffered->count - (buffered->count - 1 - key) % keys;
-		bool named = false;
-
-		for (uint32_t n = 0; n < count && !named; n++)
-			named = entries[n].tag == tag_of(&hash) &&
-				word_page(entries[n].location) == pages[newest];
-		assert_true(named);
-	}
-}
-
-static void check_segment(const struct buffered *buffered, uint32_t keys)
-{
-	const struct ribbon_shape shape = ribbon_shape_choose(PAGE_BYTES, PAGES, 1024);
-	struct arrangement *arrangement = ribbon_arrange(
-		&buffered->geometry, &shape, SERIAL, buffered->pages, buffered->span.cell_bytes);
-	uint8_t *segment = calloc(PAGES, PAGE_BYTES);
-	uint32_t *pages = calloc(buffered->count + UINT32_C(1), sizeof(*pages));
-	struct page_view views[PAGES];
-	uint32_t count = 0, spanned = 0;
-
-	assert_true(arrangement && segment && pages);
-	/* In any order: a page is composed by itself. */
-	for (uint32_t n = 0; n < PAGES; n++) {
-		uint32_t page = (n * 37 + 11) % PAGES;
-
-		views[page] =
-			arrangement_page(arrangement, page, segment + (size_t)page * PAGE_BYTES);
-	}
-	for (uint32_t page = 0; page < PAGES; page++) {
-		struct page_view *view = &views[page];
-		struct page_record record;
-
-		assert_true(view->used <= PAGE_BYTES);
-		assert_int_equal(view->begin, page ? views[page - 1].beyond : 0);
-		view->follows = page + 1 < PAGES;
-		for (uint32_t offset = 0; page_next(view, &offset, &record); count++) {
-			assert_int_equal(record.cut, 0);
-			assert_true(record_is_intact(record.header, SERIAL, record.value));
-			assert_int_equal(pages[record_sequence(record.header)], 0);
-			pages[record_sequence(record.header)] = page;
-		}
-		spanned += view->beyond > 0;
-	}
-	assert_int_equal(views[PAGES - 1].beyond, 0);
-	assert_int_equal(count, buffered->count);
-	assert_true(spanned > PAGES / 8);
-	check_entries(arrangement, pages, buffered, keys);
-	arrangement_destroy(arrangement);
-	free(segment);
-	free(pages);
-}
-
-static void test_every_record_of_a_full_buffer_is_in_the_segment(void **state)
-{
-	static const uint32_t sizes[] = { 560, 1036, 1200, 1366, 1500, 2060, 3000 };
-	static const uint32_t keys[] = { 1, 2, 3, 50, 200, 400, 5000 };
-
-	(void)state;
-	for (size_t size = 0; size < sizeof(sizes) / sizeof(sizes[0]); size++)
-		for (size_t n = 0; n < sizeof(keys) / sizeof(keys[0]); n++)
-			for (int mixed = 0; mixed <= 1; mixed++) {
-				struct buffered buffered;
-
-				fill(&buffered, sizes[size], keys[n], mixed);
-				check_segment(&buffered, keys[n]);
-				free(buffered.bytes);
-			}
-}
-
-/* Records of one key begin in all pages, and leave one cell to another key: no candidate has it. */
-static void test_runs_that_fill_all_pages_leave_space_for_heads(void **state)
-{
-	struct record_header header;
-	struct buffered buffered;
-	uint8_t *last;
-
-	(void)state;
-	fill(&buffered, 1036, 1, false);
-	last = buffered.bytes + (buffered.count - 1) * (size_t)1036;
-	record_header_decode(last, &header);
-	header.key.identifier = 1;
-	record_header_encode(&header, SERIAL, last + RECORD_HEADER_BYTES, last);
-	check_segment(&buffered, 0);
-	free(buffered.bytes);
-}
-
-static void test_an_empty_buffer_with_cells_becomes_an_empty_segment(void **state)
-{
-	const struct muninn_geometry geometry = geometry_of(PAGE_BYTES, PAGES, 1024);
-	const struct ribbon_shape shape = ribbon_shape_choose(PAGE_BYTES, PAGES, 1024);
-	struct page_view pages[PAGES] = { { .serial = SERIAL } };
-	struct arrangement *arrangement = ribbon_arrange(&geometry, &shape, SERIAL, pages, 1036);
-	uint8_t data[PAGE_BYTES];
-	uint32_t count, run_pages;
-
-	(void)state;
-	assert_non_null(arrangement);
-	arrangement_entries(arrangement, &count, &run_pages);
-	assert_int_equal(count + run_pages, 0);
-	for (uint32_t page = 0; page < PAGES; page++)
-		assert_int_equal(arrangement_page(arrangement, page, data).used, 0);
-	arrangement_destroy(arrangement);
-}
 
 /* ---- a store ---- */
 
@@ -437,22 +155,126 @@ static void test_segments_whose_records_span_pages_are_full(void **state)
 	end(model);
 }
 
-/* A larger one ends the segment, and the next one takes it. */
-static void test_a_record_that_is_larger_than_the_cells_is_put_all_the_same(void **state)
+/* Segments of 128 pages: with few pages larger records take too much of them. */
+static struct engine_options longer_options(void)
 {
-	struct model *model = make(&options, 3);
+	struct engine_options longer = options;
+
+	longer.muninn.segment_pages = 16 * GROUP;
+	return longer;
+}
+
+/* Of a page, of two thirds of it, and of others in between. */
+static void run_with_larger(struct model *model, uint32_t transactions, uint64_t *random)
+{
+	for (uint32_t n = 0; n < transactions; n++) {
+		model->length = (uint16_t)(below(random, 30)  ? LENGTH
+					   : below(random, 3) ? 300 + below(random, 150)
+							      : 512);
+		run(model, 1, false);
+	}
+}
+
+/* How many buffers of a store have cells and a record that is larger. */
+static uint32_t count_mixed(struct model *model)
+{
+	const struct muninn_store *store = inside(model);
+	uint32_t count = 0;
+
+	for (uint32_t row = 0; row < store->geometry.rows; row++)
+		count += store->rows[row].buffer.is_mixed + store->rows[row].newer.is_mixed;
+	return count;
+}
+
+static void test_records_that_are_larger_than_the_cells_are_put_beside_others(void **state)
+{
+	const struct engine_options longer = longer_options();
+	uint64_t random = model_setting("MUNINN_SEED", 1);
 
 	(void)state;
-	run(model, 200, false);
-	for (int n = 0; n < 300; n++) {
-		/* Of a page, and of two thirds of it. */
-		model->length = n % 3 ? LENGTH : n % 2 ? 512 : 300;
-		run(model, n % 3 ? 20 : 1, false);
+	for (int beside = 0; beside <= 1; beside++) {
+		struct sealers sealers = { .random = random };
+		struct model *model = make(&longer, random);
+		uint32_t mixed = 0;
+
+		model->sealers = beside ? &sealers : NULL;
+		for (int round = 0; round < 30; round++) {
+			run_with_larger(model, 300, &random);
+			mixed += count_mixed(model);
+			if (round % 10 == 9) {
+				model_crash(model);
+				model_check_all(model);
+				check_versions(model);
+			}
+		}
+		assert_true(mixed > 10);
+		assert_true(count_spanned_pages(model->store) > 300);
+		assert_int_equal(findings_of(model), 0);
+		end(model);
 	}
-	assert_true(count_spanned_pages(model->store) > 100);
-	model_check_all(model);
-	check_versions(model);
-	assert_int_equal(findings_of(model), 0);
+}
+
+/* What is left of a buffer whose program ended says whether it is mixed, and how far it is used. */
+static void test_a_buffer_with_larger_records_keeps_its_last_pages_empty(void **state)
+{
+	const struct engine_options longer = longer_options();
+	struct model *model = make(&longer, 11);
+	uint64_t random = 5;
+	uint32_t seen = 0;
+
+	(void)state;
+	for (int n = 0; n < 400; n++) {
+		run_with_larger(model, 5, &random);
+		if (n % 20 == 19)
+			model_crash(model);
+		for (uint32_t number = 0; number < 2; number++) {
+			const struct buffer *buffer = &inside(model)->rows[number].buffer;
+			const struct span *span = &buffer->span;
+
+			if (!buffer->is_mixed)
+				continue;
+			assert_true(span->cell_bytes && span->mixed_pages < span->pages);
+			for (uint32_t page = span->mixed_pages; page < 16 * GROUP; page++)
+				assert_int_equal(buffer_page(buffer, page).used, 0);
+			seen++;
+		}
+	}
+	assert_true(seen > 50);
+	end(model);
+}
+
+/*
+ * Cells so long that a page of the buffer takes no page of flash with its header, as an earlier
+ * program may have left: the record goes to the next buffer.
+ */
+static void test_a_record_that_a_page_of_the_buffer_is_too_short_for_goes_to_the_next(void **state)
+{
+	const struct record_key key = { .partition = 7, .identifier = 1 };
+	struct model *model = make(&options, 3);
+	struct row *row;
+	uint8_t value[512], found[512];
+	struct record_info info;
+
+	(void)state;
+	memset(value, 7, sizeof(value));
+	for (uint32_t number = 0; number < 2; number++) {
+		uint64_t serial = state_read(inside(model), STATE_NEXT_SERIAL_AT);
+
+		row = &inside(model)->rows[number];
+		state_write(inside(model), STATE_NEXT_SERIAL_AT, serial + SERIAL_STEP);
+		buffer_start(&row->buffer, serial, 171, row->index, 0);
+		assert_int_equal(row->buffer.span.page_bytes, 513);
+		assert_int_equal(row->buffer.span.mixed_pages, 0);
+	}
+	model->store->operations->begin(model->store, 0);
+	assert_int_equal(model->store->operations->put(model->store, &key, 1, 0, value,
+						       sizeof(value), RECORD_ROOM_WRITE),
+			 0);
+	model->store->operations->commit(model->store);
+	assert_int_equal(model->store->operations->get(model->store, &key, RECORD_NEWEST, found,
+						       sizeof(found), &info),
+			 0);
+	assert_memory_equal(found, value, sizeof(value));
 	end(model);
 }
 
@@ -485,13 +307,20 @@ static void test_merging_moves_what_spans_pages(void **state)
 	const struct record_keep all = { .bounds = keep_all }, present = { 0 };
 
 	(void)state;
-	for (int in_pieces = 0; in_pieces <= 1; in_pieces++) {
-		struct model *model = make(&options, 5);
+	for (int round = 0; round < 4; round++) {
+		const struct engine_options longer = longer_options();
+		bool in_pieces = round % 2, with_larger = round / 2;
+		struct model *model = make(with_larger ? &longer : &options, 5);
+		uint64_t random = 6;
 		const struct record_store_operations *operations = model->store->operations;
 		uint64_t freed = 0, horizon;
+		uint32_t spanned = 0;
 
 		inside(model)->merge_run->fetches_all = in_pieces;
-		run(model, 1000, false);
+		if (with_larger)
+			run_with_larger(model, 6000, &random);
+		else
+			run(model, 1000, false);
 		horizon = model->sequence;
 		for (int n = 0; n < 300; n++) {
 			struct record_merge merge = { .live_permille_max = 1000,
@@ -508,9 +337,15 @@ static void test_merging_moves_what_spans_pages(void **state)
 			freed += merge.segments_freed;
 			if (n % 50 == 0)
 				model_check_all(model);
+			/* Else all that is left is in few of the longer segments. */
+			if (with_larger) {
+				run_with_larger(model, 60, &random);
+				horizon = model->sequence;
+			}
+			spanned = (uint32_t)max_u64(spanned, count_spanned_pages(model->store));
 		}
-		assert_true(freed > 100);
-		assert_true(count_spanned_pages(model->store) > 50);
+		assert_true(freed > (with_larger ? 40 : 100));
+		assert_true(spanned > 50);
 		model_check_all(model);
 		for (uint32_t number = 10; number < MODEL_KEYS; number++)
 			model_check_versions_since(model, number, RECORD_NEWEST, horizon);
@@ -651,16 +486,13 @@ static void test_without_nvram_all_that_is_sealed_is_found(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_cells_fill_a_segment_and_their_headers_are_whole),
-		cmocka_unit_test(test_records_span_pages_where_that_pays),
-		cmocka_unit_test(test_a_full_buffer_says_whether_the_next_one_has_cells),
-		cmocka_unit_test(test_every_record_of_a_full_buffer_is_in_the_segment),
-		cmocka_unit_test(test_runs_that_fill_all_pages_leave_space_for_heads),
-		cmocka_unit_test(test_an_empty_buffer_with_cells_becomes_an_empty_segment),
 		cmocka_unit_test(test_what_spans_pages_is_found_whole_and_as_it_was),
 		cmocka_unit_test(test_slots_say_how_long_a_cell_is),
 		cmocka_unit_test(test_segments_whose_records_span_pages_are_full),
-		cmocka_unit_test(test_a_record_that_is_larger_than_the_cells_is_put_all_the_same),
+		cmocka_unit_test(test_records_that_are_larger_than_the_cells_are_put_beside_others),
+		cmocka_unit_test(test_a_buffer_with_larger_records_keeps_its_last_pages_empty),
+		cmocka_unit_test(
+			test_a_record_that_a_page_of_the_buffer_is_too_short_for_goes_to_the_next),
 		cmocka_unit_test(test_where_sizes_differ_or_fit_no_record_spans_a_page),
 		cmocka_unit_test(test_merging_moves_what_spans_pages),
 		cmocka_unit_test(test_parity_gives_each_page_back),

@@ -16,8 +16,12 @@
 
 #include "engine/muninn/format.h"
 
-#define RIBBON_VERSION        5
-#define RIBBON_VERSION_OLDEST 3 /* that can be read: no runs; with 4 no record spans pages */
+#define RIBBON_VERSION 6
+/*
+ * That can be read: no runs. With 4 no record spans pages; with 5 none of a buffer is larger than
+ * its cells.
+ */
+#define RIBBON_VERSION_OLDEST 3
 
 #define GROUP_MAGIC UINT32_C(0x4e42524d) /* "MRBN" */
 
