@@ -50,7 +50,9 @@ struct peers_result {
 	uint64_t bytes; /* keys and values of the operations */
 	uint64_t page_reads;
 	uint64_t memory_bytes; /* of the process, at the end, beyond what it began with */
-	bool has_drive;        /* the kernel counts the drive's requests */
+	bool has_index;        /* the store tells at the end what its index takes: */
+	uint64_t index_bytes;
+	bool has_drive; /* the kernel counts the drive's requests */
 	struct bench_drive drive;
 };
 

@@ -306,13 +306,24 @@ static int muninn_settle(void *peer, struct error_text *error)
 	return result ? failed(error, "flush", result) : 0;
 }
 
-static uint64_t muninn_page_reads(void *peer)
+static struct record_statistics statistics_of(const struct muninn *muninn)
 {
-	struct muninn *muninn = peer;
 	struct record_statistics statistics = { 0 };
 
 	muninn->records->operations->statistics(muninn->records, &statistics);
-	return statistics.user_page_reads;
+	return statistics;
+}
+
+static uint64_t muninn_page_reads(void *peer)
+{
+	return statistics_of(peer).user_page_reads;
+}
+
+/* The sets of active segments are among it. */
+static bool muninn_index_bytes(void *peer, uint64_t *bytes)
+{
+	*bytes = statistics_of(peer).index_bytes;
+	return true;
 }
 
 const struct peer_type peer_muninn = {
@@ -322,5 +333,6 @@ const struct peer_type peer_muninn = {
 	.get = muninn_get,
 	.settle = muninn_settle,
 	.page_reads = muninn_page_reads,
+	.index_bytes = muninn_index_bytes,
 	.close = muninn_close,
 };

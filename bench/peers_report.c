@@ -10,9 +10,10 @@
 #define GOAL_LOOK_UP       0.75
 #define GOAL_READS         1.05
 #define GOAL_WRITTEN_BYTES 2.1
+#define GOAL_INDEX_BYTES   2.1
 
-/* Less is loaded before compaction begins in earnest, in a part of a second. */
-#define LOAD_BYTES_MIN (UINT64_C(1) << 29)
+/* Less is loaded before compaction begins in earnest, and fills few groups of an index. */
+#define DATA_BYTES_MIN (UINT64_C(1) << 29)
 
 static const char *const phase_names[PEERS_PHASES] = {
 	[PEERS_LOAD] = "load, settled",
@@ -70,6 +71,11 @@ static double memory(const struct peers_result *result)
 	return (double)result->memory_bytes;
 }
 
+static double index_memory(const struct peers_result *result)
+{
+	return result->has_index ? (double)result->index_bytes : -1;
+}
+
 static double median_of(const struct peers_sheet *sheet, uint32_t store, enum peers_phase phase,
 			figure_function *figure)
 {
@@ -96,6 +102,7 @@ static void add_figure(json_t *object, const char *name, double value)
 static void report_store(const struct bench_output *output, const struct peers_sheet *sheet,
 			 enum peers_phase phase, uint32_t store)
 {
+	const double pairs = (double)sheet->run->pairs;
 	const struct {
 		const char *name;
 		double value;
@@ -109,8 +116,8 @@ static void report_store(const struct bench_output *output, const struct peers_s
 		{ "drive_read_bytes_per_op", median_of(sheet, store, phase, drive_read_bytes) },
 		{ "page_reads_per_op",
 		  store == 0 ? median_of(sheet, store, phase, page_reads) : -1 },
-		{ "memory_per_key",
-		  median_of(sheet, store, phase, memory) / (double)sheet->run->pairs },
+		{ "index_per_key", median_of(sheet, store, phase, index_memory) / pairs },
+		{ "memory_per_key", median_of(sheet, store, phase, memory) / pairs },
 	};
 	json_t *object = json_pack("{s:s*, s:s, s:s, s:s, s:I, s:I, s:I, s:i}", "index",
 				   store == 0 ? index_kind_name(sheet->run->index) : NULL,
@@ -195,6 +202,12 @@ static void add_goal(struct bench_goals *goals, const struct peers_sheet *sheet,
 		bench_goals_add(goals, &goal);
 }
 
+/* As much as was asked for is rounded down to whole pairs. */
+static bool has_data_for_goals(const struct peers_sheet *sheet)
+{
+	return sheet->data_bytes + PEER_KEY_BYTES + PEERS_VALUE_MAX > DATA_BYTES_MIN;
+}
+
 static void add_goals(const struct peers_sheet *sheet, const double ratios[PEERS_PHASES],
 		      struct bench_goals *goals)
 {
@@ -202,7 +215,7 @@ static void add_goals(const struct peers_sheet *sheet, const double ratios[PEERS
 	double pages = median_of(sheet, 0, PEERS_PRESENT, page_reads);
 
 	if (sheet->run->workload->goals_of_load && sheet->stores > 1) {
-		if (sheet->data_bytes >= LOAD_BYTES_MIN)
+		if (has_data_for_goals(sheet))
 			add_goal(goals, sheet, "load, settled : best peer", ratios[PEERS_LOAD],
 				 GOAL_LOAD, 0);
 		add_goal(goals, sheet, "cold look-ups of present keys, depth 1 : best peer",
@@ -213,6 +226,11 @@ static void add_goals(const struct peers_sheet *sheet, const double ratios[PEERS
 	if (sheet->run->workload->goal_of_bytes)
 		add_goal(goals, sheet, "bytes written to the drive a user's byte, load",
 			 median_of(sheet, 0, PEERS_LOAD, written), 0, GOAL_WRITTEN_BYTES);
+	if (sheet->run->workload->goals_of_load && has_data_for_goals(sheet))
+		add_goal(goals, sheet, "bytes a key, filters and index",
+			 median_of(sheet, 0, PEERS_PRESENT, index_memory) /
+				 (double)sheet->run->pairs,
+			 0, GOAL_INDEX_BYTES);
 }
 
 void peers_report(const struct bench_output *output, const struct peers_sheet *sheet,
@@ -222,10 +240,11 @@ void peers_report(const struct bench_output *output, const struct peers_sheet *s
 
 	fprintf(output->text,
 		"\n%s: %llu pairs, %llu MiB of keys and values, medians of %u turns\n"
-		"%-24s %-8s %10s %9s %9s %9s %9s %9s %9s\n",
+		"%-24s %-8s %10s %9s %9s %9s %9s %9s %9s %9s\n",
 		sheet->run->workload->name, (unsigned long long)sheet->run->pairs,
 		(unsigned long long)sheet->data_bytes >> 20, sheet->runs, "phase", "store", "ops/s",
-		"written/B", "writes/op", "reads/op", "read B/op", "pages/op", "memory/key");
+		"written/B", "writes/op", "reads/op", "read B/op", "pages/op", "index/key",
+		"memory/key");
 	for (int phase = 0; phase < PEERS_PHASES; phase++)
 		for (uint32_t store = 0; store < sheet->stores; store++)
 			report_store(output, sheet, (enum peers_phase)phase, store);

@@ -311,6 +311,9 @@ static int do_phase(struct phase *phase)
 	result = puts ? put_all(phase) : look_up_all(phase);
 	after = own_memory();
 	phase->result->memory_bytes = after > before ? after - before : 0;
+	phase->result->has_index =
+		phase->type->index_bytes &&
+		phase->type->index_bytes(phase->peer, &phase->result->index_bytes);
 	closed = phase->type->close(phase->peer, &later);
 	if (!result && closed)
 		*phase->error = later;

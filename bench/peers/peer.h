@@ -53,6 +53,12 @@ struct peer_type {
 	/* Pages that look-ups have read from flash since the opening. NULL: it has no pages. */
 	uint64_t (*page_reads)(void *peer);
 
+	/*
+	 * Bytes of memory of its filters and indexes, by its own count. NULL: it does not tell;
+	 * false: it can't now.
+	 */
+	bool (*index_bytes)(void *peer, uint64_t *bytes);
+
 	/* The store is settled, or nothing was put. */
 	int (*close)(void *peer, struct error_text *error);
 };

@@ -172,11 +172,20 @@ static int rocks_settle(void *peer, struct error_text *error)
 	return 0;
 }
 
+/* What it holds of tables beside the cache: their filters and indexes (set_table). */
+static bool rocks_index_bytes(void *peer, uint64_t *bytes)
+{
+	struct rocksdb *rocksdb = peer;
+
+	return rocksdb_property_int(rocksdb->db, "rocksdb.estimate-table-readers-mem", bytes) == 0;
+}
+
 const struct peer_type peer = {
 	.name = "rocksdb",
 	.open = rocks_open,
 	.put = rocks_put,
 	.get = rocks_get,
 	.settle = rocks_settle,
+	.index_bytes = rocks_index_bytes,
 	.close = rocks_close,
 };

@@ -49,6 +49,11 @@ static void look_at(const json_t *object, struct seen *seen)
 	assert_true(json_real_value(json_object_get(object, "ops_per_s")) > 0);
 	assert_int_equal(!strcmp(store, "muninn"),
 			 json_object_get(object, "page_reads_per_op") != NULL);
+	/* LevelDB and LMDB don't tell. */
+	assert_int_equal(!strcmp(store, "muninn") || !strcmp(store, "rocksdb"),
+			 json_object_get(object, "index_per_key") != NULL);
+	if (json_object_get(object, "index_per_key"))
+		assert_true(json_real_value(json_object_get(object, "index_per_key")) > 0);
 }
 
 static void test_every_store_does_every_phase_of_every_workload(void **state)
@@ -217,10 +222,13 @@ static int turn_of(const struct peer_type *type, struct error_text *error)
 static void test_a_store_that_does_wrong_ends_the_turn(void **state)
 {
 	static const struct peer_type types[] = {
-		{ "loser", fake_open, fake_put, fake_get_that_loses, fake_end, NULL, fake_end },
-		{ "zeroes", fake_open, fake_put, fake_get_of_zeroes, fake_end, NULL, fake_end },
-		{ "dying", fake_open, fake_put, fake_get_that_dies, fake_end, NULL, fake_end },
-		{ "full", fake_open, fake_put_that_fails, fake_get_that_loses, fake_end, NULL,
+		{ "loser", fake_open, fake_put, fake_get_that_loses, fake_end, NULL, NULL,
+		  fake_end },
+		{ "zeroes", fake_open, fake_put, fake_get_of_zeroes, fake_end, NULL, NULL,
+		  fake_end },
+		{ "dying", fake_open, fake_put, fake_get_that_dies, fake_end, NULL, NULL,
+		  fake_end },
+		{ "full", fake_open, fake_put_that_fails, fake_get_that_loses, fake_end, NULL, NULL,
 		  fake_end },
 	};
 	static const char *const texts[] = { "loser has lost pair", "zeroes gave another value",
@@ -259,6 +267,8 @@ static void fill(struct peers_sheet *sheet, uint32_t store, const char *name, do
 				.operations = 1000,
 				.bytes = 1000000,
 				.page_reads = 1250,
+				.has_index = true,
+				.index_bytes = 2050,
 				.has_drive = true,
 				.drive = { .reads = 1300, .written_bytes = 2200000 },
 			};
@@ -304,7 +314,7 @@ static void test_goals_are_against_the_best_peer(void **state)
 	fclose(output.json);
 	fclose(output.text);
 	assert_true(json_bytes > 0 && text_bytes > 0);
-	assert_int_equal(goals.count, 4);
+	assert_int_equal(goals.count, 5);
 	assert_true(goals.goals[0].value > 6.99 && goals.goals[0].value < 7.01);
 	assert_false(bench_goal_reached(&goals.goals[0]));
 	assert_true(bench_goal_reached(&goals.goals[1]));
@@ -314,7 +324,13 @@ static void test_goals_are_against_the_best_peer(void **state)
 	assert_false(bench_goal_reached(&goals.goals[3]));
 	assert_non_null(strstr(json, "\"reference\": \"fast\""));
 	assert_null(strstr(json, "\"reference\": \"slow\""));
-	/* A load that ends at once has no goal. */
+	assert_true(goals.goals[4].value > 2.04 && goals.goals[4].value < 2.06);
+	assert_true(bench_goal_reached(&goals.goals[4]));
+	assert_non_null(strstr(json, "\"index_per_key\": 2.05"));
+	/* 512 MiB are enough, of which whole pairs leave a few bytes out. */
+	sheet->data_bytes = (1 << 29) - 1000;
+	assert_int_equal(goals_of(sheet), 5);
+	/* A load that ends at once has no goal, and fills no groups of an index. */
 	sheet->data_bytes = 1 << 20;
 	assert_int_equal(goals_of(sheet), 3);
 	free(json);
