@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* What the process has of memory, as jemalloc counts it; giving some of it back. */
+/* What the process has of memory, as jemalloc and mapped_memory.h count it; giving some back. */
 #ifndef MUNINN_COMMON_ALLOCATOR_H
 #define MUNINN_COMMON_ALLOCATOR_H
 

@@ -21,6 +21,7 @@
 #include "common/crc32c.h"
 #include "common/error.h"
 #include "common/log.h"
+#include "common/mapped_memory.h"
 #include "common/owner.h"
 #include "common/thread.h"
 
@@ -333,9 +334,60 @@ static void test_a_thread_has_a_name_and_takes_no_signals_and_its_maker_still_do
 	assert_false(sigismember(&after, SIGINT));
 }
 
+/* ---- mapped memory ---- */
+
+static void fill(struct mapped_memory *memory)
+{
+	for (uint64_t n = 0; n < memory->bytes; n++)
+		memory->at[n] = (uint8_t)(n / 7 + 1);
+}
+
+static void test_mapped_memory_keeps_what_it_has_and_gives_pages_back(void **state)
+{
+	static const uint64_t sizes[] = { 1, 5000, 300000, 299000, 40000, 4096, 4097, 900000 };
+	uint64_t before = mapped_all(), had = 0;
+	struct mapped_memory memory = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		assert_int_equal(mapped_resize(&memory, sizes[i]), 0);
+		assert_int_equal(memory.bytes, sizes[i]);
+		assert_int_equal(memory.mapped, mapped_pages(sizes[i]));
+		assert_int_equal(mapped_all(), before + memory.mapped);
+		for (uint64_t n = 0; n < had && n < sizes[i]; n++)
+			assert_int_equal(memory.at[n], (uint8_t)(n / 7 + 1));
+		fill(&memory);
+		had = sizes[i];
+	}
+	/* More than there is. */
+	assert_int_equal(mapped_resize(&memory, UINT64_C(1) << 60), -ENOMEM);
+	assert_int_equal(memory.bytes, had);
+	assert_int_equal(memory.at[had - 1], (uint8_t)((had - 1) / 7 + 1));
+	mapped_end(&memory);
+	mapped_end(&memory);
+	assert_int_equal(mapped_all(), before);
+}
+
+static void test_new_mapped_memory_is_zero(void **state)
+{
+	struct mapped_memory memory = { 0 };
+
+	(void)state;
+	for (int turn = 0; turn < 2; turn++) {
+		assert_int_equal(mapped_resize(&memory, 20000), 0);
+		for (uint64_t n = 0; n < memory.bytes; n++)
+			assert_int_equal(memory.at[n], 0);
+		fill(&memory);
+		assert_int_equal(mapped_resize(&memory, 0), 0);
+		assert_null(memory.at);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_mapped_memory_keeps_what_it_has_and_gives_pages_back),
+		cmocka_unit_test(test_new_mapped_memory_is_zero),
 		cmocka_unit_test(test_big_endian_puts_the_high_byte_first),
 		cmocka_unit_test(test_little_endian_puts_the_low_byte_first),
 		cmocka_unit_test(test_rounding_goes_up_and_keeps_multiples),

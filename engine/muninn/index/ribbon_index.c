@@ -290,7 +290,7 @@ static uint64_t segment_bytes(const struct segment_index *base)
 
 static uint64_t segment_memory(const struct segment_index *base)
 {
-	return given(base) + segment_bytes(base);
+	return given(base) + active_memory(active_in(base));
 }
 
 static struct arrangement *arrange(const struct muninn_geometry *geometry, uint64_t serial,

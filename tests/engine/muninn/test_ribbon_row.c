@@ -163,6 +163,10 @@ static void test_an_active_segment_grows_with_its_entries(void **state)
 
 	(void)state;
 	scene_begin(&scene, 4);
+	/* Before it begins it is empty, and has no memory for entries. */
+	bytes = active_bytes(scene.active) + scene.shape.entries_expected;
+	active_begin(scene.active);
+	assert_true(active_bytes(scene.active) > bytes);
 	for (uint32_t round = 0; round < 2; round++) {
 		active_begin(scene.active);
 		bytes = active_bytes(scene.active);

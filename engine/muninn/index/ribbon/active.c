@@ -7,12 +7,13 @@
 #include "engine/muninn/index/ribbon/active.h"
 
 #include <assert.h>
+#include <malloc.h>
 #include <stdlib.h>
 
+#include "common/mapped_memory.h"
 #include "engine/muninn/index/ribbon/ribbon_hash.h"
 
-#define NO_PAGE_YET UINT16_MAX /* of a slot */
-#define SPREAD      (1U << 15) /* of a page, while slots are doubled: the entry is in its place */
+#define SPREAD (1U << 15) /* of a page, while slots are doubled: the entry is in its place */
 
 /*
  * A page that so many keys of a kind have passed by counts as full for others of that kind. Kinds
@@ -23,12 +24,46 @@ enum { PASSED_BY_MAX = 32, KINDS = 2 };
 struct active {
 	const struct ribbon_shape *shape;
 	uint32_t slots, slots_max, count;
-	uint32_t slots_used;    /* the most that there have been */
-	uint32_t *tags;         /* of each slot */
-	uint16_t *pages;        /* NO_PAGE_YET: the slot is free */
-	uint32_t low[KINDS];    /* pages below are full */
-	uint8_t *passed[KINDS]; /* of each page */
+	uint32_t slots_used;         /* the most that there have been; all behind are free */
+	struct mapped_memory memory; /* of the slots */
+	uint32_t low[KINDS];         /* pages below are full */
+	uint8_t *passed[KINDS];      /* of each page */
+	uint8_t passed_by[];
 };
+
+/* ---- slots ---- */
+
+/*
+ * A slot is a tag (4), and a page + 1 (2), which is 0 when it is free. They follow each other
+ * without gaps, so those that are used are in few pages of memory.
+ */
+enum { SLOT_WORD_AT = 4, SLOT_BYTES = 6, SLOT_FREE = 0 };
+
+static uint8_t *slot_at(const struct active *active, uint32_t slot)
+{
+	return active->memory.at + (uint64_t)slot * SLOT_BYTES;
+}
+
+static uint32_t slot_tag(const struct active *active, uint32_t slot)
+{
+	return get_le32(slot_at(active, slot));
+}
+
+static uint32_t slot_word(const struct active *active, uint32_t slot)
+{
+	return get_le16(slot_at(active, slot) + SLOT_WORD_AT);
+}
+
+static void put_word(struct active *active, uint32_t slot, uint32_t word)
+{
+	put_le16(slot_at(active, slot) + SLOT_WORD_AT, (uint16_t)word);
+}
+
+static void put_slot(struct active *active, uint32_t slot, uint32_t tag, uint32_t word)
+{
+	put_le32(slot_at(active, slot), tag);
+	put_word(active, slot, word);
+}
 
 /* ---- memory ---- */
 
@@ -43,55 +78,56 @@ static bool has_slot_for_one_more(const struct active *active)
 	return slots_for(active->count + 1) <= active->slots;
 }
 
+/* It is empty, and its slots take no memory before it begins. */
 struct active *active_create(const struct ribbon_shape *shape)
 {
-	struct active *active = calloc(1, sizeof(*active));
+	size_t pages = shape->segment_pages;
+	struct active *active = calloc(1, sizeof(*active) + KINDS * pages);
 
 	if (!active)
 		return NULL;
 	active->shape = shape;
+	active->slots = slots_for(shape->entries_expected);
 	active->slots_max = slots_for(shape->segment_entries);
-	active->tags = malloc(active->slots_max * sizeof(*active->tags));
-	active->pages = malloc(active->slots_max * sizeof(*active->pages));
-	active->passed[0] = malloc(KINDS * (size_t)shape->segment_pages);
-	if (!active->tags || !active->pages || !active->passed[0]) {
-		active_destroy(active);
-		return NULL;
-	}
-	active->passed[1] = active->passed[0] + shape->segment_pages;
-	active_begin(active);
-	return active;
+	for (size_t kind = 0; kind < KINDS; kind++)
+		active->passed[kind] = active->passed_by + kind * pages;
+	if (!mapped_resize(&active->memory, active->slots_max * (uint64_t)SLOT_BYTES))
+		return active;
+	active_destroy(active);
+	return NULL;
 }
 
 void active_destroy(struct active *active)
 {
 	if (!active)
 		return;
-	free(active->tags);
-	free(active->pages);
-	free(active->passed[0]);
+	mapped_end(&active->memory);
 	free(active);
 }
 
 uint64_t active_bytes(const struct active *active)
 {
-	return sizeof(*active) + active->slots_used * UINT64_C(6) +
+	return sizeof(*active) + active->slots_used * (uint64_t)SLOT_BYTES +
 	       KINDS * (uint64_t)active->shape->segment_pages;
 }
 
-/* The slots from one on, up to another one, are free. */
-static void free_slots(struct active *active, uint32_t from, uint32_t to)
+uint64_t active_memory(const struct active *active)
 {
-	for (uint32_t slot = from; slot < to; slot++)
-		active->pages[slot] = NO_PAGE_YET;
-	active->slots = to;
-	if (active->slots_used < to)
-		active->slots_used = to;
+	return malloc_usable_size((void *)(uintptr_t)active) +
+	       mapped_pages(active->slots_used * (uint64_t)SLOT_BYTES);
+}
+
+static void use_slots(struct active *active, uint32_t slots)
+{
+	active->slots = slots;
+	if (active->slots_used < slots)
+		active->slots_used = slots;
 }
 
 void active_begin(struct active *active)
 {
-	free_slots(active, 0, slots_for(active->shape->entries_expected));
+	memset(active->memory.at, SLOT_FREE, active->slots_used * (uint64_t)SLOT_BYTES);
+	use_slots(active, slots_for(active->shape->entries_expected));
 	memset(active->passed[0], 0, KINDS * (size_t)active->shape->segment_pages);
 	active->low[0] = active->low[1] = 0;
 	active->count = 0;
@@ -116,8 +152,8 @@ static uint32_t slot_of(const struct active *active, uint32_t tag, uint32_t page
 {
 	uint32_t slot = first_slot(active, tag);
 
-	while (active->pages[slot] != NO_PAGE_YET &&
-	       (active->tags[slot] != tag || active->pages[slot] != page))
+	while (slot_word(active, slot) != SLOT_FREE &&
+	       (slot_tag(active, slot) != tag || slot_word(active, slot) != page + 1))
 		slot = next_slot(active, slot);
 	return slot;
 }
@@ -128,11 +164,11 @@ static bool find_below(const struct active *active, uint32_t tag, uint32_t below
 {
 	bool found = false;
 
-	for (uint32_t slot = first_slot(active, tag); active->pages[slot] != NO_PAGE_YET;
+	for (uint32_t slot = first_slot(active, tag); slot_word(active, slot) != SLOT_FREE;
 	     slot = next_slot(active, slot)) {
-		uint32_t other = active->pages[slot];
+		uint32_t other = slot_word(active, slot) - 1;
 
-		if (active->tags[slot] != tag || other >= below || (found && other <= *page) ||
+		if (slot_tag(active, slot) != tag || other >= below || (found && other <= *page) ||
 		    (lowest && lowest[other] > bound))
 			continue;
 		*page = other;
@@ -144,7 +180,7 @@ static bool find_below(const struct active *active, uint32_t tag, uint32_t below
 static bool can_be_noted(const struct active *active, uint32_t tag, uint32_t page)
 {
 	return active->count < active->shape->segment_entries ||
-	       active->pages[slot_of(active, tag, page)] != NO_PAGE_YET;
+	       slot_word(active, slot_of(active, tag, page)) != SLOT_FREE;
 }
 
 /*
@@ -153,22 +189,19 @@ static bool can_be_noted(const struct active *active, uint32_t tag, uint32_t pag
  */
 static void spread(struct active *active, uint32_t slot)
 {
-	uint32_t tag = active->tags[slot];
-	uint16_t page = active->pages[slot];
+	uint32_t tag = slot_tag(active, slot), word = slot_word(active, slot);
 
-	active->pages[slot] = NO_PAGE_YET;
-	while (page != NO_PAGE_YET) {
-		uint32_t to = first_slot(active, tag), other_tag;
-		uint16_t other;
+	put_word(active, slot, SLOT_FREE);
+	while (word != SLOT_FREE) {
+		uint32_t to = first_slot(active, tag), other_tag, other;
 
-		while (active->pages[to] != NO_PAGE_YET && active->pages[to] & SPREAD)
+		while (slot_word(active, to) & SPREAD)
 			to = next_slot(active, to);
-		other_tag = active->tags[to];
-		other = active->pages[to];
-		active->tags[to] = tag;
-		active->pages[to] = page | SPREAD;
+		other_tag = slot_tag(active, to);
+		other = slot_word(active, to);
+		put_slot(active, to, tag, word | SPREAD);
 		tag = other_tag;
-		page = other;
+		word = other;
 	}
 }
 
@@ -176,27 +209,25 @@ static void double_slots(struct active *active)
 {
 	uint32_t before = active->slots;
 
-	free_slots(active, before, 2 * before < active->slots_max ? 2 * before : active->slots_max);
+	use_slots(active, 2 * before < active->slots_max ? 2 * before : active->slots_max);
 	for (uint32_t slot = 0; slot < before; slot++)
-		if (active->pages[slot] != NO_PAGE_YET && !(active->pages[slot] & SPREAD))
+		if (slot_word(active, slot) != SLOT_FREE && !(slot_word(active, slot) & SPREAD))
 			spread(active, slot);
 	for (uint32_t slot = 0; slot < active->slots; slot++)
-		if (active->pages[slot] != NO_PAGE_YET)
-			active->pages[slot] &= (uint16_t)~SPREAD;
+		put_word(active, slot, slot_word(active, slot) & ~SPREAD);
 }
 
 static void note(struct active *active, uint32_t tag, uint32_t page)
 {
 	uint32_t slot = slot_of(active, tag, page);
 
-	if (active->pages[slot] != NO_PAGE_YET)
+	if (slot_word(active, slot) != SLOT_FREE)
 		return;
 	if (!has_slot_for_one_more(active)) {
 		double_slots(active);
 		slot = slot_of(active, tag, page);
 	}
-	active->tags[slot] = tag;
-	active->pages[slot] = (uint16_t)page;
+	put_slot(active, slot, tag, page + 1);
 	active->count++;
 }
 
@@ -275,10 +306,10 @@ bool active_entry(const struct active *active, uint32_t *at, struct tag_entry *e
 	for (; *at < active->slots; ++*at) {
 		uint32_t slot = *at;
 
-		if (active->pages[slot] == NO_PAGE_YET)
+		if (slot_word(active, slot) == SLOT_FREE)
 			continue;
-		*entry = (struct tag_entry){ .tag = active->tags[slot],
-					     .location = active->pages[slot] };
+		*entry = (struct tag_entry){ .tag = slot_tag(active, slot),
+					     .location = slot_word(active, slot) - 1 };
 		++*at;
 		return true;
 	}

@@ -15,8 +15,9 @@ struct active;
 struct active *active_create(const struct ribbon_shape *shape);
 void active_destroy(struct active *active);
 
-/* Bytes that it has needed so far. */
+/* Bytes that it has needed so far; what its memory has of these, in whole pages. */
 uint64_t active_bytes(const struct active *active);
+uint64_t active_memory(const struct active *active);
 
 /* Empties it. */
 void active_begin(struct active *active);
