@@ -71,6 +71,59 @@ static void test_a_group_takes_its_own_copy_while_a_member_does_not_count_yet(vo
 	scene_end(&scene);
 }
 
+/* ---- images ---- */
+
+static uint64_t image_space(const struct scene *scene, const struct group *group)
+{
+	const uint8_t *begin = scene->row.images.at;
+
+	assert_in_range(group->image - begin, 0, scene->row.images_used - group->kept);
+	assert_int_equal((uintptr_t)group->band.near % 64, 0);
+	return align_up(group->kept, 64);
+}
+
+/* Nothing is between the images of a row, and behind them less than a page. */
+static void check_images(const struct scene *scene)
+{
+	const struct ribbon_row *row = &scene->row;
+	uint64_t space = 0;
+
+	for (uint32_t n = 0; n < row->count; n++)
+		space += image_space(scene, &row->complete[n].group);
+	for (uint32_t n = 0; n < row->section_count; n++)
+		space += image_space(scene, &row->sections[n].group);
+	assert_int_equal(row->images_used, space);
+	assert_int_equal(row->images.mapped, mapped_pages(space));
+	assert_in_range(ribbon_row_images_memory(row), space, mapped_pages(space));
+}
+
+static void test_images_take_no_more_pages_than_they_fill(void **state)
+{
+	uint32_t dropped = 0;
+	struct scene scene;
+
+	(void)state;
+	scene_begin(&scene, 9);
+	scene.drops = true;
+	for (uint32_t n = 0; n < 120; n++) {
+		if (growing_is_full(&scene.row.growing))
+			scene_complete(&scene);
+		scene_seal(&scene);
+		check_images(&scene);
+		if (n % 40 == 39) {
+			scene_drop_group(&scene);
+			check_images(&scene);
+			dropped++;
+		}
+		scene_check_searches(&scene, 40);
+	}
+	assert_true(dropped == 3 && scene.image_count >= 4);
+	scene_reopen(&scene);
+	check_images(&scene);
+	scene_check_searches(&scene, 400);
+	scene_end(&scene);
+}
+
 /* ---- sections ---- */
 
 /* Before a member counts, the exact table has as many members as a section takes, at most. */
@@ -230,6 +283,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_exact_table_has_nothing_that_a_ribbon_has),
 		cmocka_unit_test(test_a_group_takes_its_own_copy_while_a_member_does_not_count_yet),
+		cmocka_unit_test(test_images_take_no_more_pages_than_they_fill),
 		cmocka_unit_test(test_members_wait_in_sections),
 		cmocka_unit_test(test_a_section_takes_less_than_the_exact_table),
 		cmocka_unit_test(test_a_section_counts_with_the_next_member),

@@ -106,6 +106,15 @@ uint8_t *group_keep(const struct group *group, struct group *kept)
 	return image;
 }
 
+void group_move(struct group *group, const uint8_t *image)
+{
+	uint64_t near_at = (uint64_t)(group->band.near - group->image);
+
+	group->image = image;
+	group->band.near = image + near_at;
+	group->band.far = group->band.near + band_near_bytes(&group->band.shape);
+}
+
 void group_get_member(const uint8_t *at, struct group_member *facts)
 {
 	uint32_t records = get_le32(at + MEMBER_RECORDS_AT), size = get_le32(at + MEMBER_SIZE_AT);

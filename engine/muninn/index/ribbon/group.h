@@ -113,6 +113,9 @@ bool group_is_intact(const struct group *group, uint64_t length);
  */
 uint8_t *group_keep(const struct group *group, struct group *kept);
 
+/* Its image is elsewhere now. */
+void group_move(struct group *group, const uint8_t *image);
+
 void group_read_member(const struct group *group, uint32_t member, struct group_member *facts);
 
 /* The tags of a member's runs, as in the image, RUN_TAG_BYTES for each of its pages of these. */

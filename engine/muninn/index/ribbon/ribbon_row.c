@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "engine/muninn/index/ribbon/group_format.h"
+#include "engine/muninn/index/ribbon/row_images.h"
 
 /* ---- the row ---- */
 
@@ -37,18 +38,22 @@ int ribbon_row_create(struct ribbon_row *row, const struct ribbon_shape *shape, 
 
 static void drop_sections(struct ribbon_row *row)
 {
-	while (row->section_count)
-		section_destroy(&row->sections[--row->section_count]);
+	for (; row->section_count; row->section_count--) {
+		struct section *section = &row->sections[row->section_count - 1];
+
+		row_images_take_out(row, &section->group);
+		section_destroy(section);
+	}
 	section_destroy(&row->made);
 	row->next_has_section = false;
+	row_images_fit(row);
 }
 
 void ribbon_row_destroy(struct ribbon_row *row)
 {
-	for (uint32_t n = 0; n < row->count; n++)
-		free(row->complete[n].image);
-	free(row->complete);
 	drop_sections(row);
+	mapped_end(&row->images);
+	free(row->complete);
 	exact_destroy(row->exact);
 	exact_destroy(row->next);
 	*row = (struct ribbon_row){ 0 };
@@ -67,13 +72,8 @@ uint64_t ribbon_row_bytes(const struct ribbon_row *row)
 
 uint64_t ribbon_row_images_memory(const struct ribbon_row *row)
 {
-	uint64_t bytes = 0;
-
-	for (uint32_t n = 0; n < row->count; n++)
-		bytes += malloc_usable_size(row->complete[n].image);
-	for (uint32_t n = 0; n < row->section_count; n++)
-		bytes += malloc_usable_size(row->sections[n].image);
-	return bytes;
+	return row->images.mapped + malloc_usable_size(row->made.image) +
+	       malloc_usable_size(row->made.failed);
 }
 
 uint64_t ribbon_row_other_memory(const struct ribbon_row *row)
@@ -208,10 +208,29 @@ void ribbon_row_condense(struct ribbon_row *row)
 		section_make(&row->made, &row->growing, row->section_count);
 }
 
+/* There is room for its image. */
 static void take_made(struct ribbon_row *row)
 {
-	row->sections[row->section_count++] = row->made;
+	struct section *section = &row->sections[row->section_count];
+
+	*section = (struct section){ .failed = row->made.failed };
+	row_images_add(row, &row->made.group, &section->group);
+	row->section_count++;
+	free(row->made.image);
 	row->made = (struct section){ 0 };
+	row->next_has_section = false;
+}
+
+/* All that there are members for, as far as there is memory. */
+static void make_sections(struct ribbon_row *row)
+{
+	for (ribbon_row_condense(row); row->made.image; ribbon_row_condense(row)) {
+		if (row_images_make_room(row, &row->made.group)) {
+			section_destroy(&row->made);
+			return;
+		}
+		take_made(row);
+	}
 }
 
 int ribbon_row_finish(struct ribbon_row *row)
@@ -220,8 +239,7 @@ int ribbon_row_finish(struct ribbon_row *row)
 
 	if (row->grows_in_exact)
 		return 0;
-	for (ribbon_row_condense(row); row->made.image; ribbon_row_condense(row))
-		take_made(row);
+	make_sections(row);
 	result = rebuild_exact(row);
 	for (uint32_t n = 0; n < row->section_count; n++)
 		section_forget_failed(&row->sections[n]);
@@ -268,6 +286,8 @@ int ribbon_row_write(struct ribbon_row *row, const struct tag_entry *entries, ui
 	row->next = NULL;
 	/* The first member ends what the group before it has left. */
 	if (members == 0 && rebuild_exact(row))
+		return -ENOMEM;
+	if (row->made.image && row_images_make_room(row, &row->made.group))
 		return -ENOMEM;
 	growing_write(&row->growing, entries, count, member);
 	row->next = add_member(row, members, count);
@@ -316,41 +336,38 @@ int ribbon_row_check(const struct ribbon_row *row, const struct ribbon_image *im
 		       : -EINVAL;
 }
 
-/* What is kept of an image. */
-static int keep(const struct ribbon_image *image, struct complete *complete)
+/* What is kept of an image. There is room for it. */
+static struct complete keep(struct ribbon_row *row, const struct group *group, uint8_t *live)
 {
-	struct group group;
-	bool attached = group_attach(&group, image->bytes, image->length);
+	struct complete complete = { .live = live, .first_sequence = UINT64_MAX };
 
-	assert(attached);
-	*complete = (struct complete){ .live = image->live, .first_sequence = UINT64_MAX };
-	complete->image = group_keep(&group, &complete->group);
-	if (!complete->image)
-		return -ENOMEM;
-	for (uint32_t member = 0; member < group.members; member++) {
+	for (uint32_t member = 0; member < group->members; member++) {
 		struct group_member facts;
 
-		group_read_member(&group, member, &facts);
-		complete->first_sequence = min_u64(complete->first_sequence, facts.first_sequence);
-		complete->last_sequence = max_u64(complete->last_sequence, facts.last_sequence);
+		group_read_member(group, member, &facts);
+		complete.first_sequence = min_u64(complete.first_sequence, facts.first_sequence);
+		complete.last_sequence = max_u64(complete.last_sequence, facts.last_sequence);
 	}
-	return 0;
+	row_images_add(row, group, &complete.group);
+	return complete;
 }
 
 /* Puts a group, or none, in the place of others. There is memory for it. */
 static void put_in_place(struct ribbon_row *row, const struct change *change,
-			 const struct complete *complete)
+			 const struct group *by, uint8_t *live)
 {
 	for (uint32_t n = change->from; n < change->to; n++)
-		free(row->complete[n].image);
+		row_images_take_out(row, &row->complete[n].group);
 	if (row->count > change->to)
 		memmove(&row->complete[change->from + change->added], &row->complete[change->to],
 			(row->count - change->to) * sizeof(*row->complete));
-	row->count = row->count - (change->to - change->from) + change->added;
-	if (!change->added)
-		return;
-	assert(row->complete && complete);
-	row->complete[change->from] = *complete;
+	row->count = row->count - (change->to - change->from);
+	if (change->added) {
+		assert(row->complete && by);
+		row->complete[change->from] = keep(row, by, live);
+		row->count++;
+	}
+	row_images_fit(row);
 }
 
 /* A member may have been written that does not count yet. */
@@ -359,7 +376,7 @@ static void take_away(struct ribbon_row *row, struct change *change)
 	exact_reduce(row->exact, renumber, change);
 	if (row->next)
 		exact_reduce(row->next, renumber, change);
-	put_in_place(row, change, NULL);
+	put_in_place(row, change, NULL, NULL);
 }
 
 /*
@@ -383,7 +400,7 @@ int ribbon_row_replace(struct ribbon_row *row, uint32_t from, uint32_t to,
 	struct change change = {
 		.from = from, .to = to, .added = by != NULL, .count = row->count, .grows_on = true
 	};
-	struct complete complete, *grown;
+	struct complete *grown;
 	struct exact *exact;
 	struct group whole;
 
@@ -401,17 +418,15 @@ int ribbon_row_replace(struct ribbon_row *row, uint32_t from, uint32_t to,
 	if (!grown)
 		return -ENOMEM;
 	row->complete = grown;
-	if (keep(by, &complete))
+	if (row_images_make_room(row, &whole))
 		return -ENOMEM;
 	/* Without members, what the group before it has left. */
 	change.grows_on = growing_members(&row->growing) &&
 			  whole.number != growing_number(&row->growing);
 	exact = change_exact(row, &change, &whole);
-	if (!exact) {
-		free(complete.image);
+	if (!exact)
 		return -ENOMEM;
-	}
-	put_in_place(row, &change, &complete);
+	put_in_place(row, &change, &whole, by->live);
 	exact_destroy(row->exact);
 	row->exact = exact;
 	free(by->bytes);

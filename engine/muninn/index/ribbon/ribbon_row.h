@@ -7,13 +7,13 @@
 #ifndef MUNINN_ENGINE_MUNINN_INDEX_RIBBON_ROW_H
 #define MUNINN_ENGINE_MUNINN_INDEX_RIBBON_ROW_H
 
+#include "common/mapped_memory.h"
 #include "engine/muninn/index/ribbon/section.h"
 
 /* A complete group. */
 struct complete {
-	struct group group; /* of an image in memory, at a cache line, without its failed entries */
-	uint8_t *image;
-	uint8_t *live; /* a bit for each member that is there, in NVRAM */
+	struct group group; /* of an image among the row's, without its failed entries */
+	uint8_t *live;      /* a bit for each member that is there, in NVRAM */
 	uint64_t first_sequence, last_sequence;
 };
 
@@ -22,9 +22,11 @@ struct ribbon_row {
 	struct growing growing;
 	struct complete *complete; /* the oldest first */
 	uint32_t count;
-	/* Of the growing group: its first members, the oldest first. */
+	/* Of the growing group: its first members, the oldest first; images are among the row's. */
 	struct section sections[RIBBON_SECTIONS];
 	uint32_t section_count;
+	struct mapped_memory images; /* of complete groups and sections (row_images.h) */
+	uint64_t images_used;
 	struct section made; /* the next one; it counts when a member does that is written then */
 	/*
 	 * Of the failed entries of complete groups and sections, and all of other members of the

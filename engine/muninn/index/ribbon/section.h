@@ -13,7 +13,7 @@
 
 struct section {
 	struct group group; /* of an image in memory, at a cache line, without its failed entries */
-	uint8_t *image;     /* NULL: there is no section */
+	uint8_t *image;     /* on the heap; NULL: there is no section, or the row has its image */
 	struct tag_entry *failed; /* group.failed of them; their segments are members of it */
 };
 
