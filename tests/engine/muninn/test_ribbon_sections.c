@@ -165,7 +165,7 @@ static void test_a_section_takes_less_than_the_exact_table(void **state)
 	exact = ribbon_row_bytes(&scene.row);
 	scene_reopen(&scene);
 	assert_int_equal(scene.row.section_count, 1);
-	assert_in_range(ribbon_row_bytes(&scene.row), 1, exact * 6 / 10);
+	assert_in_range(ribbon_row_bytes(&scene.row), 1, exact * 7 / 10);
 	scene_end(&scene);
 }
 

@@ -19,9 +19,9 @@ enum {
 	 * Segments of a section of a growing group (section.h). It is in memory alone, and there
 	 * are few: a longer fingerprint costs next to nothing.
 	 */
-	RIBBON_SECTION_MEMBERS = 6,
+	RIBBON_SECTION_MEMBERS = 4,
 	RIBBON_SECTIONS = RIBBON_MEMBERS / RIBBON_SECTION_MEMBERS,
-	RIBBON_SECTION_FINGERPRINT_BITS = 10,
+	RIBBON_SECTION_FINGERPRINT_BITS = 12,
 };
 
 struct ribbon_shape {
