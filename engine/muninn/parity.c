@@ -46,20 +46,21 @@ static int code_create(struct parity_code *code, uint32_t data, uint32_t more)
 	return 0;
 }
 
-enum { BLOCK_BYTES = 64 };
+/* As many bytes at once as every processor of a kind has registers for. */
+typedef uint64_t lanes __attribute__((vector_size(16), aligned(1), may_alias));
 
-static inline void xor_into(uint8_t *sum, const uint8_t *data, uint32_t bytes)
+static void xor_into(uint8_t *sum, const uint8_t *data, uint32_t bytes)
 {
 	uint32_t at = 0;
 
-	for (; at + BLOCK_BYTES <= bytes; at += BLOCK_BYTES) {
-		uint64_t left[BLOCK_BYTES / 8], right[BLOCK_BYTES / 8];
+	for (; at + 4 * sizeof(lanes) <= bytes; at += 4 * sizeof(lanes)) {
+		lanes *to = (lanes *)(void *)(sum + at);
+		const lanes *from = (const lanes *)(const void *)(data + at);
 
-		memcpy(left, sum + at, BLOCK_BYTES);
-		memcpy(right, data + at, BLOCK_BYTES);
-		for (uint32_t n = 0; n < BLOCK_BYTES / 8; n++)
-			left[n] ^= right[n];
-		memcpy(sum + at, left, BLOCK_BYTES);
+		to[0] ^= from[0];
+		to[1] ^= from[1];
+		to[2] ^= from[2];
+		to[3] ^= from[3];
 	}
 	for (; at < bytes; at++)
 		sum[at] ^= data[at];
@@ -74,6 +75,17 @@ static void add_up(const struct parity_code *code, uint32_t bytes, uint8_t **dat
 	memcpy(sum, data[0], bytes);
 	for (uint32_t column = 1; column < code->used; column++)
 		xor_into(sum, data[column], bytes);
+}
+
+/* Adds a symbol to parities that begin with zeros: code_make of all, one by one. */
+static void code_add(const struct parity_code *code, uint32_t column, uint32_t bytes, uint8_t *data,
+		     uint8_t **more)
+{
+	if (code->more == 1)
+		xor_into(more[0], data, bytes);
+	else
+		ec_encode_data_update((int)bytes, (int)code->data, (int)code->more, (int)column,
+				      code->tables, data, more);
 }
 
 /* Of fewer symbols than the code's tables are for. */
@@ -243,18 +255,31 @@ static struct part part_of(const struct parity *parity, const struct nand_page_i
 	return part;
 }
 
-void parity_encode(const struct parity *parity, const struct nand_page_io *group, uint8_t *scratch)
+void parity_begin(const struct parity *parity, uint8_t *scratch)
+{
+	memset(scratch, 0, cut_bytes(&parity->shape));
+}
+
+void parity_add(const struct parity *parity, uint32_t number, const struct nand_page_io *page,
+		uint8_t *scratch)
 {
 	const struct parity_shape *shape = &parity->shape;
-	uint32_t first = shares_of_parities(shape), used = parities_bytes(shape);
+	uint8_t *more[2][PARITY_LOSSES_MAX];
+
+	for (uint32_t n = 0; n < shape->losses; n++) {
+		more[0][n] = scratch + (size_t)n * (shape->page_bytes + shape->head_bytes);
+		more[1][n] = more[0][n] + shape->page_bytes;
+	}
+	code_add(&parity->pages, number, shape->page_bytes, page->data, more[0]);
+	code_add(&parity->pages, number, shape->head_bytes, page->spare, more[1]);
+}
+
+void parity_end(const struct parity *parity, const struct nand_page_io *group, uint8_t *scratch)
+{
+	const struct parity_shape *shape = &parity->shape;
+	uint32_t first = shares_of_parities(shape);
 	uint8_t *shares[PARITY_GROUP_PAGES_MAX], *more[PARITY_LOSSES_MAX];
 
-	memset(scratch + used, 0, cut_bytes(shape) - used);
-	for (int is_head = 0; is_head <= 1; is_head++) {
-		struct part part = part_of(parity, group, scratch, is_head);
-
-		code_make(&parity->pages, part.bytes, part.data, part.more);
-	}
 	for (uint32_t n = 0; n < first; n++)
 		shares[n] = memcpy(share_of(parity, &group[n]),
 				   scratch + (size_t)n * shape->share_bytes, shape->share_bytes);

@@ -58,8 +58,14 @@ uint64_t parity_memory(const struct parity *parity);
 /* Memory that a call needs. */
 size_t parity_scratch_bytes(const struct parity_shape *shape);
 
-/* Puts the shares into the spare areas of a group, whose data and heads are there. */
-void parity_encode(const struct parity *parity, const struct nand_page_io *group, uint8_t *scratch);
+/*
+ * Puts the shares into the spare areas of a group: begin, then add each page, in any order, when
+ * its data and head are there and in the nearest cache, then end.
+ */
+void parity_begin(const struct parity *parity, uint8_t *scratch);
+void parity_add(const struct parity *parity, uint32_t number, const struct nand_page_io *page,
+		uint8_t *scratch);
+void parity_end(const struct parity *parity, const struct nand_page_io *group, uint8_t *scratch);
 
 /*
  * Makes data and heads of `count` lost pages again, numbers within the group, ascending. All else

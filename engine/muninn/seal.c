@@ -138,27 +138,39 @@ static void rest(const struct sealing *sealing)
 		thread_rest();
 }
 
+/* A group of pages, and their parity as they are made: then they are still in the nearest cache. */
+static void prepare_group(struct muninn_store *store, uint32_t number, uint32_t first,
+			  uint32_t group, struct seal_scratch *scratch)
+{
+	uint32_t usable = nand_spare_usable(nand_geometry(store->nand));
+	bool with_parity = store->geometry.parity.losses > 0;
+
+	if (with_parity)
+		parity_begin(&store->parity, scratch->parity);
+	for (uint32_t page = first; page < first + group; page++) {
+		scratch->ios[page] = page_io(store, number, page, scratch,
+					     scratch->spares + (uint64_t)page * usable);
+		if (with_parity)
+			parity_add(&store->parity, page - first, &scratch->ios[page],
+				   scratch->parity);
+		if (page % REST_PAGES == 0)
+			rest(&store->rows[number].sealing);
+	}
+	if (with_parity)
+		parity_end(&store->parity, &scratch->ios[first], scratch->parity);
+}
+
 /* Prepares the next `count` pages; with parity, the whole groups that they are in. */
 static void prepare_pages(struct muninn_store *store, uint32_t number, uint32_t count,
 			  struct seal_scratch *scratch)
 {
 	const struct parity_shape *parity = &store->geometry.parity;
-	uint32_t usable = nand_spare_usable(nand_geometry(store->nand));
 	uint32_t group = parity->losses ? parity->group_pages : 1;
 	uint32_t next = store->rows[number].sealing.pages;
-	uint32_t first = next - next % group;
 	uint32_t end = (uint32_t)align_up(next + count, group);
 
-	for (uint32_t page = first; page < end; page++) {
-		scratch->ios[page] = page_io(store, number, page, scratch,
-					     scratch->spares + (uint64_t)page * usable);
-		if (page % REST_PAGES == 0)
-			rest(&store->rows[number].sealing);
-	}
-	for (; parity->losses && first < end; first += group) {
-		parity_encode(&store->parity, &scratch->ios[first], scratch->parity);
-		rest(&store->rows[number].sealing);
-	}
+	for (uint32_t first = next - next % group; first < end; first += group)
+		prepare_group(store, number, first, group, scratch);
 }
 
 /*
