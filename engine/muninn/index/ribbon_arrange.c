@@ -15,6 +15,7 @@ struct arranged {
 	uint64_t sequence;
 	uint32_t bytes; /* of its page; one with its header in the spare area takes all of it, and
 			   where there are cells each takes one */
+	uint32_t own_bytes; /* header and value */
 	uint16_t page;
 	uint8_t candidate; /* PLACEMENT_NONE: none of them */
 	bool is_large;     /* it has a page for itself, and its header in the spare area */
@@ -108,6 +109,12 @@ static void measure_pages(struct arrangement *arrangement, uint32_t from)
 }
 
 /*
+ * Nobody has used the headers of a full buffer for long. So they are fetched before it is their
+ * turn: from so many pages ahead, where they are if the records there are as long.
+ */
+enum { PAGES_AHEAD = 4 };
+
+/*
  * How many records there are. 0: they are better left where they are, because most take a page
  * each. Pieces of an object that follow each other are on pages that follow each other then, and an
  * entry of three bytes is little for a page.
@@ -118,25 +125,25 @@ static uint32_t count_records(const struct muninn_geometry *geometry, const stru
 	uint64_t count = 0, used = 0;
 
 	for (uint32_t page = 0; page < geometry->segment_pages; page++) {
+		const uint8_t *ahead = page + PAGES_AHEAD < geometry->segment_pages
+					       ? pages[page + PAGES_AHEAD].data
+					       : NULL;
 		struct page_record record;
 
-		for (uint32_t offset = 0; page_next(&pages[page], &offset, &record);)
-			count++;
+		for (uint32_t offset = 0, at = 0; page_next(&pages[page], &offset, &record);
+		     at = offset, count++)
+			if (ahead)
+				__builtin_prefetch(ahead + at);
 		used += pages[page].used;
 	}
 	return !cell_bytes && 2 * used > count * geometry->page_bytes ? 0 : (uint32_t)count;
-}
-
-static uint32_t bytes_of(const struct arranged *record)
-{
-	return RECORD_HEADER_BYTES + record_length(record->header);
 }
 
 static uint32_t taken_bytes(const struct arrangement *arrangement, const struct arranged *record)
 {
 	if (arrangement->cell_bytes)
 		return arrangement->cell_bytes;
-	return record->is_large ? arrangement->page_bytes : bytes_of(record);
+	return record->is_large ? arrangement->page_bytes : record->own_bytes;
 }
 
 static void collect(struct arrangement *arrangement, const struct page_view *pages)
@@ -156,6 +163,7 @@ static void collect(struct arrangement *arrangement, const struct page_view *pag
 				.key = header.key,
 				.hash = key_hash(&header.key, arrangement->pages),
 				.sequence = header.sequence,
+				.own_bytes = (uint32_t)RECORD_HEADER_BYTES + header.length,
 				.candidate = PLACEMENT_NONE,
 				.is_large = pages[page].large_header != NULL,
 			};
@@ -335,7 +343,7 @@ static void find_apart(struct arrangement *arrangement)
 		for (uint32_t n = tag.first; n < tag.end; n++) {
 			const struct arranged *record = record_of(arrangement, n);
 
-			are_apart |= bytes_of(record) > arrangement->cell_bytes;
+			are_apart |= record->own_bytes > arrangement->cell_bytes;
 			are_large &= record->is_large;
 		}
 		for (uint32_t n = tag.first; n < tag.end; n++) {
@@ -360,7 +368,7 @@ static void fill_apart(struct arrangement *arrangement, bool are_large, uint64_t
 			*at = span_next_header(arrangement->geometry, *at);
 			record->page = (uint16_t)(*at / arrangement->page_bytes);
 			record->candidate = PLACEMENT_NONE;
-			*at += are_large ? arrangement->page_bytes : bytes_of(record);
+			*at += are_large ? arrangement->page_bytes : record->own_bytes;
 		}
 }
 
@@ -527,7 +535,7 @@ static void measure_offsets(struct arrangement *arrangement)
 		if (first < end && in_order(arrangement, first)->is_large)
 			continue;
 		for (uint32_t n = first; n < end; n++)
-			at += bytes_of(in_order(arrangement, n));
+			at += in_order(arrangement, n)->own_bytes;
 		at = at > arrangement->page_bytes ? at - arrangement->page_bytes : 0;
 	}
 }
@@ -599,13 +607,29 @@ struct arrangement *ribbon_arrange(const struct muninn_geometry *geometry,
 /* The end of the last record of the page before. */
 static void copy_begin(const struct arrangement *arrangement, uint32_t page, uint8_t *data)
 {
-	uint32_t bytes = arrangement->offsets[page], last = arrangement->begins[page] - 1;
+	uint32_t bytes = arrangement->offsets[page];
+	const struct arranged *last;
 
-	if (bytes)
-		memcpy(data,
-		       in_order(arrangement, last)->value +
-			       record_length(in_order(arrangement, last)->header) - bytes,
-		       bytes);
+	if (!bytes)
+		return;
+	last = in_order(arrangement, arrangement->begins[page] - 1);
+	memcpy(data, last->value + (last->own_bytes - RECORD_HEADER_BYTES - bytes), bytes);
+}
+
+enum { LINE_BYTES = 64 }; /* of a cache, mostly */
+
+/* Begins to fetch the n-th record by page: it is in no cache. */
+static void prefetch_record(const struct arrangement *arrangement, uint32_t n)
+{
+	const struct arranged *record;
+	const uint8_t *from;
+
+	if (n >= arrangement->count)
+		return;
+	record = &arrangement->records[arrangement->order[n]];
+	from = record->is_large ? record->value : record->header;
+	for (uint32_t at = 0; at < record->own_bytes; at += LINE_BYTES)
+		__builtin_prefetch(from + at);
 }
 
 struct page_view arrangement_page(const struct arrangement *arrangement, uint32_t page,
@@ -622,9 +646,10 @@ struct page_view arrangement_page(const struct arrangement *arrangement, uint32_
 	copy_begin(arrangement, page, data);
 	for (uint32_t n = begins[page]; n < begins[page + 1]; n++) {
 		const struct arranged *record = in_order(arrangement, n);
-		uint32_t bytes = bytes_of(record);
+		uint32_t bytes = record->own_bytes;
 		uint32_t room = arrangement->page_bytes - view.used;
 
+		prefetch_record(arrangement, n + 1);
 		if (record->is_large) {
 			view.large_header = record->header;
 			view.data = record->value;
