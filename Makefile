@@ -252,7 +252,8 @@ ifeq ($(VARIANT),release)
 $(OBJ)/tests/%.o: CFLAGS += -O1
 endif
 # It plays a host without space, and looks where transactions begin.
-SIM_WRAPS := $(addprefix -Wl$(comma)--wrap=,nand_program nand_host_is_full engine_begin engine_merge engine_make_space)
+SIM_WRAPS := $(addprefix -Wl$(comma)--wrap=,nand_program nand_program_whole nand_host_is_full \
+	engine_begin engine_merge engine_make_space)
 $(TESTBIN)/sim/test_sim: TEST_LDFLAGS += $(SIM_WRAPS)
 # It looks at the calls of an object store that not every one has: the names are in its source.
 OPTIONAL_CALLS = $(shell sed -n 's/^\(IN_FRONT.*, \|void __wrap_\)\(engine_[a-z_]*\)[^a-z_].*/\2/p' tests/osd/test_capability_calls.c)

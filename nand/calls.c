@@ -45,27 +45,22 @@ static void return_queue(struct nand *nand, struct nand_queue *queue)
 	pthread_mutex_unlock(&calls->lock);
 }
 
-int nand_call(struct nand *nand, enum nand_request_kind kind, enum nand_cause cause,
-	      const struct nand_page_io *pages, size_t count)
+int nand_call(struct nand *nand, const struct nand_request *wanted, size_t count)
 {
 	struct nand_queue *queue = take_queue(nand);
+	struct nand_request request = *wanted;
 	int result = 0;
 
 	if (!queue)
 		return -EIO;
 	while (count > 0 && result == 0) {
-		struct nand_request request = {
-			.kind = kind,
-			.cause = cause,
-			.pages = pages,
-			.count = min_u64(count, NAND_REQUEST_PAGES),
-		};
 		struct nand_request *submitted = &request, *completed;
 
+		request.count = min_u64(count, NAND_REQUEST_PAGES);
 		nand_submit(queue, &submitted, 1);
 		nand_reap(queue, &completed, 1, 1);
 		result = request.result;
-		pages += request.count;
+		request.pages += request.count;
 		count -= request.count;
 	}
 	return_queue(nand, queue);

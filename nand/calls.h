@@ -8,9 +8,11 @@
 
 #include "nand/private.h"
 
-/* The call's pages through a queue of the device's own. As nand_read or nand_program. */
-int nand_call(struct nand *nand, enum nand_request_kind kind, enum nand_cause cause,
-	      const struct nand_page_io *pages, size_t count);
+/*
+ * What the request says of `count` pages, however many, through a queue of the device's own. As
+ * nand_read or nand_program.
+ */
+int nand_call(struct nand *nand, const struct nand_request *wanted, size_t count);
 
 /* Closes those queues; nothing may be under way. */
 void nand_calls_close(struct nand *nand);

@@ -26,6 +26,11 @@ const struct nand_geometry *nand_geometry(const struct nand *nand)
 	return &nand->geometry;
 }
 
+uint32_t nand_page_stride(const struct nand *nand)
+{
+	return nand->layout.page_stride;
+}
+
 const char *nand_contents(const struct nand *nand)
 {
 	return nand->contents;
@@ -171,6 +176,9 @@ int nand_read_each(struct nand *nand, struct nand_timed *timed, enum nand_cause 
 int nand_read(struct nand *nand, enum nand_cause cause, const struct nand_page_io *pages,
 	      size_t count)
 {
+	const struct nand_request request = { .kind = NAND_REQUEST_READ,
+					      .cause = cause,
+					      .pages = pages };
 	struct nand_timed timed;
 	size_t done;
 	int result;
@@ -179,7 +187,7 @@ int nand_read(struct nand *nand, enum nand_cause cause, const struct nand_page_i
 	 * A page by itself takes the shortest way: one system call that waits, no queue, no lock.
 	 */
 	if (nand->backend->async && count > 1)
-		return nand_call(nand, NAND_REQUEST_READ, cause, pages, count);
+		return nand_call(nand, &request, count);
 	nand_timed_begin(nand, &timed);
 	result = nand_read_each(nand, &timed, cause, pages, count, &done);
 	nand_timed_end(nand, &timed);
@@ -234,19 +242,34 @@ void nand_count_programmed(struct nand *nand, enum nand_cause cause, uint64_t pa
 		 pages * page_bytes);
 }
 
-int nand_program(struct nand *nand, enum nand_cause cause, const struct nand_page_io *pages,
-		 size_t count)
+static int program(struct nand *nand, enum nand_cause cause, const struct nand_page_io *pages,
+		   size_t count, bool whole)
 {
+	const struct nand_request request = {
+		.kind = NAND_REQUEST_PROGRAM, .cause = cause, .pages = pages, .whole = whole
+	};
 	struct nand_timed timed;
 	size_t done;
 	int result;
 
 	if (nand->backend->async)
-		return nand_call(nand, NAND_REQUEST_PROGRAM, cause, pages, count);
+		return nand_call(nand, &request, count);
 	nand_timed_begin(nand, &timed);
 	result = nand_program_each(nand, &timed, cause, pages, count, &done);
 	nand_timed_end(nand, &timed);
 	return result;
+}
+
+int nand_program(struct nand *nand, enum nand_cause cause, const struct nand_page_io *pages,
+		 size_t count)
+{
+	return program(nand, cause, pages, count, false);
+}
+
+int nand_program_whole(struct nand *nand, enum nand_cause cause, const struct nand_page_io *pages,
+		       size_t count)
+{
+	return program(nand, cause, pages, count, true);
 }
 
 /* The state first, then the contents. */

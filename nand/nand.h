@@ -268,6 +268,9 @@ void nand_abandon(struct nand *nand);
 
 const struct nand_geometry *nand_geometry(const struct nand *nand);
 
+/* Bytes from a page to the next one on the device: its data, its spare area, what is between. */
+uint32_t nand_page_stride(const struct nand *nand);
+
 /* The path of the image, or what stands for it in messages about a device in memory. */
 const char *nand_path(const struct nand *nand);
 
@@ -311,6 +314,16 @@ int nand_read_at_hand(struct nand *nand, struct nand_stage *stage, enum nand_cau
  */
 int nand_program(struct nand *nand, enum nand_cause cause, const struct nand_page_io *pages,
 		 size_t count);
+
+/*
+ * As nand_program, of pages that lie in memory as on the device: nand_page_stride() apart, each
+ * with its spare area right behind its data, reserved bytes included, which the program may change.
+ * Where the back end can move whole blocks from there, and the first page of one is at a multiple
+ * of NAND_MOVE_ALIGNMENT, they are not copied.
+ */
+#define NAND_MOVE_ALIGNMENT 4096
+int nand_program_whole(struct nand *nand, enum nand_cause cause, const struct nand_page_io *pages,
+		       size_t count);
 
 /*
  * Whether the host's file system has no space left but what is kept in reserve for the image. Who
@@ -368,6 +381,7 @@ struct nand_request {
 	enum nand_cause cause;
 	const struct nand_page_io *pages;
 	size_t count; /* 1..request_pages */
+	bool whole;   /* a program, as nand_program_whole */
 	void *owner;  /* for the caller */
 	/*
 	 * Set on completion: 0 or what nand_read or nand_program would have returned, and how many

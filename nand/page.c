@@ -164,10 +164,10 @@ void nand_page_seal(const struct nand *nand, const struct nand_page_io *io,
 		.erase_count = way->word.erase_count,
 	};
 
-	if (io->spare)
-		memcpy(spare, io->spare, nand_spare_usable(geometry));
-	else
+	if (!io->spare)
 		memset(spare, 0, nand_spare_usable(geometry));
+	else if (io->spare != spare)
+		memcpy(spare, io->spare, nand_spare_usable(geometry));
 	nand_spare_seal(spare, geometry->spare_bytes, io->page, &check);
 }
 

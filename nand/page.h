@@ -62,7 +62,8 @@ int nand_page_read_finish(struct nand *nand, const struct nand_page_io *io,
 int nand_page_program_begin(struct nand *nand, const struct nand_page_io *io,
 			    struct nand_page_way *way);
 
-/* Fills `spare` (spare_bytes) with what is to be stored beside io->data. */
+/* Fills `spare` (spare_bytes), which may be io->spare, with what is to be stored beside io->data.
+ */
 void nand_page_seal(const struct nand *nand, const struct nand_page_io *io,
 		    const struct nand_page_way *way, uint8_t *spare);
 

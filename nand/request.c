@@ -18,6 +18,8 @@
 #include "nand/request.h"
 #include "nand/space.h"
 
+_Static_assert(NAND_MOVE_ALIGNMENT % NAND_BLOCK_ALIGNMENT == 0, "programs can move from there");
+
 /* ---- the end of a request ---- */
 
 static int finish_read_page(struct nand_queue *queue, struct slot *slot, uint32_t page)
@@ -218,6 +220,25 @@ static bool extend(const struct nand_queue *queue, struct slot_transfer *transfe
 }
 
 /*
+ * Whether a program can be moved from where the caller has it: in whole units of the file. If one
+ * of its pages may not set out then, what moves of that with the page before is of no account.
+ */
+static bool moves_in_place(const struct nand_queue *queue, const struct nand_request *request)
+{
+	const struct nand_layout *layout = &queue->nand->layout;
+	const struct nand_geometry *geometry = &queue->nand->geometry;
+	uint64_t first = nand_page_offset(layout, geometry, request->pages[0].page);
+	uint64_t last = nand_page_offset(layout, geometry, request->pages[request->count - 1].page);
+	uint64_t bytes = request->count * layout->page_stride;
+
+	/* Between blocks there may be a gap; a power cut leaves pages one by one. */
+	return request->whole && first % queue->units.write == 0 &&
+	       bytes % queue->units.write == 0 && last + layout->page_stride == first + bytes &&
+	       (uintptr_t)request->pages[0].data % NAND_MOVE_ALIGNMENT == 0 &&
+	       !nand_feature_is_on(queue->nand, NAND_FEATURE_POWER);
+}
+
+/*
  * Gets the unit of the file in which a program's first page begins: in front of it there is the end
  * of the page before, which may be under way itself. False: it can't be read, and the page ends
  * with an error.
@@ -249,7 +270,8 @@ static struct slot_transfer *new_transfer(struct nand_queue *queue, struct slot 
 	uint64_t spare = data + geometry->page_bytes;
 	uint64_t first =
 		align_down(io->data ? data : spare, write ? queue->units.write : queue->units.read);
-	uint8_t *memory = slot->buffers + (size_t)page * queue->buffer_bytes;
+	uint8_t *memory = slot->in_place ? io->data
+					 : slot->buffers + (size_t)page * queue->buffer_bytes;
 
 	slot->pages[page].spare = memory + (spare - first);
 	*transfer = (struct slot_transfer){
@@ -266,7 +288,7 @@ static struct slot_transfer *new_transfer(struct nand_queue *queue, struct slot 
 	return !write || first == data || fetch_front(queue, transfer) ? transfer : NULL;
 }
 
-/* Copies what is to be programmed to the slot's buffers, and seals it there. */
+/* Copies what is to be programmed to the slot's buffers, unless it is in place, and seals it. */
 static void fill(const struct nand_queue *queue, struct slot *slot, uint32_t page)
 {
 	const struct nand_page_io *io = &slot->request->pages[page];
@@ -274,7 +296,8 @@ static void fill(const struct nand_queue *queue, struct slot *slot, uint32_t pag
 	struct page_state *state = &slot->pages[page];
 
 	nand_page_seal(queue->nand, io, &state->way, state->spare);
-	memcpy(state->spare - page_bytes, io->data, page_bytes);
+	if (!slot->in_place)
+		memcpy(state->spare - page_bytes, io->data, page_bytes);
 }
 
 static void set_out_all(struct nand_queue *queue, struct slot *slot)
@@ -283,6 +306,7 @@ static void set_out_all(struct nand_queue *queue, struct slot *slot)
 	bool write = request->kind == NAND_REQUEST_PROGRAM;
 	struct slot_transfer *open = NULL;
 
+	slot->in_place = moves_in_place(queue, request);
 	for (slot->set_out = 0; slot->set_out < request->count; slot->set_out++) {
 		uint32_t page = slot->set_out;
 

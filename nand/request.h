@@ -34,6 +34,7 @@ struct slot {
 	struct page_state *pages;
 	struct slot_transfer *transfers;
 	uint8_t *buffers; /* where pages are moved to and from: buffer_bytes for each */
+	bool in_place;    /* or they are moved from where the caller has them */
 	uint32_t set_out; /* pages that are or were under way */
 	int stop;         /* why the page after them was not */
 	uint32_t transfers_used;

@@ -75,16 +75,30 @@ static int arrange(struct muninn_store *store, uint32_t number)
 	return cell_bytes && !row->sealing.arrangement ? -ENOMEM : 0;
 }
 
+static uint8_t *page_memory(const struct muninn_store *store, uint32_t page,
+			    const struct seal_scratch *scratch)
+{
+	return scratch->pages + (uint64_t)page * nand_page_stride(store->nand);
+}
+
+static uint8_t *spare_memory(const struct muninn_store *store, uint32_t page,
+			     const struct seal_scratch *scratch)
+{
+	uint32_t usable = nand_spare_usable(nand_geometry(store->nand));
+
+	return scratch->pages ? page_memory(store, page, scratch) + store->geometry.page_bytes
+			      : scratch->spares + (uint64_t)page * usable;
+}
+
 /* What page `page` of the segment holds. */
 static struct page_view sealed_page(const struct muninn_store *store, uint32_t number,
 				    uint32_t page, const struct seal_scratch *scratch)
 {
 	const struct row *row = &store->rows[number];
-	uint64_t at = (uint64_t)page * store->geometry.page_bytes;
 
-	return row->sealing.arrangement
-		       ? arrangement_page(row->sealing.arrangement, page, scratch->pages + at)
-		       : buffer_page(&row->buffer, page);
+	return row->sealing.arrangement ? arrangement_page(row->sealing.arrangement, page,
+							   page_memory(store, page, scratch))
+					: buffer_page(&row->buffer, page);
 }
 
 /* What earlier segments left in the rest of the page does not go to flash. */
@@ -101,9 +115,9 @@ static void clear_rest(struct muninn_store *store, const struct row *row,
 		pthread_mutex_unlock(&store->seal_lock);
 }
 
-/* What is programmed to page `page` of the segment, with its spare area in `spare_bytes`. */
+/* What is programmed to page `page` of the segment. */
 static struct nand_page_io page_io(struct muninn_store *store, uint32_t number, uint32_t page,
-				   const struct seal_scratch *scratch, uint8_t *spare_bytes)
+				   const struct seal_scratch *scratch)
 {
 	const struct row *row = &store->rows[number];
 	struct page_view view = sealed_page(store, number, page, scratch);
@@ -118,7 +132,9 @@ static struct nand_page_io page_io(struct muninn_store *store, uint32_t number, 
 		.serial = row->buffer.serial,
 	};
 	uint8_t *data = (uint8_t *)(uintptr_t)view.data;
+	uint8_t *spare_bytes = spare_memory(store, page, scratch);
 
+	memset(spare_bytes, 0, nand_spare_usable(nand_geometry(store->nand)));
 	older_note(&store->rows[number].sealing.older, store->geometry.segment_pages, page, &view);
 	clear_rest(store, row, &view, data);
 	if (view.large_header)
@@ -142,14 +158,12 @@ static void rest(const struct sealing *sealing)
 static void prepare_group(struct muninn_store *store, uint32_t number, uint32_t first,
 			  uint32_t group, struct seal_scratch *scratch)
 {
-	uint32_t usable = nand_spare_usable(nand_geometry(store->nand));
 	bool with_parity = store->geometry.parity.losses > 0;
 
 	if (with_parity)
 		parity_begin(&store->parity, scratch->parity);
 	for (uint32_t page = first; page < first + group; page++) {
-		scratch->ios[page] = page_io(store, number, page, scratch,
-					     scratch->spares + (uint64_t)page * usable);
+		scratch->ios[page] = page_io(store, number, page, scratch);
 		if (with_parity)
 			parity_add(&store->parity, page - first, &scratch->ios[page],
 				   scratch->parity);
@@ -173,6 +187,17 @@ static void prepare_pages(struct muninn_store *store, uint32_t number, uint32_t 
 		prepare_group(store, number, first, group, scratch);
 }
 
+/* Programs up to REST_PROGRAMS prepared pages: from where they are, if they have been composed. */
+static int program_some(struct muninn_store *store, const struct nand_page_io *ios, uint32_t count)
+{
+	bool whole = true;
+
+	for (uint32_t n = 0; n < count; n++)
+		whole &= (uint8_t *)ios[n].data + store->geometry.page_bytes == ios[n].spare;
+	return whole ? nand_program_whole(store->nand, NAND_CAUSE_USER, ios, count)
+		     : nand_program(store->nand, NAND_CAUSE_USER, ios, count);
+}
+
 /*
  * Programs the next `count` pages of the buffer, empty ones too: pages of a block are programmed in
  * order.
@@ -185,9 +210,8 @@ static int program_pages(struct muninn_store *store, uint32_t number, uint32_t c
 
 	prepare_pages(store, number, count, scratch);
 	for (uint32_t done = 0; !result && done < count; done += REST_PROGRAMS) {
-		result = nand_program(store->nand, NAND_CAUSE_USER,
-				      &scratch->ios[sealing->pages + done],
-				      min_u64(count - done, REST_PROGRAMS));
+		result = program_some(store, &scratch->ios[sealing->pages + done],
+				      (uint32_t)min_u64(count - done, REST_PROGRAMS));
 		rest(sealing);
 	}
 	sealing_give_scratch(store, scratch);

@@ -6,14 +6,22 @@
 #include <malloc.h>
 #include <stdlib.h>
 
-/* What an index that arranges records needs. Pages are where the host can write from. */
+/*
+ * Where pages and spare areas are made. An index that arranges records has pages composed: where
+ * they can be programmed from without a copy.
+ */
 static int create_pages(const struct muninn_store *store, struct seal_scratch *scratch)
 {
-	const struct muninn_geometry *geometry = &store->geometry;
+	uint64_t pages = store->geometry.segment_pages;
 
-	scratch->views = malloc(geometry->segment_pages * sizeof(*scratch->views));
-	scratch->pages = aligned_alloc(geometry->page_bytes,
-				       (uint64_t)geometry->segment_pages * geometry->page_bytes);
+	if (!index_arranges(&store->geometry)) {
+		scratch->spares = malloc(pages * nand_spare_usable(nand_geometry(store->nand)));
+		return scratch->spares ? 0 : -ENOMEM;
+	}
+	scratch->views = malloc(pages * sizeof(*scratch->views));
+	scratch->pages =
+		aligned_alloc(NAND_MOVE_ALIGNMENT,
+			      align_up(pages * nand_page_stride(store->nand), NAND_MOVE_ALIGNMENT));
 	return scratch->views && scratch->pages ? 0 : -ENOMEM;
 }
 
@@ -28,12 +36,11 @@ int sealing_create(struct muninn_store *store)
 	for (uint32_t n = 0; n < SEAL_SCRATCH; n++) {
 		struct seal_scratch *scratch = &store->scratch[n];
 
-		scratch->spares = calloc(pages, nand_spare_usable(nand_geometry(store->nand)));
 		scratch->ios = malloc(pages * sizeof(*scratch->ios));
 		if (parity->losses)
 			scratch->parity = malloc(parity_scratch_bytes(parity));
-		if (!scratch->spares || !scratch->ios || (parity->losses && !scratch->parity) ||
-		    (index_arranges(&store->geometry) && create_pages(store, scratch)))
+		if (!scratch->ios || (parity->losses && !scratch->parity) ||
+		    create_pages(store, scratch))
 			return -ENOMEM;
 		scratch->next = store->free_scratch;
 		store->free_scratch = scratch;

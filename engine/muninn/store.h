@@ -73,10 +73,10 @@ struct row {
 /* Memory to program a segment from. */
 struct seal_scratch {
 	struct seal_scratch *next;
-	uint8_t *spares;          /* spare areas */
+	uint8_t *spares;          /* spare areas, where there are no `pages` */
 	struct nand_page_io *ios; /* one a page */
 	struct page_view *views;  /* of the buffer's pages; NULL: nothing is arranged ... */
-	uint8_t *pages;           /* ... nor composed, in as many bytes as a segment has */
+	uint8_t *pages;           /* ... nor composed, in pages with spare areas as on flash */
 	uint8_t *parity;          /* what making it needs; NULL: there is none */
 };
 

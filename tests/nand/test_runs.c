@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/bytes.h"
 #include "nand/faults.h"
 #include "nand/power.h"
 #include "nand/space.h"
@@ -236,6 +237,130 @@ static void test_pages_before_a_power_cut_are_programmed(void **state)
 	assert_int_equal(nand_close(nand), 0);
 }
 
+/* ---- pages that lie in memory as on the device ---- */
+
+enum { WHOLE_PAGES = 64 }; /* a block of them takes whole units of the host's storage */
+
+/* Fills as many pages of `memory`. */
+static void fill_whole(struct nand *nand, uint64_t first, uint32_t count, uint8_t *memory,
+		       struct nand_page_io *ios)
+{
+	const struct nand_geometry *geometry = nand_geometry(nand);
+
+	for (uint32_t n = 0; n < count; n++) {
+		uint8_t *data = memory + (size_t)n * nand_page_stride(nand);
+		uint8_t *spare = data + geometry->page_bytes;
+
+		memset(spare, 0xEE, geometry->spare_bytes);
+		fill_page(nand, first + n, 1, data, spare);
+		ios[n] = (struct nand_page_io){ .page = first + n, .data = data, .spare = spare };
+	}
+}
+
+/* Whether what the device keeps of the page is what is in memory, reserved bytes included. */
+static bool is_as_in_memory(struct nand *nand, const struct nand_page_io *io)
+{
+	uint8_t data[4096], spare[NAND_SPARE_BYTES_MAX];
+
+	raw_read(nand, io->page, data, spare);
+	return memcmp(data, io->data, sizeof(data)) == 0 &&
+	       memcmp(spare, io->spare, nand->geometry.spare_bytes) == 0;
+}
+
+static struct nand *create_for_whole(const struct test_directory *directory, uint8_t **memory)
+{
+	struct nand_geometry geometry = small_geometry;
+	struct error_text error = { "" };
+	struct nand *nand;
+
+	geometry.pages_per_block = WHOLE_PAGES;
+	assert_int_equal(nand_create(directory->image, &geometry, TEST_NVRAM_BYTES, &error), 0);
+	nand = open_image_ok(directory);
+	*memory = aligned_alloc(
+		NAND_MOVE_ALIGNMENT,
+		align_up((size_t)WHOLE_PAGES * nand_page_stride(nand), NAND_MOVE_ALIGNMENT));
+	assert_non_null(*memory);
+	return nand;
+}
+
+static void test_whole_blocks_are_moved_from_where_they_are(void **state)
+{
+	struct nand_page_io ios[WHOLE_PAGES];
+	uint8_t *memory;
+	struct nand *nand = create_for_whole(*state, &memory);
+
+	fill_whole(nand, 0, WHOLE_PAGES, memory, ios);
+	assert_int_equal(nand_program_whole(nand, NAND_CAUSE_USER, ios, WHOLE_PAGES), 0);
+	for (uint32_t n = 0; n < WHOLE_PAGES; n++) {
+		assert_int_equal(read_filled(nand, n, 1), 0);
+		assert_int_equal(is_as_in_memory(nand, &ios[n]), test_device != TEST_DEVICE_MMAP);
+	}
+	assert_int_equal(nand_close(nand), 0);
+	free(memory);
+}
+
+static void test_parts_of_blocks_that_are_whole_in_memory_are_programmed_too(void **state)
+{
+	const uint32_t parts[] = { 3, 32, 1, 28 };
+	struct nand_page_io ios[WHOLE_PAGES];
+	uint8_t *memory;
+	struct nand *nand = create_for_whole(*state, &memory);
+
+	fill_whole(nand, 0, WHOLE_PAGES, memory, ios);
+	for (uint32_t part = 0, done = 0; part < 4; done += parts[part++])
+		assert_int_equal(nand_program_whole(nand, NAND_CAUSE_USER, ios + done, parts[part]),
+				 0);
+	for (uint32_t n = 0; n < WHOLE_PAGES; n++)
+		assert_int_equal(read_filled(nand, n, 1), 0);
+	assert_int_equal(nand_close(nand), 0);
+	free(memory);
+}
+
+static void test_whole_pages_before_one_that_fails_are_programmed(void **state)
+{
+	struct nand_page_io ios[WHOLE_PAGES];
+	struct error_text error = { "" };
+	struct nand_faults faults;
+	struct nand_block_info info;
+	uint8_t *memory;
+	struct nand *nand = create_for_whole(*state, &memory);
+
+	assert_int_equal(nand_faults_parse("program-at=13", &faults, &error), 0);
+	assert_int_equal(nand_set_faults(nand, &faults, &error), 0);
+	fill_whole(nand, 0, WHOLE_PAGES, memory, ios);
+	assert_int_equal(nand_program_whole(nand, NAND_CAUSE_USER, ios, WHOLE_PAGES), -EIO);
+	for (uint32_t n = 0; n < 12; n++)
+		assert_int_equal(read_filled(nand, n, 1), 0);
+	assert_int_equal(nand_block_info(nand, 0, &info), 0);
+	assert_int_equal(info.next_page, 12);
+	assert_int_equal(info.state, NAND_BLOCK_BAD);
+	assert_int_equal(nand_close(nand), 0);
+	free(memory);
+}
+
+static void test_a_power_cut_leaves_whole_pages_one_by_one(void **state)
+{
+	const struct nand_power_cut cut = { .after = 11, .page = NAND_CUT_PAGE_ABSENT };
+	struct nand_page_io ios[WHOLE_PAGES];
+	struct error_text error = { "" };
+	uint8_t *memory;
+	struct nand *nand = create_for_whole(*state, &memory);
+
+	assert_int_equal(nand_arm_power_cut(nand, &cut, &error), 0);
+	fill_whole(nand, 0, WHOLE_PAGES, memory, ios);
+	assert_int_equal(nand_program_whole(nand, NAND_CAUSE_USER, ios, WHOLE_PAGES), -EIO);
+	nand_abandon(nand);
+	nand = open_image_ok(*state);
+	for (uint32_t n = 0; n < 11; n++)
+		assert_int_equal(read_filled(nand, n, 1), 0);
+	assert_int_equal(read_filled(nand, 11, 1), -ENODATA);
+	assert_int_equal(nand_program_whole(nand, NAND_CAUSE_USER, ios + 11, WHOLE_PAGES - 11), 0);
+	for (uint32_t n = 11; n < WHOLE_PAGES; n++)
+		assert_int_equal(read_filled(nand, n, 1), 0);
+	assert_int_equal(nand_close(nand), 0);
+	free(memory);
+}
+
 #define IMAGE(test) cmocka_unit_test_setup_teardown(test, directory_setup, directory_teardown)
 
 int main(void)
@@ -254,6 +379,10 @@ int main(void)
 		IMAGE(test_pages_before_a_broken_rule_are_programmed),
 		IMAGE(test_pages_before_one_that_the_flash_fails_are_programmed),
 		IMAGE(test_pages_before_a_power_cut_are_programmed),
+		IMAGE(test_whole_blocks_are_moved_from_where_they_are),
+		IMAGE(test_parts_of_blocks_that_are_whole_in_memory_are_programmed_too),
+		IMAGE(test_whole_pages_before_one_that_fails_are_programmed),
+		IMAGE(test_a_power_cut_leaves_whole_pages_one_by_one),
 	};
 
 	int failed =

@@ -17,6 +17,10 @@ int __real_nand_program(struct nand *nand, enum nand_cause cause, const struct n
 			size_t count);
 int __wrap_nand_program(struct nand *nand, enum nand_cause cause, const struct nand_page_io *pages,
 			size_t count);
+int __real_nand_program_whole(struct nand *nand, enum nand_cause cause,
+			      const struct nand_page_io *pages, size_t count);
+int __wrap_nand_program_whole(struct nand *nand, enum nand_cause cause,
+			      const struct nand_page_io *pages, size_t count);
 bool __real_nand_host_is_full(struct nand *nand);
 bool __wrap_nand_host_is_full(struct nand *nand);
 
@@ -24,6 +28,12 @@ int __wrap_nand_program(struct nand *nand, enum nand_cause cause, const struct n
 			size_t count)
 {
 	return host_full == 2 ? -ENOSPC : __real_nand_program(nand, cause, pages, count);
+}
+
+int __wrap_nand_program_whole(struct nand *nand, enum nand_cause cause,
+			      const struct nand_page_io *pages, size_t count)
+{
+	return host_full == 2 ? -ENOSPC : __real_nand_program_whole(nand, cause, pages, count);
 }
 
 bool __wrap_nand_host_is_full(struct nand *nand)
