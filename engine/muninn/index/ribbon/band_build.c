@@ -104,6 +104,8 @@ static void sort_by_block(struct band_builder *builder, uint32_t starts,
 			n;
 }
 
+enum { KEYS_AHEAD = 8 }; /* are fetched: they lie anywhere */
+
 /* False: the equation contradicts the others. */
 static bool add_equation(struct band_builder *builder, uint32_t row, uint64_t coefficients,
 			 uint32_t value)
@@ -131,34 +133,92 @@ static bool add_equation(struct band_builder *builder, uint32_t row, uint64_t co
 /* ---- substitution ---- */
 
 /*
- * From the last row to the first. `window[j]`: 64 rows of column j from this row on, the next bit
- * to be found is its lowest.
+ * Rows are solved from the last to the first, all columns of one at once: a word. Of each four rows
+ * that have been solved there is a table of all 16 sums. So a product takes a look at a table for
+ * four coefficients, whatever the number of columns.
  */
+enum {
+	QUAD = 4, /* rows of a table */
+	QUAD_SUMS = 1 << QUAD,
+	QUADS = BAND_WIDTH / QUAD, /* what coefficients reach, behind their own */
+};
+
+struct solved {
+	uint32_t sums[QUADS][QUAD_SUMS]; /* of quad q at q % QUADS */
+	uint32_t words[BAND_WIDTH];      /* of the rows of a block */
+};
+
+static void add_sums(uint32_t sums[QUAD_SUMS], const uint32_t words[QUAD])
+{
+	sums[0] = 0;
+	for (uint32_t n = 0; n < QUAD; n++)
+		for (uint32_t below = 0; below < 1U << n; below++)
+			sums[(1U << n) + below] = sums[below] ^ words[n];
+}
+
+/* The word of a row: what its equation makes of those behind it. Of none it is 0. */
+static uint32_t solve(const struct solved *solved, uint32_t row, uint64_t coefficients,
+		      uint32_t value)
+{
+	uint32_t place = row % QUAD, own = row % BAND_WIDTH;
+
+	for (uint32_t n = 1; n < QUAD - place; n++)
+		value ^= solved->words[own + n] & -(uint32_t)(coefficients >> n & 1);
+	coefficients >>= QUAD - place;
+	for (uint32_t n = 0; n < QUADS; n++)
+		value ^= solved->sums[(row / QUAD + 1 + n) % QUADS]
+				     [coefficients >> n * QUAD & (QUAD_SUMS - 1)];
+	return value;
+}
+
+/* Bits n * 8 + j become bits j * 8 + n. */
+static uint64_t transpose(uint64_t bits)
+{
+	uint64_t swap = (bits ^ bits >> 7) & UINT64_C(0x00aa00aa00aa00aa);
+
+	bits ^= swap ^ swap << 7;
+	swap = (bits ^ bits >> 14) & UINT64_C(0x0000cccc0000cccc);
+	bits ^= swap ^ swap << 14;
+	swap = (bits ^ bits >> 28) & UINT64_C(0x00000000f0f0f0f0);
+	return bits ^ swap ^ swap << 28;
+}
+
+/* Up to eight columns from `first` on, of which each has 64 bits at `to`. */
+static void put_columns(const uint32_t words[BAND_WIDTH], uint32_t first, uint32_t columns,
+			uint8_t *to)
+{
+	for (uint32_t row = 0; row < BAND_WIDTH; row += 8) {
+		uint64_t bits = 0;
+
+		for (uint32_t n = 0; n < 8; n++)
+			bits |= (uint64_t)(words[row + n] >> first & 255) << n * 8;
+		bits = transpose(bits);
+		for (uint32_t j = 0; j < columns; j++)
+			to[j * 8 + row / 8] = (uint8_t)(bits >> j * 8);
+	}
+}
+
 static void substitute(const struct band_builder *builder, const struct band_shape *shape,
 		       uint8_t *near, uint8_t *far)
 {
 	uint32_t far_columns = shape->columns - BAND_NEAR_COLUMNS;
-	uint64_t window[BAND_COLUMNS_MAX] = { 0 };
+	struct solved solved = { 0 };
 
 	for (uint32_t row = block_count(shape->starts) * BAND_WIDTH; row-- > 0;) {
-		uint64_t coefficients = builder->coefficients[row];
-		uint32_t value = coefficients ? builder->values[row] : 0;
-		uint64_t block = row / BAND_WIDTH;
+		uint64_t block = row / BAND_WIDTH, coefficients = builder->coefficients[row];
+		uint32_t *word = &solved.words[row % BAND_WIDTH];
 
-		for (uint32_t j = 0; j < shape->columns; j++) {
-			uint64_t above = window[j] << 1;
-			uint64_t bit = (uint64_t)__builtin_parityll(above & coefficients) ^
-				       (value >> j & 1);
-
-			window[j] = above | bit;
-		}
+		*word = solve(&solved, row, coefficients, coefficients ? builder->values[row] : 0);
+		if (row % QUAD == 0)
+			add_sums(solved.sums[row / QUAD % QUADS], word);
 		if (row % BAND_WIDTH)
 			continue;
-		for (uint32_t j = 0; j < BAND_NEAR_COLUMNS; j++)
-			put_le64(near + (block * BAND_NEAR_COLUMNS + j) * 8, window[j]);
-		for (uint32_t j = 0; j < far_columns; j++)
-			put_le64(far + (block * far_columns + j) * 8,
-				 window[BAND_NEAR_COLUMNS + j]);
+		put_columns(solved.words, 0, BAND_NEAR_COLUMNS,
+			    near + block * BAND_NEAR_COLUMNS * 8);
+		for (uint32_t j = 0; j < far_columns; j += 8)
+			put_columns(solved.words, BAND_NEAR_COLUMNS + j,
+				    (uint32_t)min_u64(far_columns - j, 8),
+				    far + (block * far_columns + j) * 8);
 	}
 }
 
@@ -177,6 +237,8 @@ uint32_t band_build(struct band_builder *builder, const struct band_shape *shape
 		uint32_t value = key->value << shape->fingerprint_bits |
 				 band_fingerprint(key->hash, shape->fingerprint_bits);
 
+		if (n + KEYS_AHEAD < count)
+			__builtin_prefetch(&keys[builder->order[n + KEYS_AHEAD]], 1);
 		key->failed = !add_equation(builder, band_start(key->hash, shape->starts),
 					    band_coefficients(key->hash), value);
 		failed += key->failed;
