@@ -364,6 +364,7 @@ void buffer_append(struct buffer *buffer, uint32_t page, const struct page_recor
 	memcpy(header, record->header, RECORD_HEADER_BYTES);
 	buffer->is_mixed |= is_larger(buffer, length);
 	buffer->lowest[page] = min_u64(buffer->lowest[page], record_sequence(record->header));
+	buffer->has_metadata |= record_class(record->header) != RECORD_CLASS_DATA;
 	if (length)
 		memcpy(value, record->value, length);
 	slot_store(buffer, page, slot, word,
@@ -493,16 +494,13 @@ uint64_t buffer_metadata_bytes(const struct buffer *buffer)
 	struct page_record record;
 	uint64_t bytes = 0;
 
-	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++) {
+	for (uint32_t page = 0; buffer->has_metadata && page < buffer->geometry->segment_pages;
+	     page++) {
 		struct page_view view = buffer_page(buffer, page);
 
-		for (uint32_t offset = 0; page_next(&view, &offset, &record);) {
-			struct record_header header;
-
-			record_header_decode(record.header, &header);
-			if (header.key.class != RECORD_CLASS_DATA)
-				bytes += RECORD_HEADER_BYTES + header.length;
-		}
+		for (uint32_t offset = 0; page_next(&view, &offset, &record);)
+			if (record_class(record.header) != RECORD_CLASS_DATA)
+				bytes += RECORD_HEADER_BYTES + record_length(record.header);
 	}
 	return bytes;
 }

@@ -30,6 +30,7 @@ struct buffer {
 	uint64_t put_bytes;  /* of records, since it was begun or gathered (gather.h) */
 	uint64_t used_bytes; /* of all its pages: kept, so that nobody has to go through them */
 	bool has_again;      /* some were put again, so that older ones may be dropped */
+	bool has_metadata;   /* some were of metadata (all classes but data) */
 	struct span span;    /* how long its pages are, and how many there are */
 	bool is_mixed;       /* it may have records that are larger than a cell */
 	uint16_t spare_slot;
@@ -116,7 +117,7 @@ bool buffer_is_half_full(const struct buffer *buffer);
 /* Has every other page something? Then a record of a whole page hardly finds an empty one. */
 bool buffer_is_half_used(const struct buffer *buffer);
 
-/* Of them, those of metadata: all classes but data. Goes through all records. */
+/* Of them, those of metadata: all classes but data. Goes through all records, if it has some. */
 uint64_t buffer_metadata_bytes(const struct buffer *buffer);
 
 /*

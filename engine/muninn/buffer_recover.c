@@ -113,6 +113,7 @@ void buffer_start(struct buffer *buffer, uint64_t serial, uint32_t cell_bytes,
 	buffer->put_bytes = 0;
 	buffer->used_bytes = 0;
 	buffer->has_again = false;
+	buffer->has_metadata = false;
 }
 
 uint32_t buffer_row(const struct buffer *buffer)
@@ -308,6 +309,7 @@ uint32_t buffer_index_page(struct buffer *buffer, uint32_t page, const struct pa
 			return indexed;
 		if (header.flags & RECORD_ABSORB)
 			buffer->absorbable[page] = true;
+		buffer->has_metadata |= header.key.class != RECORD_CLASS_DATA;
 		buffer->lowest[page] = min_u64(buffer->lowest[page], header.sequence);
 		buffer->is_mixed |= is_larger(buffer, header.length);
 	}

@@ -94,6 +94,11 @@ static inline bool record_has_key(const uint8_t bytes[RECORD_HEADER_BYTES],
 	       get_le16(bytes + 10) >> RECORD_CLASS_SHIFT == key->class;
 }
 
+static inline uint8_t record_class(const uint8_t bytes[RECORD_HEADER_BYTES])
+{
+	return (uint8_t)(get_le16(bytes + 10) >> RECORD_CLASS_SHIFT);
+}
+
 static inline uint64_t record_sequence(const uint8_t bytes[RECORD_HEADER_BYTES])
 {
 	return get_le48(bytes + 16);
