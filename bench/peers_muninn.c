@@ -99,7 +99,9 @@ static void *seal(void *context)
 /* With the lock. */
 static void look_for_work(struct muninn *muninn)
 {
-	if (sealing(muninn).waiting > muninn->busy)
+	struct record_sealing state = sealing(muninn);
+
+	if (state.waiting > muninn->busy && !state.held_up)
 		pthread_cond_signal(&muninn->due);
 }
 

@@ -88,6 +88,7 @@ void row_take_newer(struct muninn_store *store, uint32_t number)
 	assert(!row_has_newer(&store->rows[number]));
 	store->rows[number].newer = take_buffer(store, number, 1);
 	store->waiting += number != history_row(&store->geometry);
+	store->held_up = false;
 }
 
 bool row_has_spare(const struct muninn_store *store, uint32_t number)

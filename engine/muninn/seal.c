@@ -706,6 +706,12 @@ void seal_catch_up(struct muninn_store *store, uint32_t pages)
 
 /* ---- by a thread ---- */
 
+/* Whether a thread is about an image. Its next step is told to all that wait for that. */
+static bool image_is_driven(const struct muninn_store *store)
+{
+	return store->image_writing.entry && store->rows[store->image_writing.row].sealing.driven;
+}
+
 int seal_take(struct muninn_store *store)
 {
 	struct sealing *sealing;
@@ -716,6 +722,7 @@ int seal_take(struct muninn_store *store)
 	if (is_due(store))
 		row_take_newer(store, history_row(&store->geometry));
 	number = choose_row(store);
+	store->held_up = number == NO_ROW && image_is_driven(store);
 	if (number == NO_ROW)
 		return -EAGAIN;
 	sealing = &store->rows[number].sealing;
@@ -749,6 +756,7 @@ int seal_step(struct muninn_store *store, uint32_t number)
 	int result;
 
 	sealing_pause(store, sealing);
+	store->held_up = false;
 	result = advance(store, number);
 	if (!result && sealing->stage != SEAL_NONE) {
 		sealing_offer(store, sealing);

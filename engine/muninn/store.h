@@ -169,6 +169,7 @@ struct muninn_store {
 	pthread_cond_t seal_ran;
 	struct seal_scratch scratch[SEAL_SCRATCH], *free_scratch;
 	uint32_t waiting;               /* rows with two buffers, but history's */
+	bool held_up;                   /* until a thread has ended an image, none may be sealed */
 	struct store_counters counters; /* updated atomically: readers run side by side */
 	struct image_writing image_writing;
 	uint32_t

@@ -27,7 +27,8 @@ static void look(struct engine *engine, bool is_writer)
 		return;
 	pthread_mutex_lock(&sealer->mutex);
 	sealer->waiting = state.waiting;
-	if (state.waiting > sealer->busy && !sealer->wanted && (is_writer || !sealer->failing)) {
+	if (state.waiting > sealer->busy && !state.held_up && !sealer->wanted &&
+	    (is_writer || !sealer->failing)) {
 		sealer->wanted = true;
 		pthread_cond_signal(&sealer->due);
 	}

@@ -264,7 +264,8 @@ enum record_certainty {
 /* What there is to write to flash behind the writers. */
 struct record_sealing {
 	uint32_t waiting; /* buffers that are full */
-	bool pressed;     /* so many that a put may have to write one itself */
+	bool held_up; /* seal_take has found none of them: they wait for a seal_step of others */
+	bool pressed; /* so many that a put may have to write one itself */
 };
 
 /* How flash is emptied that nothing needs. */

@@ -28,9 +28,14 @@ void sealers_forget(struct sealers *sealers)
 
 static void take(struct sealers *sealers, struct record_store *store, uint32_t n)
 {
-	int number = store->operations->seal_take(store);
+	struct record_sealing state;
 	uint64_t busy = 0;
+	int number;
 
+	store->operations->seal_state(store, &state);
+	number = store->operations->seal_take(store);
+	/* Or a thread would sleep beside work. */
+	assert_true(!state.held_up || number == -EAGAIN);
 	if (number < 0)
 		return;
 	sealers->at[n].busy = true;
