@@ -2,7 +2,8 @@
 /*
  * Look-ups of old versions. Some pairs, spread over all that are in the store, are put again and
  * again: each by itself in a burst, or all of them in turn, among puts of others. Then each of
- * their versions is looked up by the bound at which it was the newest.
+ * their versions is looked up by the bound at which it was the newest. On a device that is merged
+ * all the time, merging keeps all versions of these pairs, and of others the present.
  */
 #include "bench/experiments_history.h"
 
@@ -12,16 +13,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/latencies.h"
 #include "bench/random.h"
 #include "bench/record_codec.h"
 
 enum {
 	WATCHED_MAX = 64,
-	VERSIONS = 2001, /* of each: so the middle one is behind 1,000 newer ones */
+	VERSIONS = 2001,   /* of each: so the middle one is behind 1,000 newer ones */
+	LIVE_PERCENT = 20, /* where it is merged: of the device, in the end ... */
+	MERGED_PART = 4,   /* ... and of pairs and watched ones, one in so many */
 };
 
 struct watched {
 	uint64_t pair;
+	struct record_key key;
 	uint64_t numbers[VERSIONS]; /* of its versions, the oldest first */
 };
 
@@ -34,6 +39,20 @@ struct history {
 };
 
 /* ---- putting ---- */
+
+/* Merging keeps every version of a watched pair, whatever bound finds it. */
+static uint32_t keep_watched(void *context, const struct record_key *key,
+			     const struct record_info *info, uint64_t *bounds, uint32_t max)
+{
+	const struct history *history = context;
+
+	(void)info;
+	(void)bounds;
+	for (uint32_t number = 0; number < history->count; number++)
+		if (history->watched[number].key.identifier == key->identifier)
+			return max + 1;
+	return 0;
+}
 
 static int put(const struct history *history, uint64_t pair, struct error_text *error)
 {
@@ -93,16 +112,16 @@ static int look_up(const struct history *history, uint32_t number, uint32_t vers
 		   struct error_text *error)
 {
 	const struct watched *watched = &history->watched[number];
-	struct record_key key = bench_store_key(history->store, watched->pair);
 	uint64_t bound = watched->numbers[version];
 	uint8_t value[VALUE_BYTES_MAX], wanted[VALUE_BYTES_MAX];
 	struct record_store *records = history->store->records;
 	struct record_info info;
 	int result;
 
-	result = records->operations->get(records, &key, bound, value, sizeof(value), &info);
+	result = records->operations->get(records, &watched->key, bound, value, sizeof(value),
+					  &info);
 	if (!result) {
-		record_value_make(&key, bound, wanted, info.length);
+		record_value_make(&watched->key, bound, wanted, info.length);
 		if (info.sequence != bound || memcmp(value, wanted, info.length) != 0)
 			result = -EILSEQ;
 	}
@@ -119,21 +138,67 @@ static uint64_t pages_read(const struct bench_store *store)
 	return statistics.user_page_reads;
 }
 
-/* Looks up every `step`-th version of each pair from `first` on, and counts what that reads. */
-static int measure(struct experiment *experiment, const struct history *history, const char *metric,
-		   uint32_t first, uint32_t step, struct error_text *error)
+/* Versions that are looked up: every `step`-th of each pair from `first` on. */
+struct measured {
+	const char *mean, *p99, *most; /* metrics: page reads of a look-up; NULL: not wanted */
+	uint32_t first, step;
+};
+
+/* Counts what each look-up reads. */
+static int count_reads(const struct history *history, const struct measured *measured,
+		       struct latencies *reads, struct error_text *error)
 {
-	uint64_t before = pages_read(history->store), count = 0;
+	uint64_t before = pages_read(history->store), after;
 	int result = 0;
 
 	for (uint32_t number = 0; number < history->count; number++)
-		for (uint32_t version = first; !result && version < VERSIONS; version += step) {
+		for (uint32_t version = measured->first; !result && version < VERSIONS;
+		     version += measured->step) {
 			result = look_up(history, number, version, error);
-			count++;
+			after = pages_read(history->store);
+			latencies_add(reads, after - before);
+			before = after;
 		}
+	return result;
+}
+
+static int measure(struct experiment *experiment, const struct history *history,
+		   const struct measured *measured, struct error_text *error)
+{
+	struct latencies *reads = latencies_create();
+	uint64_t total = pages_read(history->store);
+	int result;
+
+	if (!reads)
+		return error_set(error, -ENOMEM, "out of memory");
+	result = count_reads(history, measured, reads, error);
+	total = pages_read(history->store) - total;
 	if (!result)
-		experiment_find(experiment, metric, "pages",
-				(double)(pages_read(history->store) - before) / (double)count);
+		experiment_find(experiment, measured->mean, "pages",
+				(double)total / (double)reads->count);
+	if (!result && measured->p99)
+		experiment_find(experiment, measured->p99, "pages",
+				latencies_percentile(reads, 0.99));
+	if (!result && measured->most)
+		experiment_find(experiment, measured->most, "pages", (double)reads->max);
+	free(reads);
+	return result;
+}
+
+static int measure_all(struct experiment *experiment, const struct history *history,
+		       struct error_text *error)
+{
+	static const struct measured all[] = {
+		{ "page_reads_of_newest", NULL, NULL, VERSIONS - 1, VERSIONS },
+		{ "page_reads_behind_1000_newer", NULL, "most_reads_behind_1000_newer",
+		  VERSIONS / 2, VERSIONS },
+		{ "page_reads_of_any_version", "p99_reads_of_any_version",
+		  "most_reads_of_any_version", 0, 10 },
+	};
+	int result = 0;
+
+	for (size_t i = 0; !result && i < sizeof(all) / sizeof(all[0]); i++)
+		result = measure(experiment, history, &all[i], error);
 	return result;
 }
 
@@ -154,8 +219,11 @@ static int run_history(struct experiment *experiment, struct bench_store *store,
 	history->count = experiment->keys;
 	history->share = experiment->options.pairs / history->count;
 	history->random = random_stream(experiment->options.seed, 0);
-	for (uint32_t number = 0; number < history->count; number++)
+	for (uint32_t number = 0; number < history->count; number++) {
 		history->watched[number].pair = number * history->share;
+		history->watched[number].key = bench_store_key(store, number * history->share);
+	}
+	store->keep = (struct record_keep){ .context = history, .bounds = keep_watched };
 	result = bench_phase_run(store, &insert, 0, &report, error);
 	if (!result) {
 		phase_report_free(&report);
@@ -163,15 +231,23 @@ static int run_history(struct experiment *experiment, struct bench_store *store,
 			history, experiment->operations, error);
 	}
 	if (!result)
-		result = measure(experiment, history, "page_reads_of_newest", VERSIONS - 1,
-				 VERSIONS, error);
-	if (!result)
-		result = measure(experiment, history, "page_reads_behind_1000_newer", VERSIONS / 2,
-				 VERSIONS, error);
-	if (!result)
-		result = measure(experiment, history, "page_reads_of_any_version", 0, 10, error);
+		result = measure_all(experiment, history, error);
+	store->keep = (struct record_keep){ 0 };
 	free(history);
 	return result;
+}
+
+/* A device that is merged all the time. Fewer pairs: merging takes long. */
+static void let_merge(struct experiment *experiment)
+{
+	uint64_t records;
+
+	experiment->keys /= MERGED_PART;
+	experiment->options.pairs /= MERGED_PART;
+	records = experiment->options.pairs + (uint64_t)experiment->keys * VERSIONS;
+	experiment->options.rows = 1;
+	experiment->options.merge = BENCH_MERGE_SAMPLED;
+	experiment->options.size = records * experiment->options.pair_bytes * 100 / LIVE_PERCENT;
 }
 
 void experiments_list_history(struct experiment_list *list, const struct experiment_scale *scale,
@@ -181,14 +257,20 @@ void experiments_list_history(struct experiment_list *list, const struct experim
 		const char *name;
 		uint64_t others;
 		uint32_t pair_bytes;
-	} cases[] = { { "versions in a burst", 0, 1024 },
-		      { "versions in turn", 1, 1024 },
-		      { "versions among 15 others", 15, 1024 },
-		      { "versions of 100 bytes in a burst", 0, 128 } };
+		bool merges;
+	} cases[] = { { "versions in a burst", 0, 1024, false },
+		      { "versions in turn", 1, 1024, false },
+		      { "versions among 15 others", 15, 1024, false },
+		      { "versions of 100 bytes in a burst", 0, 128, false },
+		      { "merged versions among 15 others", 15, 1024, true } };
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct experiment *experiment = experiment_add(list, "as of", seed);
+		struct experiment *experiment;
 
+		/* Too small a device finds nothing to merge. */
+		if (cases[i].merges && scale->history_keys < MERGED_PART)
+			continue;
+		experiment = experiment_add(list, "as of", seed);
 		assert(scale->history_keys > 0 && scale->history_keys <= WATCHED_MAX);
 		experiment->run = run_history;
 		experiment->has_second = true;
@@ -198,6 +280,8 @@ void experiments_list_history(struct experiment_list *list, const struct experim
 		experiment->options.size = 8 * EXPERIMENT_ROW_BYTES;
 		experiment->options.pairs = scale->history_pairs;
 		experiment->options.pair_bytes = cases[i].pair_bytes;
+		if (cases[i].merges)
+			let_merge(experiment);
 		experiment->note = "fewer pairs";
 		snprintf(experiment->name, sizeof(experiment->name), "%s", cases[i].name);
 	}

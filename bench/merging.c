@@ -14,13 +14,11 @@ enum {
 
 static int merge_step(struct bench_store *store, uint32_t wanted, uint32_t live_permille_max)
 {
-	const struct record_keep keep = { 0 }; /* the present is all */
-
 	store->merged.segments_wanted = wanted;
 	store->merged.live_permille_max = live_permille_max;
 	store->merged.choice = store->options.merge == BENCH_MERGE_FILTERS ? RECORD_MERGE_ESTIMATED
 									   : RECORD_MERGE_SAMPLED;
-	return store->records->operations->merge(store->records, &keep, &store->merged);
+	return store->records->operations->merge(store->records, &store->keep, &store->merged);
 }
 
 int bench_make_space(struct bench_store *store)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * Merging while operations go on: before a put on a device that gets full, reclaims a few segments,
- * as the object layer does. Keeps only the present.
+ * as the object layer does. Keeps the present, and what the store's `keep` says.
  */
 #ifndef MUNINN_BENCH_MERGING_H
 #define MUNINN_BENCH_MERGING_H

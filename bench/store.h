@@ -26,6 +26,7 @@ struct bench_store {
 				       EXPECTED_DELETED */
 	uint64_t inserted;          /* pairs 0..inserted - 1 may exist */
 	uint64_t live;              /* pairs that exist */
+	struct record_keep keep;    /* what merging keeps; zeros: the present is all */
 	struct record_merge merged; /* what merging has done so far */
 	uint64_t clock_ns;          /* what asking for the thread's processor time takes of it */
 	uint64_t allocated_before;  /* by the process, before the engine was opened; 0: not known */
