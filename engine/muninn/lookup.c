@@ -16,17 +16,22 @@
 
 /* ---- where the key may be ---- */
 
-/* The highest number that a record of the key has in the page; 0: there is none. */
-static uint64_t newest_of_key(const struct page_view *page, const struct record_key *key)
+/* What numbers records of the key have in the page. */
+static struct page_numbers numbers_of_key(const struct page_view *page,
+					  const struct record_key *key)
 {
+	struct page_numbers numbers = { .lowest = UINT64_MAX };
 	struct page_record record;
 	uint32_t offset = 0;
-	uint64_t newest = 0;
 
-	while (page_next(page, &offset, &record))
-		if (record_has_key(record.header, key))
-			newest = max_u64(newest, record_sequence(record.header));
-	return newest;
+	while (page_next(page, &offset, &record)) {
+		if (!record_has_key(record.header, key))
+			continue;
+		numbers.lowest = min_u64(numbers.lowest, record_sequence(record.header));
+		numbers.highest = max_u64(numbers.highest, record_sequence(record.header));
+		numbers.records++;
+	}
+	return numbers;
 }
 
 /* The highest sequence number that is looked for. */
@@ -59,26 +64,19 @@ static int probe_page(void *context, uint32_t number, struct page_numbers *numbe
 	struct probed *probed = context;
 	struct lookup *lookup = probed->lookup;
 	struct read_page *page = probed->other_page;
-	struct page_record record;
-	uint32_t offset = 0;
 	int result;
 
 	/* Nothing in it is old enough, whatever it has. */
 	if (older_passes(probed->older, lookup->store->geometry.segment_pages, number,
 			 newest_sequence(lookup)))
 		return 0;
+	if (!numbers)
+		return 1;
 	result = lookup_read_page(lookup, probed->first_page + number, page);
 
 	if (result)
 		return result;
-	*numbers = (struct page_numbers){ .lowest = UINT64_MAX };
-	while (page_next(&page->view, &offset, &record)) {
-		if (!record_has_key(record.header, lookup->key))
-			continue;
-		numbers->lowest = min_u64(numbers->lowest, record_sequence(record.header));
-		numbers->highest = max_u64(numbers->highest, record_sequence(record.header));
-		numbers->records++;
-	}
+	*numbers = numbers_of_key(&page->view, lookup->key);
 	result = numbers->records > 0;
 	if (result && numbers->lowest <= newest_sequence(lookup))
 		keep_page(probed, probed->first_page + number);
@@ -119,23 +117,44 @@ static bool walk_page(struct flash_walk *walk, const struct lookup *lookup, uint
 	return false;
 }
 
+/*
+ * Behind a page of a segment in which numbers rise, the pages still to come have nothing of the key
+ * above the lowest number on that page. Whether that is too old: no higher than what was found, or
+ * than what is looked for. Until something was found, an equal number may be a put of the same
+ * command, and be wanted in place of a later one.
+ */
+static bool is_rest_too_old(const struct lookup *lookup, const struct page_numbers *numbers)
+{
+	return numbers->lowest <= lookup->after ||
+	       (lookup->found && numbers->lowest == lookup->after + 1);
+}
+
+/* A page of the walk has the key: says where the walk goes on in its segment, if at all. */
+static void walk_on(struct flash_walk *walk, const struct lookup *lookup,
+		    const struct page_numbers *numbers)
+{
+	if (is_rest_too_old(lookup, numbers))
+		walk->in_segment = false;
+	else if (index_search_has_run(&walk->search))
+		index_search_run(&walk->search);
+}
+
 /* Looks in a page of the walk, which was read. 0: found. -EAGAIN: go on. */
 static int search_view(struct lookup *lookup, struct flash_walk *walk, const struct page_view *view)
 {
-	bool may_have_run = index_search_has_run(&walk->search);
-	uint64_t newest = 0;
+	bool rises = index_search_rises(&walk->search);
+	struct page_numbers numbers = { 0 };
 	int result;
 
-	if (!lookup->run || may_have_run)
-		newest = newest_of_key(view, lookup->key);
-	if (!lookup->run && !newest) {
+	if (!lookup->run || rises)
+		numbers = numbers_of_key(view, lookup->key);
+	if (!lookup->run && !numbers.records) {
 		count_up(&lookup->store->counters.false_positive_reads, 1);
 		return -EAGAIN;
 	}
 	result = lookup->visit(lookup, view);
-	/* What a run has is older. */
-	if (result == -EAGAIN && may_have_run && newest > lookup->after + 1)
-		index_search_run(&walk->search);
+	if (result == -EAGAIN && rises && numbers.records)
+		walk_on(walk, lookup, &numbers);
 	return result;
 }
 

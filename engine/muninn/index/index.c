@@ -328,6 +328,13 @@ void index_search_run(struct index_search *search)
 	search->row->type->search_run(search);
 }
 
+bool index_search_rises(const struct index_search *search)
+{
+	const struct index_type *type = search->row->type;
+
+	return type->search_rises && type->search_rises(search);
+}
+
 int index_search_narrow(struct index_search *search, enum narrow_way way, index_probe *probe,
 			void *context)
 {

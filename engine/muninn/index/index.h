@@ -402,6 +402,12 @@ bool index_search_has_run(const struct index_search *search);
 void index_search_run(struct index_search *search);
 
 /*
+ * Whether the numbers of a key rise with the pages of this segment, of records that merge moved,
+ * too. So behind a page that has the key there is nothing newer of it in the segment.
+ */
+bool index_search_rises(const struct index_search *search);
+
+/*
  * Leaves out pages of the segment that hold only what is newer than the bound, as far as few probes
  * tell. An error of the probe ends this.
  */

@@ -114,6 +114,7 @@ struct index_type {
 	bool (*search_page)(struct index_search *search, uint32_t *page);
 	bool (*search_has_run)(const struct index_search *search); /* NULL: there are no runs */
 	void (*search_run)(struct index_search *search);
+	bool (*search_rises)(const struct index_search *search); /* NULL: not known */
 	int (*search_narrow)(struct index_search *search, enum narrow_way way, index_probe *probe,
 			     void *context);
 };

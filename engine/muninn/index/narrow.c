@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Finds the page of an old version by interpolation. A key that is put evenly has its versions
- * evenly over its pages: then the numbers on either side tell where between them the bound is. One
- * that is put in bursts has them close together: then those in one page tell how far it is to the
- * bound. So a thousand versions take two or three reads, where halving takes eight. If that does
- * not soon end, the versions are neither, and every other try halves.
+ * Finds the page of an old version. Where merging moved nothing, by interpolation. A key that is
+ * put evenly has its versions evenly over its pages: then the numbers on either side tell where
+ * between them the bound is. One that is put in bursts has them close together: then those in one
+ * page tell how far it is to the bound. So a thousand versions take two or three reads, where
+ * halving takes eight. If that does not soon end, the versions are neither, and every other try
+ * halves. Among records that merging moved numbers jump, so there it halves.
  */
 #include "engine/muninn/index/narrow.h"
 
@@ -64,6 +65,17 @@ static uint32_t guess(const struct range *range, uint64_t bound)
 	if (range->knows_low != range->knows_high && is_uneven(range))
 		return extrapolate(range, bound);
 	return interpolate(range, bound);
+}
+
+/* The place to probe next, behind so many tries. */
+static uint32_t choose(const struct range *range, uint64_t bound, enum narrow_way way,
+		       uint32_t tries)
+{
+	if (way == NARROW_MOVED && tries == 0)
+		return range->high - 1;
+	if (way != NARROW_GUESS || (tries >= GUESSES && tries % 2 == 0))
+		return range->low + (range->high - range->low) / 2;
+	return guess(range, bound);
 }
 
 /* By the two pages that were read last, or by what is in the only one. */
@@ -135,9 +147,7 @@ int narrow_find(struct narrow *narrow, uint64_t bound, enum narrow_way way, inde
 	turn(narrow->pages, narrow->count);
 	for (uint32_t tries = 0; range.low < range.high; tries++) {
 		struct page_numbers numbers;
-		bool halves = way == NARROW_HALVE || (tries >= GUESSES && tries % 2 == 0);
-		uint32_t n = halves ? range.low + (range.high - range.low) / 2
-				    : guess(&range, bound);
+		uint32_t n = choose(&range, bound, way, tries);
 		int result = probe(context, narrow->pages[n], &numbers);
 
 		if (result < 0)

@@ -19,11 +19,21 @@ struct page_numbers {
 	uint32_t records;
 };
 
-/* Reads a page. 1: these are the numbers; 0: it has none of the key; or an error. */
+/*
+ * Reads a page. 1: these are the numbers; 0: it has none of the key, or nothing as old as the bound
+ * of any key; or an error. `numbers` is NULL: says without a read whether it may have something as
+ * old, 1 or 0.
+ */
 typedef int index_probe(void *context, uint32_t page, struct page_numbers *numbers);
 
 enum narrow_way {
 	NARROW_GUESS, /* by the fewest probes */
+	/*
+	 * The newest page first, then by halves: among records that merging moved. Their numbers
+	 * jump, and those of the segment say nothing of the key's. All that the key has in such a
+	 * segment is often too old, which the newest page tells.
+	 */
+	NARROW_MOVED,
 	/*
 	 * By halves: who asks for many versions of a key, and keeps what was read, meets the same
 	 * pages again.

@@ -597,6 +597,48 @@ static void list_pages(const struct ribbon_search *search, struct narrow *narrow
 		narrow_add(narrow, location, location - PLACEMENT_CANDIDATES);
 }
 
+/*
+ * The first page that surely has the key, and nothing as old as the bound of any key. From there on
+ * the key's run is too new, and its head. UINT32_MAX: there is no such page.
+ *
+ * The pages of the run but the first one and the last one begin with a record of the key's tag. The
+ * last one may begin with one of the next tag: see run_tags. A record of the tag is one of the key,
+ * or the key has nothing here, unless two keys have the tag in this segment; then the heads of both
+ * are in runs, and have locations there.
+ */
+static uint32_t too_new_from(const struct ribbon_search *search, index_probe *probe, void *context)
+{
+	struct page_range run = ribbon_search_run_pages(search);
+	struct locations locations = search->locations;
+	uint32_t location;
+
+	while (locations_take_last(&locations, &location))
+		if (location >= PLACEMENT_CANDIDATES &&
+		    location - PLACEMENT_CANDIDATES < group_member_runs(&search->segment))
+			return UINT32_MAX;
+	for (uint32_t page = run.begin + 1; page + 1 < run.end; page++)
+		if (!probe(context, page, NULL))
+			return page;
+	return UINT32_MAX;
+}
+
+/* Leaves out, without a read, pages that have nothing as old. */
+static void pass_too_new(const struct ribbon_search *search, struct narrow *narrow,
+			 index_probe *probe, void *context)
+{
+	uint32_t from = too_new_from(search, probe, context), kept = 0;
+
+	for (uint32_t n = 0; n < narrow->count; n++) {
+		uint32_t page = narrow->pages[n];
+
+		if (page >= from || !probe(context, page, NULL))
+			continue;
+		narrow->places[kept] = narrow->places[n];
+		narrow->pages[kept++] = (uint16_t)page;
+	}
+	narrow->count = kept;
+}
+
 /* Only these places are left, the newest last. */
 static void keep_places(struct ribbon_search *search, const struct narrow *narrow)
 {
@@ -622,6 +664,16 @@ static void search_run(struct index_search *search)
 }
 
 /*
+ * A segment with runs is arranged: the records of a key are on ascending pages by their numbers,
+ * its head last, moved or not. A search begins at the head, whatever is a false hit: see "How step
+ * 3 works". Of a segment without runs that is not known: pages may be where the buffer had them.
+ */
+static bool search_rises(const struct index_search *search)
+{
+	return search->ribbon.segment.has_runs;
+}
+
+/*
  * What was moved is in its place by number where there are runs, and only there. Merges leave these
  * as they are: narrowing did not save them reads.
  */
@@ -641,11 +693,17 @@ static int search_narrow(struct index_search *search, enum narrow_way way, index
 	if (!may_narrow(segment, way) || ribbon->bound >= segment->last_sequence)
 		return 0;
 	list_pages(ribbon, &narrow);
+	if (segment->has_runs && way == NARROW_GUESS) {
+		pass_too_new(ribbon, &narrow, probe, context);
+		if (narrow.count < GUESS_PAGES)
+			keep_places(ribbon, &narrow);
+	}
 	if (narrow.count < (way == NARROW_GUESS ? GUESS_PAGES : HALVE_PAGES))
 		return 0;
 	narrow.first_sequence = segment->first_sequence;
 	narrow.last_sequence = segment->last_sequence;
-	result = narrow_find(&narrow, ribbon->bound, way, probe, context);
+	result = narrow_find(&narrow, ribbon->bound, segment->is_ordered ? way : NARROW_MOVED,
+			     probe, context);
 	keep_places(ribbon, &narrow);
 	return result;
 }
@@ -714,5 +772,6 @@ const struct index_type ribbon_index = {
 	.search_page = search_page,
 	.search_has_run = search_has_run,
 	.search_run = search_run,
+	.search_rises = search_rises,
 	.search_narrow = search_narrow,
 };

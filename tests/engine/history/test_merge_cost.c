@@ -300,7 +300,7 @@ static void test_a_version_is_read_past_newer_pages_by_ribbon(void **state)
 
 /*
  * What was put shortly before and behind the versions is in the same segments, beside what was
- * moved. Found: 7.7 page reads, and 8.4 when moved records kept runs from being narrowed.
+ * moved. Found: 6.3 page reads, and 6.9 when pages below a moved record were read, too.
  */
 static void test_versions_within_segments_are_read_by_ribbon(void **state)
 {
@@ -323,7 +323,7 @@ static void test_versions_within_segments_are_read_by_ribbon(void **state)
 		free(versions[n].newest);
 	}
 	print_message("%.3f page reads for each of the versions\n", each);
-	assert_true(each < 8.1);
+	assert_true(each < 6.6);
 	destroy(&device);
 }
 

@@ -104,7 +104,9 @@ static void test_the_last_page_that_is_old_enough_is_left_last(void **state)
 			if (below(&rng, 10) == 0)
 				key.pages[n].records = 0;
 		bound = min_u64(bound, LAST - 1);
-		key.way = turn % 5 ? NARROW_GUESS : NARROW_HALVE;
+		key.way = turn % 5 == 0   ? NARROW_HALVE
+			  : turn % 5 == 1 ? NARROW_MOVED
+					  : NARROW_GUESS;
 		find(&key, bound, &page);
 		if (page != expected_page(&key, bound))
 			fail_msg("turn %u: page %u instead of %u", turn, page,
@@ -216,6 +218,29 @@ static void test_versions_that_are_not_even_take_twice_what_halving_takes(void *
 	assert_true(most <= 4 + 2 * 11);
 }
 
+/*
+ * What merging moved, 64 versions from each of a few segments, beside versions of now: numbers jump
+ * from the ones to the others. Too old, all of it: one probe. Otherwise no more than halving takes,
+ * and that one.
+ */
+static void test_moved_versions_take_hardly_more_than_halving_takes(void **state)
+{
+	struct key_pages key = { .count = 256, .way = NARROW_MOVED };
+	uint32_t most, page;
+
+	(void)state;
+	for (uint32_t n = 0; n < key.count; n++) {
+		uint64_t at = FIRST + n / 16 * 65536 + n % 16 * 4;
+
+		key.pages[n] = (struct page_numbers){ at, at + 3, 4 };
+	}
+	mean_probes(&key, &most);
+	assert_true(most <= 1 + 8);
+	find(&key, LAST - 1, &page);
+	assert_int_equal(page, key.count - 1);
+	assert_int_equal(key.probes, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -224,6 +249,7 @@ int main(void)
 		cmocka_unit_test(test_an_error_of_a_probe_ends_it),
 		cmocka_unit_test(test_a_thousand_versions_take_few_probes),
 		cmocka_unit_test(test_versions_that_are_not_even_take_twice_what_halving_takes),
+		cmocka_unit_test(test_moved_versions_take_hardly_more_than_halving_takes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -383,12 +383,28 @@ static uint32_t look(const struct page_view *page, uint32_t number, uint64_t *hi
 struct probing {
 	const struct programmed *segment;
 	uint32_t number, *reads;
+	uint64_t bound;
 };
+
+/* Whether a page has anything as old as a bound, of any key. */
+static bool has_as_old(const struct page_view *page, uint64_t bound)
+{
+	struct page_record record;
+
+	for (uint32_t offset = 0; page_next(page, &offset, &record);)
+		if (record_sequence(record.header) <= bound)
+			return true;
+	return false;
+}
 
 static int probe(void *context, uint32_t page, struct page_numbers *numbers)
 {
 	const struct probing *probing = context;
 
+	if (!has_as_old(&probing->segment->pages[page], probing->bound))
+		return 0;
+	if (!numbers)
+		return 1;
 	++*probing->reads;
 	numbers->records = look(&probing->segment->pages[page], probing->number, &numbers->highest,
 				&numbers->lowest);
@@ -417,7 +433,8 @@ static uint64_t look_up_to(const struct page_view *page, uint32_t number, uint64
 
 /*
  * The newest record of a key up to a bound, as a look-up goes: the first one that a search meets,
- * unless it was moved, then there may be newer ones in older segments. 0: none.
+ * unless it was moved, then there may be newer ones in older segments, but not in this one, if
+ * numbers rise in it. 0: none.
  */
 static uint64_t find_up_to(const struct scene *scene, const struct programmed *programmed,
 			   uint32_t number, uint64_t bound, enum narrow_way way, uint32_t *reads)
@@ -430,10 +447,11 @@ static uint64_t find_up_to(const struct scene *scene, const struct programmed *p
 
 	index_search_begin(&search, scene->row, &hash, bound);
 	while (index_search_segment(&search, newest, &segment)) {
-		struct probing probing = { &programmed[segment], number, reads };
+		struct probing probing = { &programmed[segment], number, reads, bound };
+		bool passed = false;
 
 		assert_int_equal(index_search_narrow(&search, way, probe, &probing), 0);
-		while (index_search_page(&search, &page)) {
+		while (!passed && index_search_page(&search, &page)) {
 			const struct page_view *view = &programmed[segment].pages[page];
 			uint64_t highest, lowest, found;
 			bool is_moved = false;
@@ -444,6 +462,8 @@ static uint64_t find_up_to(const struct scene *scene, const struct programmed *p
 			newest = max_u64(newest, found);
 			if (found && !is_moved)
 				return newest;
+			/* What was found is the newest of the segment. */
+			passed = highest && lowest <= newest && index_search_rises(&search);
 			if (highest > newest && index_search_has_run(&search))
 				index_search_run(&search);
 		}
