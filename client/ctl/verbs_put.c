@@ -170,6 +170,24 @@ static int write_short(struct ctl *ctl, const struct source *source,
 				source->head_length, error);
 }
 
+/* A new object whose content begins at the offset, or none: in one command. */
+static int create_at_offset(struct ctl *ctl, const struct source *source,
+			    struct osd_client_address address, struct osd_client_error *error)
+{
+	struct osd_request request = {
+		.cdb = { .action = OSD_CREATE_AND_WRITE, .address = ctl->options->offset },
+		.data = source->head,
+		.data_length = source->head_length,
+	};
+
+	if (source->head_length == 0)
+		return create_short(ctl, source, &address, error);
+	osd_request_address(&request, address);
+	osd_client_run(ctl->client, &request);
+	*error = request.error;
+	return error->result;
+}
+
 static int put_short(struct ctl *ctl, const struct source *source,
 		     struct osd_client_address *address, struct osd_client_error *error)
 {
@@ -178,11 +196,7 @@ static int put_short(struct ctl *ctl, const struct source *source,
 
 	if (address->object && options->has_offset) {
 		result = write_short(ctl, source, *address, error);
-		if (result == -ENOENT &&
-		    osd_client_create(ctl->client, address->partition, address->object, 1, NULL,
-				      NULL, error) == 0)
-			result = write_short(ctl, source, *address, error);
-		return result < 0 ? error->result : 0;
+		return result == -ENOENT ? create_at_offset(ctl, source, *address, error) : result;
 	}
 	if (address->object && options->replace)
 		result = replace_short(ctl, source, *address, error);

@@ -136,6 +136,21 @@ class Changing(OneDaemonTest):
         self.ctl("put", url, address, "--offset", MIB, stdin=bytes(2 * MIB - 10))
         self.assertEqual(self.ctl("get", url, address, binary=True), noise(3 * MIB, 2)[:MIB] + bytes(2 * MIB - 10) + noise(3 * MIB, 2)[-10:])
 
+    def test_a_put_behind_the_beginning_makes_the_object_or_leaves_none(self):
+        url, p = self.shared.url(), next(self.partitions)
+        self.ctl("mkpart", url, p)
+        for size in (5, 3 * MIB):
+            done = self.try_ctl("put", url, f"{p}/{O}", "--offset", (1 << 63) - 1, stdin=noise(size, 1))
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(b"longer than it can be", done.stderr)
+            self.assertEqual(self.ctl("ls", url, p), "")
+        for version in ((), ("--osd1",)):
+            self.ctl("put", url, f"{p}/{O}", "--offset", 5000, *version, stdin=b"behind")
+            self.assertEqual(self.ctl("get", url, f"{p}/{O}", binary=True), bytes(5000) + b"behind")
+            self.ctl("rm", url, f"{p}/{O}")
+        self.ctl("put", url, f"{p}/{O}", "--offset", 5000, stdin=b"")
+        self.assertEqual(self.ctl("get", url, f"{p}/{O}", binary=True), b"")
+
     @in_each_version
     def test_overwriting_the_middle_leaves_the_rest(self, device, p):
         model = bytearray(noise(MIB, 1))
