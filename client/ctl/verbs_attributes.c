@@ -206,6 +206,11 @@ int verb_attr_set(struct ctl *ctl)
 	if (!value)
 		return ctl_fail(ctl, CTL_LOCAL, "out of memory");
 	code = take_value(ctl, value);
+	/* On the wire, no bytes stand for an attribute that is undefined. */
+	if (code == CTL_OK && value->length == 0 && !ctl->options->remove)
+		code = ctl_fail(ctl, CTL_USAGE,
+				"attr set: the value is empty, and an attribute can't be; --remove "
+				"makes it undefined");
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);
 	if (code == CTL_OK) {

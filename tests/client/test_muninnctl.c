@@ -166,6 +166,10 @@ static void test_wrong_addresses_are_found_before_connecting(void **state)
 	expect("attr set $U 0x10000/1 1 9 0g --hex", CTL_USAGE, "hexadecimal");
 	expect("attr set $U 0x10000/1 1 9 x --number", CTL_USAGE, "no number");
 	expect("attr set $U 0x10000/1 1 9 x --remove", CTL_USAGE, "VALUE");
+	expect("attr set $U 0x10000/1 1 9 ''", CTL_USAGE, "--remove makes it undefined");
+	expect("attr set $U 0x10000/1 1 9 '' --hex", CTL_USAGE, "--remove makes it undefined");
+	expect("attr set $U 0x10000/1 1 9 --file /dev/null", CTL_USAGE,
+	       "--remove makes it undefined");
 	expect("attr set $U 0x10000/1 1 9 --remove --file x", CTL_USAGE, "only one");
 	expect("attr set $U 0x10000/1 1 9 --file /nowhere", CTL_LOCAL, "/nowhere");
 }
