@@ -104,6 +104,24 @@ static int set_time(const struct walk *walk, struct engine_modification *modific
 	return 0;
 }
 
+/* A removal leaves no time. It was not before the modification that it followed. */
+static int set_time_of_removal(struct walk *walk, struct engine_modification *removal)
+{
+	struct engine_modification before;
+	int result;
+
+	walk->bound = removal->sequence - 1;
+	result = reaches(walk);
+	if (!result)
+		result = find(walk, &before);
+	if (!result)
+		result = set_time(walk, &before);
+	if (!result)
+		removal->time_ms = max_u64(removal->time_ms, before.time_ms);
+	/* Behind the horizon nobody knows. */
+	return result == -ENOENT ? 0 : result;
+}
+
 int engine_log_next(struct engine_txn *txn, uint64_t partition, uint64_t object, uint64_t below,
 		    struct engine_modification *modification)
 {
@@ -120,6 +138,8 @@ int engine_log_next(struct engine_txn *txn, uint64_t partition, uint64_t object,
 		result = find(&walk, modification);
 	if (!result)
 		result = set_time(&walk, modification);
+	if (!result && modification->removed)
+		result = set_time_of_removal(&walk, modification);
 	end(&walk);
 	return result;
 }
