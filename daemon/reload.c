@@ -232,7 +232,7 @@ static bool is_same_unit(const struct lun_config *a, const struct lun_config *b)
 	       !strcmp(a->nvram, b->nvram) && !strcmp(texts[0], texts[1]);
 }
 
-/* Somebody has let the volume grow further than the file says. As at a start it stays so. */
+/* The volume has more than the file says now. As at a start it stays so. */
 static bool is_larger(const struct reloading *r, struct lun_config *now, uint64_t wanted)
 {
 	struct error_text error = { "" };
@@ -273,7 +273,7 @@ static void change_unit(const struct reloading *r, struct lun_config *now,
 		say(r->report->restart, "LUN %u has changed: it counts from the next start on",
 		    now->number);
 	compare_device_size(r, now, new);
-	if (bytes <= now->options.disk.bytes || is_larger(r, now, bytes))
+	if (!bytes || bytes == now->options.disk.bytes || is_larger(r, now, bytes))
 		return;
 	if (units_grow(r->server, now->number, bytes, &error))
 		say(r->report->left, "LUN %u does not grow: %s", now->number, error.text);

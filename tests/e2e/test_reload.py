@@ -217,6 +217,18 @@ class Reload(ServiceTest):
         self.assertEqual(self.reload(daemon, POOL.replace("64M", "70M"))[0], ["nothing has changed"])
         self.assertEqual(self.attach(daemon, 2).capacity(), (80 << 11, 512))
 
+    def test_a_volume_does_not_shrink_to_a_smaller_size_and_the_command_says_so(self):
+        daemon = self.serve()
+        smaller = POOL.replace("64M", "48M")
+        self.assertEqual(
+            self.reload(daemon, smaller),
+            ([f"LUN 2 has {64 << 20} bytes, more than volume_size says: it stays so"], [], []),
+        )
+        self.assertEqual(self.reload(daemon, smaller)[0], ["nothing has changed"])
+        self.assertEqual(self.attach(daemon, 2).capacity(), (64 << 11, 512))
+        # Without a size in the file nothing is said.
+        self.assertEqual(self.reload(daemon, POOL.replace("volume_size = 64M\n", ""))[0], ["nothing has changed"])
+
     def test_the_log_level_changes_at_once_for_tgtd_too(self):
         daemon = self.serve()
         quiet = "[daemon]\nlog_level = warning\n"
