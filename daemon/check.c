@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "daemon/folder.h"
-#include "daemon/image.h"
 #include "wire/keys_file.h"
 
 /* ---- programs ---- */
@@ -306,4 +305,19 @@ int check_host(const struct config *config, struct error_text *error)
 		result = check_folder(config, "state_dir: ", config->state_dir, check_state_dir,
 				      error);
 	return result;
+}
+
+int check_images(const struct config *config, struct image_engine engines[CONFIG_LUNS_MAX],
+		 struct error_text *error)
+{
+	struct error_text reason = { "" };
+
+	for (unsigned int i = 0; i < config->lun_count; i++) {
+		int result = image_engine(&config->luns[i], &engines[i], &reason);
+		/* As the start says it, where a sentence that is too long is cut alike. */
+		if (result)
+			return error_set(error, result, "LUN %u: %s", config->luns[i].number,
+					 reason.text);
+	}
+	return 0;
 }

@@ -8,6 +8,7 @@
 
 #include "common/error.h"
 #include "daemon/config.h"
+#include "daemon/image.h"
 
 /*
  * Whether the devices that are to be made are possible: what no host would serve, and only another
@@ -23,7 +24,14 @@ int check_plans(const struct config *config, struct error_text *error);
  */
 int check_host(const struct config *config, struct error_text *error);
 
-/* The same of one unit alone, beside others that are served. */
+/*
+ * Whether the images that are there fit: of another engine, without their NVRAM, damaged, not able
+ * to grow. A start finds this when it prepares them. `engines`: of each unit. Otherwise as above.
+ */
+int check_images(const struct config *config, struct image_engine engines[CONFIG_LUNS_MAX],
+		 struct error_text *error);
+
+/* check_host of one unit alone, beside others that are served. */
 int check_unit(const struct config *config, const struct lun_config *lun, struct error_text *error);
 
 /* Whether tgtd, the module and the allocator are there. -errno with a sentence. */

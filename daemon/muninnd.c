@@ -95,15 +95,10 @@ static void say_target(const struct config *config, const struct target_config *
 static int say_configuration(const struct config *config)
 {
 	struct image_engine engines[CONFIG_LUNS_MAX];
-	struct error_text reason = { "" }, error;
+	struct error_text error = { "" };
 
-	for (unsigned int i = 0; i < config->lun_count; i++)
-		if (image_engine(&config->luns[i], &engines[i], &reason)) {
-			/* As the start says it, where a sentence that is too long is cut alike. */
-			error_set(&error, 0, "LUN %u: %s", config->luns[i].number, reason.text);
-			fprintf(stderr, "muninnd: %s\n", error.text);
-			return EXIT_FAILED;
-		}
+	if (check_images(config, engines, &error))
+		return complain(EXIT_FAILED, error.text);
 	printf("%s: correct; logical units: %u\n", config->source, config->lun_count);
 	for (unsigned int i = 0; config->target_count > 1 && i < config->target_count; i++)
 		say_target(config, &config->targets[i]);

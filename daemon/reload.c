@@ -440,6 +440,7 @@ static void change_process(const struct reloading *r)
 static int read_anew(struct server *server, struct config_file *file, struct config *config,
 		     struct error_text *error)
 {
+	struct image_engine engines[CONFIG_LUNS_MAX];
 	int result = origin_load(server->origin, file, error);
 
 	if (result)
@@ -450,8 +451,14 @@ static int read_anew(struct server *server, struct config_file *file, struct con
 		result = check_plans(config, error);
 	if (!result)
 		result = secrets_load(config, error);
-	if (!result)
+	if (!result) {
 		result = check_host(config, error);
+		if (!result)
+			result = check_images(config, engines, error);
+		/* That is no fault of the file. */
+		if (result == -EINVAL)
+			result = -EIO;
+	}
 	if (result)
 		config_file_free(file);
 	return result;

@@ -130,11 +130,17 @@ class Reload(ServiceTest):
     def test_a_wrong_file_changes_nothing(self):
         daemon = self.serve()
         disk = self.attach(daemon, 2)
+        other = os.path.join(daemon.state_dir, "no-image")
+        with open(other, "wb") as file:
+            file.write(noise(1 << 20, 1))
         for code, message, config in (
             (2, f"{daemon.config_path}:9: [lun 2] has no key partiton", POOL.replace("partition =", "partiton =") + THIRD),
             (2, "there is no logical unit", "[daemon]\n"),
             (2, "both partition 0x10002", POOL + THIRD.replace("0x10003", "0x10002")),
             (8, "/nowhere/key", POOL + THIRD + "[lun 4]\ntype = osd\nsize = 16M\nkey_file = /nowhere/key\n"),
+            # The next start would be refused, whether the unit is new or served from another image.
+            (8, f"LUN 4: {other}.nvram is missing", POOL + THIRD + f"[lun 4]\ntype = osd\nimage = {other}\n"),
+            (8, f"LUN 1: {other}.nvram is missing", POOL.replace("[device pool]", f"[device pool]\nimage = {other}")),
             (8, "this host has no group", "[daemon]\nadmin_group = no-such-group\n" + POOL + THIRD),
         ):
             self.rewrite(daemon, config)
