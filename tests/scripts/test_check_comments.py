@@ -47,4 +47,8 @@ class CheckComments(TreeCase):
             "\t\t/* " + "x" * 79 + " */",
         )
         self.write("run.sh", "#!/bin/sh", f"#  {wide}", f"# {wide}xx", f"echo {wide} {wide}")
-        self.assertEqual([line.split(" ")[0] for line in self.check()], ["a/one.c:3:", "a/one.c:6:", "a/one.c:9:", "run.sh:3:"])
+        self.write("conf/service.conf", f"#  {wide}", f"# {wide}xx", f"key = {wide} {wide}")
+        self.assertEqual(
+            [line.split(" ")[0] for line in self.check()],
+            ["a/one.c:3:", "a/one.c:6:", "a/one.c:9:", "conf/service.conf:2:", "run.sh:3:"],
+        )
