@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /* muninn-bench: measures the engine by itself, and served units. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -78,7 +79,7 @@ static int command_paper(int argc, char **argv)
 	return DONE;
 }
 
-int main(int argc, char **argv)
+static int command(int argc, char **argv)
 {
 	if (argc >= 2 && strcmp(argv[1], "run") == 0)
 		return command_run(argc - 1, argv + 1);
@@ -114,4 +115,15 @@ int main(int argc, char **argv)
 		fprintf(stderr, "muninn-bench: %s: no such command\n", argv[1]);
 	fputs(usage, stderr);
 	return WRONG_USE;
+}
+
+int main(int argc, char **argv)
+{
+	int code = command(argc, argv);
+
+	/* Figures that nobody gets are none. */
+	if (code != DONE || (fflush(stdout) == 0 && !ferror(stdout)))
+		return code;
+	fprintf(stderr, "muninn-bench: the output can't be written: %s\n", strerror(errno));
+	return FAILED;
 }

@@ -17,7 +17,7 @@ import threading
 import time
 import unittest
 
-from harness import LIMIT_SECONDS, MUNINNCTL, MUNINND, OneDaemonTest, noise
+from harness import BUILD, LIMIT_SECONDS, MUNINNCTL, MUNINND, OneDaemonTest, noise
 
 ROWS, COLUMNS = 24, 90
 
@@ -201,6 +201,7 @@ class OnATerminal(OneDaemonTest):
         asked = [[MUNINNCTL, *words, self.url] for words in (["stat"], ["--json", "stat"], ["--json", "space"])]
         shown = [[MUNINNCTL, *words] for words in (["--help"], ["--version"], ["help"], ["help", "key"], ["help", "get"], ["get", "--help"])]
         told = [[MUNINND, word] for word in ("--help", "--version")]
+        told += [[os.path.join(BUILD, "bin", "muninn-bench"), *words] for words in (["--help"], ["nand", "--help"])]
         for code, command in [*((9, command) for command in asked + shown), *((1, command) for command in told)]:
             with self.subTest(command=command), open("/dev/full", "wb") as full:
                 done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE)
