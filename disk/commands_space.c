@@ -93,6 +93,9 @@ int disk_status(struct disk_request *request)
 {
 	uint8_t answer[STATUS_HEAD_BYTES + DISK_STATUS_RUNS_MAX * STATUS_DESCRIPTOR_BYTES] = { 0 };
 	uint32_t ranges = DISK_STATUS_RANGES_MAX, allocated = request->cdb.count;
+	/* There is always a first descriptor, even if it is cut. */
+	uint64_t space = max_u64(STATUS_HEAD_BYTES + STATUS_DESCRIPTOR_BYTES,
+				 min_u64(sizeof(answer), allocated));
 	uint64_t offset = request->cdb.block * request->block_bytes;
 	size_t length = STATUS_HEAD_BYTES;
 	int result = 0;
@@ -101,7 +104,7 @@ int disk_status(struct disk_request *request)
 		return disk_fail(request, SENSE_ILLEGAL_REQUEST,
 				 SENSE_LOGICAL_BLOCK_ADDRESS_OUT_OF_RANGE);
 	while (!result && offset < request->work.bytes && ranges &&
-	       length + STATUS_DESCRIPTOR_BYTES <= min_u64(sizeof(answer), allocated)) {
+	       length + STATUS_DESCRIPTOR_BYTES <= space) {
 		struct run run;
 
 		result = find_run(request, offset, &ranges, &run);

@@ -330,6 +330,12 @@ static void test_get_lba_status_tells_runs(void **state)
 	assert_int_equal(get_status(drive, 20, 24), 0);
 	assert_int_equal(get_be32(drive->in), 20);
 	check_status(drive, 0, 20, 12, 0);
+	for (uint32_t allocated = 4; allocated < 24; allocated++) {
+		assert_int_equal(get_status(drive, 20, allocated), 0);
+		assert_int_equal(drive->command.data_in_length, allocated);
+		assert_int_equal(get_be32(drive->in), 20);
+	}
+	assert_int_equal(get_be64(drive->in + 8), 20);
 	assert_int_equal(get_status(drive, BLOCKS, 24),
 			 SENSE(ILLEGAL_REQUEST, LOGICAL_BLOCK_ADDRESS_OUT_OF_RANGE));
 }
