@@ -24,11 +24,10 @@ __attribute__((constructor)) static void note_main_thread(void)
 	main_thread = pthread_self();
 }
 
+/* The table of connections is the main thread's: others do not even look. */
 static struct connection *followed(int fd)
 {
-	struct connection *connection = connection_of(fd);
-
-	return connection && pthread_equal(pthread_self(), main_thread) ? connection : NULL;
+	return pthread_equal(pthread_self(), main_thread) ? connection_of(fd) : NULL;
 }
 
 /* In libc's places, by the symbols' names. */
