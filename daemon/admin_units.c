@@ -115,8 +115,8 @@ int admin_lun_rm(struct admin_request *request)
 {
 	struct server *server = request->server;
 	const struct lun_config *lun;
+	struct lun_config removed;
 	unsigned int number;
-	bool added;
 	int result = take_lun(request, &number);
 
 	if (result)
@@ -124,7 +124,7 @@ int admin_lun_rm(struct admin_request *request)
 	lun = units_find(server, number);
 	if (!lun)
 		return error_set(&request->error, -ENOENT, "there is no LUN %u", number);
-	added = lun->added;
+	removed = *lun;
 	if (!admin_flag(request, "force"))
 		result = admin_check_unused(server, number, &request->error);
 	if (!result)
@@ -133,9 +133,10 @@ int admin_lun_rm(struct admin_request *request)
 		return result;
 	origin_remove(server->origin, number);
 	admin_log(request, "LUN %u is removed", number);
-	json_object_update_new(request->ok,
-			       json_pack("{s:i,s:b,s:s}", "lun", (int)number, "in_file", !added,
-					 "file", server->origin->path));
+	json_object_update_new(request->ok, json_pack("{s:i,s:b,s:b,s:s}", "lun", (int)number,
+						      "in_file", !removed.added, "needs_start",
+						      units_needs_start(server, &removed), "file",
+						      server->origin->path));
 	return 0;
 }
 

@@ -238,7 +238,8 @@ static struct lun_config *section_lun(struct reading *reading, const char *secti
 		if (config->luns[i].number == number) {
 			if (i >= reading->units_before)
 				return &config->luns[i];
-			error_set(error, -EEXIST, "%s has [lun %u]: a reload serves it",
+			error_set(error, -EEXIST,
+				  "%s has [lun %u]: a reload serves it, or the next start",
 				  config->source, number);
 			return NULL;
 		}

@@ -44,6 +44,11 @@ static const struct lun_config *find_neighbour(const struct server *server,
 	return NULL;
 }
 
+bool units_needs_start(const struct server *server, const struct lun_config *lun)
+{
+	return lun->type == &unit_types[UNIT_TYPE_OSD] && find_neighbour(server, lun);
+}
+
 /* What a running device can't take. */
 static int check_neighbours(const struct server *server, const struct lun_config *lun,
 			    struct error_text *error)
@@ -58,10 +63,10 @@ static int check_neighbours(const struct server *server, const struct lun_config
 					 "device %s is another one in %s than the one that is "
 					 "served: restart the service first",
 					 lun->device, config->source);
-	if (lun->type == &unit_types[UNIT_TYPE_OSD] && find_neighbour(server, lun))
+	if (units_needs_start(server, lun))
 		return error_set(error, -EBUSY,
-				 "an OSD joins a device that others use at a start only: write "
-				 "LUN %u into %s and restart the service",
+				 "an OSD joins a device that others use at a start only: restart "
+				 "the service with LUN %u in %s",
 				 lun->number, config->source);
 	/* What is served, which the file may say otherwise of. */
 	for (unsigned int i = 0; i < config->lun_count; i++)

@@ -11,6 +11,10 @@ struct lun_config *units_find(const struct server *server, unsigned int number);
 /* Whether two units are on one device. */
 bool units_share_device(const struct lun_config *lun, const struct lun_config *other);
 
+/* Whether only a start can serve the unit: it is an OSD, and others that are served use its device.
+ */
+bool units_needs_start(const struct server *server, const struct lun_config *lun);
+
 /*
  * Serves one more unit of `wanted`, which is what the file says: makes its device if that is
  * missing. Not at a target that lets in whom the file does not (access_lacks_account). -errno with

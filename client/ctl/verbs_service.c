@@ -202,9 +202,11 @@ int verb_lun_rm(struct ctl *ctl)
 	if (code != CTL_OK)
 		return code;
 	if (!ctl->options->json && json_is_true(json_object_get(answer, "in_file")))
-		printf("LUN %s comes back at the next start or reload, unless you remove [lun %s] "
-		       "from %s\n",
-		       ctl->arguments[0], ctl->arguments[0], service_text(answer, "file"));
+		printf("LUN %s comes back at the next start%s, unless you remove [lun %s] from "
+		       "%s\n",
+		       ctl->arguments[0],
+		       json_is_true(json_object_get(answer, "needs_start")) ? "" : " or reload",
+		       ctl->arguments[0], service_text(answer, "file"));
 	return service_end(ctl, answer);
 }
 

@@ -361,13 +361,26 @@ class Units(ServiceTest):
 
     def test_a_unit_of_the_file_comes_back(self):
         daemon = self.serve()
-        self.assertIn(f"unless you remove [lun 2] from {daemon.config_path}", self.lines(daemon, "lun", "rm", 2))
+        back = f", unless you remove [lun 2] from {daemon.config_path}"
+        self.assertIn("LUN 2 comes back at the next start or reload" + back, self.lines(daemon, "lun", "rm", 2))
         self.assertEqual(sorted(self.units(daemon)), [1])
         self.assertIn("has [lun 2]: a reload serves it", self.refused(daemon, 2, "lun", "add", 2, "type=osd"))
         self.assertEqual(self.admin(daemon, "reload")["done"], ["LUN 2 is added"])
         self.lines(daemon, "lun", "rm", 2)
         daemon.restart()
         self.assertEqual(sorted(self.units(daemon)), [1, 2])
+
+    def test_an_osd_beside_disks_comes_back_at_a_start_only(self):
+        daemon = self.serve()
+        back = f"LUN 1 comes back at the next start, unless you remove [lun 1] from {daemon.config_path}"
+        self.assertIn(back, self.lines(daemon, "lun", "rm", 1))
+        start = f"restart the service with LUN 1 in {daemon.config_path}"
+        self.assertIn(start, self.try_ctl("reload", "--socket", self.socket_of(daemon)).stdout.decode())
+        daemon.restart()
+        self.assertEqual(sorted(self.units(daemon)), [1, 2])
+        # The last one on the device is no such case.
+        self.lines(daemon, "lun", "rm", 2)
+        self.assertIn("LUN 1 comes back at the next start or reload", self.lines(daemon, "lun", "rm", 1))
 
     def test_a_disk_grows_while_it_is_used(self):
         daemon = self.serve()
