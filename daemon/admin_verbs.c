@@ -193,13 +193,19 @@ static json_t *time_text(int64_t ms)
 	return json_string(text);
 }
 
-/* When something began, of which clock.h says when it was. */
+/*
+ * When something began, of which clock.h says when it was. The clocks are compared to the
+ * microsecond, so that it is the same second each time.
+ */
 static json_t *since_text(int64_t then_ms)
 {
 	struct timespec now;
+	int64_t ahead_us;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	return time_text((int64_t)now.tv_sec * 1000 - (clock_ms() - then_ms));
+	ahead_us =
+		(int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000 - (int64_t)clock_microseconds();
+	return time_text(ahead_us / 1000 + then_ms);
 }
 
 static json_t *fact_value(const char *text)

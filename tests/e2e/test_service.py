@@ -2,6 +2,7 @@
 """The administration socket: who may ask, what is bounded; how the service is, sessions, units that come and go,
 volumes and their past."""
 
+import datetime
 import grp
 import json
 import os
@@ -9,6 +10,7 @@ import re
 import signal
 import socket
 import subprocess
+import time
 import unittest
 
 from harness import LIMIT_SECONDS, MUNINNCTL, noise, wait_for_exit
@@ -358,6 +360,17 @@ class Units(ServiceTest):
         self.admin(daemon, "lun", "add", 5, "type=osd", "size=32M")
         self.ctl("mkpart", daemon.url(5), "0x10000")
         self.assertEqual(daemon.stop(), 0)
+
+    def test_the_time_since_which_it_runs_stays_the_same(self):
+        daemon = self.serve()
+        first = self.admin(daemon, "status")
+        begun = int(time.time())
+        while int(time.time()) < begun + 2:
+            status = self.admin(daemon, "status")
+            self.assertEqual(status["since"], first["since"])
+            self.assertEqual(status["tgtd"]["since"], first["tgtd"]["since"])
+        began = datetime.datetime.fromisoformat(first["since"]).timestamp()
+        self.assertTrue(begun - LIMIT_SECONDS < began <= begun, first["since"])
 
     def test_a_unit_of_the_file_comes_back(self):
         daemon = self.serve()
