@@ -500,6 +500,18 @@ void tgt_make_plain(char *text)
 			*text = '?';
 }
 
+/* The rest of a line behind `key`: whatever an initiator calls itself, also with blanks. */
+static bool take_rest(const char *line, const char *key, char *to, size_t bytes)
+{
+	size_t length = strlen(key);
+
+	line += strspn(line, " ");
+	if (strncmp(line, key, length) != 0)
+		return false;
+	snprintf(to, bytes, "%s", line + length);
+	return true;
+}
+
 /*
  * Of each connection tgtd prints four lines: its session, itself, its initiator and its address.
  */
@@ -513,7 +525,8 @@ static size_t parse_sessions(char *text, struct tgt_session *sessions, size_t ca
 		if (sscanf(line, "Session: %" SCNu64, &session.number) == 1 ||
 		    sscanf(line, " Connection: %" SCNu32, &session.connection) == 1)
 			continue;
-		if (sscanf(line, " Initiator: %223s", session.initiator) == 1 && count++ < capacity)
+		if (take_rest(line, "Initiator: ", session.initiator, sizeof(session.initiator)) &&
+		    count++ < capacity)
 			sessions[count - 1] = session;
 		/* It is missing when the other end has just gone. */
 		if (count && count <= capacity)

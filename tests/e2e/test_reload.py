@@ -174,6 +174,20 @@ class Reload(ServiceTest):
         self.reload(daemon, POOL)
         self.assertTrue(self.login(daemon))
 
+    def test_who_may_log_in_is_asked_of_whole_names(self):
+        daemon = self.serve()
+        names = [HOST, f"{HOST} too", f" {HOST}", f"{HOST} "]
+        disks = [self.attach(daemon, 2, name=name) for name in names]
+        sessions = self.admin(daemon, "session", "ls")["sessions"]
+        self.assertEqual(sorted(session["initiator"] for session in sessions), sorted(names))
+        done, left, _ = self.reload(daemon, f"[target]\nallow_name = {HOST}\n" + POOL)
+        ended = [f"the session of {name} at 127.0.0.1 is ended" for name in names[1:]]
+        self.assertEqual((sorted(done), left), (sorted(["who may log in has changed", *ended]), []))
+        self.good(disks[0].read(0, 1))
+        for disk in disks[1:]:
+            with self.assertRaises(ConnectionError):
+                disk.read(0, 1)
+
     def test_the_account_changes_at_once_and_sessions_go_on(self):
         daemon = self.serve()
         disk = self.attach(daemon, 2)
