@@ -329,16 +329,20 @@ static bool fill_runs(struct arrangement *arrangement, bool with_heads)
 
 /* ---- records that are larger than a cell ---- */
 
+/* Of the pages of such records, behind those of runs. */
+#define APART_TAG UINT32_MAX
+
 /*
- * Finds them. All records of their tags are apart. A large one has a page for itself if the others
- * of its tag are large, too.
+ * Finds them. All records of their tags are apart, and those of the highest tag, for which their
+ * pages would be taken. A large one has a page for itself if the others of its tag are large, too.
  */
 static void find_apart(struct arrangement *arrangement)
 {
 	struct same_tag tag = { 0 };
 
 	while (arrangement->cell_bytes && next_any_tag(arrangement, &tag)) {
-		bool are_apart = false, are_large = true;
+		bool is_highest = arrangement->words[tag.first] >> 32 == APART_TAG;
+		bool are_apart = arrangement->has_apart && is_highest, are_large = true;
 
 		for (uint32_t n = tag.first; n < tag.end; n++) {
 			const struct arranged *record = record_of(arrangement, n);
@@ -391,7 +395,7 @@ static bool place_apart(struct arrangement *arrangement)
 		return false;
 	arrangement->run_pages = (uint32_t)(at / arrangement->page_bytes);
 	for (uint32_t page = runs; page < arrangement->run_pages; page++) {
-		arrangement->run_tags[page] = UINT32_MAX;
+		arrangement->run_tags[page] = APART_TAG;
 		arrangement->space[page] = 0;
 	}
 	measure_pages(arrangement, arrangement->run_pages);

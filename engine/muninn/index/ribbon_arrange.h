@@ -2,13 +2,17 @@
 /*
  * Where the records of a full buffer go when it is sealed.
  *
- *   runs | heads
+ *   runs | larger records | heads
  *
  * The newest record of a key goes to one of its candidates among the pages of heads, so that the
  * index needs only to know which. Older ones are in a run: records of all runs fill page after
  * page, by tag, key and number. So the index has one entry for a key, however often it was put, and
  * the tags of pages of runs tell where its older records are. A head that finds no candidate goes
  * to any other page of heads, and one without a run to any page with space.
+ *
+ * If the buffer has cells (span.h), records that are larger than a cell, and the others of their
+ * tags, are between both, by tag, key and number. Each has an entry. Pages of these count as pages
+ * of runs, but no run leads to them.
  *
  * Keys that share a tag are in runs as a whole, so that from the last page on a search meets the
  * newest record of each first. If heads don't fit otherwise, all of those that have runs are there.

@@ -66,7 +66,7 @@ enum {
 /*
  * The tag of a page of runs: that of its first record, or one less if the page before has nothing
  * with that tag. Records of runs are in the order of their tags, so these tell which pages may have
- * one.
+ * one. Pages of larger records, behind those of runs, have the highest tag (ribbon_arrange.h).
  */
 enum { RUN_TAG_BYTES = 4 };
 
