@@ -376,7 +376,7 @@ help:
 	@echo "make bench-paper the paper's experiments, its numbers beside ours: build/bench/muninn-paper.json"
 	@echo '                QUICK=1: a minute, with 2 million pairs in place of 50 million; BENCH_PAPER="--only 6.4": a section'
 	@echo 'make bench-scale look-ups and inserts on larger and larger devices: build/bench/muninn-scale.json;'
-	@echo '                SCALE=256G:200000000 takes 7 GB of memory, SCALE=1T:500000000 16.3 GB with ribbon'
+	@echo '                SCALE=256G:200000000 takes 7 GB of memory, SCALE=1T:500000000 19.6 GB with ribbon'
 	@echo 'make figures    draws docs/figures/ from build/bench/muninn-paper.json; of quick ones FIGURES=build/bench;'
 	@echo '                UPDATE=1: only the sections that these results have'
 	@echo 'make fuzz       fuzzes the target, the client and the formats: SECONDS=60 (of each), FUZZ=osd|disk|wire|client|flash|pdu'
@@ -738,7 +738,7 @@ bench-list: bootstrap
 	@$(BIN)/muninn-bench list $(BENCH_LIST) >$(BUILD)/bench/muninn-list.json
 
 # What a look-up and an insert cost on larger and larger devices, with each index. SCALE: sizes and
-# pairs; 256G:200000000 takes 7 GB of memory and some ten minutes, 1T:500000000 16.3 GB with ribbon.
+# pairs; 256G:200000000 takes 7 GB of memory and some ten minutes, 1T:500000000 19.6 GB with ribbon.
 .PHONY: bench-scale
 SCALE ?= 2G:1000000 16G:10000000 64G:50000000
 bench-scale: bootstrap

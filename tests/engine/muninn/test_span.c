@@ -434,6 +434,41 @@ static void test_runs_that_fill_all_pages_leave_space_for_heads(void **state)
 	free(buffered.bytes);
 }
 
+/* Entries of a key with the tag of pages of larger records, which has eight records. */
+static uint32_t count_entries_of_highest_tag(bool with_larger)
+{
+	const struct ribbon_shape shape = ribbon_shape_choose(PAGE_BYTES, PAGES, 1024);
+	const struct record_key key = { .partition = 1, .identifier = UINT64_C(4167670618) };
+	const struct key_hash hash = key_hash(&key, PAGES);
+	const struct tag_entry *entries;
+	struct arrangement *arrangement;
+	uint32_t count, run_pages, found = 0;
+	struct buffered buffered;
+
+	assert_int_equal(tag_of(&hash), UINT32_MAX);
+	begin_buffered(&buffered, 1036);
+	for (uint32_t n = 0; n < 8; n++)
+		put_record(&buffered, n / 4, key.identifier, 1036);
+	put_record(&buffered, 2, 1, with_larger ? 2000 : 1000);
+	arrangement = ribbon_arrange(&buffered.geometry, &shape, SERIAL, buffered.pages, 1036);
+	assert_non_null(arrangement);
+	entries = arrangement_entries(arrangement, &count, &run_pages);
+	for (uint32_t n = 0; n < count; n++)
+		found += entries[n].tag == UINT32_MAX;
+	arrangement_destroy(arrangement);
+	free(buffered.bytes);
+	return found;
+}
+
+/* No run of that tag is among pages of larger records, which would be taken for pages of it. */
+static void test_the_tag_of_pages_of_larger_records_has_no_run_beside_them(void **state)
+{
+	(void)state;
+	assert_int_equal(count_entries_of_highest_tag(false), 1);
+	/* One for each page that it is on. */
+	assert_true(count_entries_of_highest_tag(true) >= 2);
+}
+
 static void test_an_empty_buffer_with_cells_becomes_an_empty_segment(void **state)
 {
 	const struct muninn_geometry geometry = geometry_of(PAGE_BYTES, PAGES, 1024);
@@ -461,6 +496,7 @@ int main(void)
 		cmocka_unit_test(test_every_record_of_a_full_buffer_is_in_the_segment),
 		cmocka_unit_test(test_larger_records_have_space_in_the_segment),
 		cmocka_unit_test(test_runs_that_fill_all_pages_leave_space_for_heads),
+		cmocka_unit_test(test_the_tag_of_pages_of_larger_records_has_no_run_beside_them),
 		cmocka_unit_test(test_an_empty_buffer_with_cells_becomes_an_empty_segment),
 	};
 
