@@ -27,6 +27,7 @@ enum {
 	HISTORY_LITTLE_PERMILLE = 125,
 	/* Where none may go, this is asked again after so many transactions. */
 	DEAR_TRANSACTIONS = 4096,
+	/* Segments of a step, at most; of steps that free fewer so many are judged together. */
 	SEGMENTS_AT_ONCE = 8,
 	/* A step is worth it when it gains more than this part of what it frees. */
 	GAIN_PART = 16,
@@ -131,12 +132,12 @@ int engine_merge(struct engine *engine, struct engine_merge_result *total)
 /* ---- steps that gain nothing ---- */
 
 /*
- * Whether a step was worth its time: what it moved takes clearly fewer segments than it freed.
- * Otherwise what is there is needed, whatever a single segment looks like.
+ * Whether steps were worth their time: what they moved takes clearly fewer segments than they
+ * freed. Otherwise what is there is needed, whatever a single segment looks like.
  */
-static bool has_gained(const struct record_merge *merge)
+static bool have_gained(const struct past *past)
 {
-	return merge->segments_freed > merge->segments_taken + merge->segments_freed / GAIN_PART;
+	return past->merge_freed > past->merge_taken + past->merge_freed / GAIN_PART;
 }
 
 /* Writers meet the same error again and again; it is logged once, until something else comes. */
@@ -166,13 +167,18 @@ static struct record_merge want(struct engine *engine, uint32_t shortage, bool s
 	};
 }
 
-/* A step has ended. -EAGAIN: it gained nothing. */
+/* A step has ended. -EAGAIN: it gained nothing, or together with those before it. */
 static int note_step(struct engine *engine, const struct record_merge *merge, int result)
 {
 	struct past *past = engine->past;
 
-	if (result == 0 && !has_gained(merge))
-		result = -EAGAIN;
+	past->merge_freed += merge->segments_freed;
+	past->merge_taken += merge->segments_taken;
+	if (result == 0 && merge->frees_behind && past->merge_freed < SEGMENTS_AT_ONCE)
+		return 0;
+	if (result == 0 || (result == -EAGAIN && past->merge_freed > 0))
+		result = have_gained(past) ? 0 : -EAGAIN;
+	past->merge_freed = past->merge_taken = 0;
 	past->merge_futile = result == 0 ? 0 : past->merge_futile + 1;
 	past->merge_again = engine->transactions + FUTILE_TRANSACTIONS;
 	past->merge_again_ms = engine_time_now(engine) + FUTILE_MS;
@@ -244,15 +250,19 @@ bool merge_is_wanted(struct engine *engine)
 int merge_do_piece(struct engine *engine, struct merge_job *job)
 {
 	uint32_t shortage = engine->store->operations->shortage(engine->store, RECORD_ROOM_WRITE);
+	uint64_t before;
 	int result;
 
+	job->looked_at = 0;
 	if (!job->under_way) {
 		if (!merge_is_wanted(engine))
 			return -EAGAIN;
 		prepare(engine);
 		job->merge = want(engine, shortage, job->stores);
 	}
+	before = job->merge.records_looked_at;
 	result = merge_step_piece(engine, &job->merge);
+	job->looked_at = job->merge.records_looked_at - before;
 	job->under_way = result == 1;
 	if (job->under_way || note_step(engine, &job->merge, result) == 0)
 		return 0;

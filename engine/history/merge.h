@@ -16,8 +16,9 @@ bool merge_is_due(const struct engine *engine);
 
 /* With a thread that merges: what it does in turn. */
 struct merge_job {
-	bool stores;    /* history may be given up for it */
-	bool under_way; /* a step is: its next piece follows operations->merge_run */
+	bool stores;        /* history may be given up for it */
+	bool under_way;     /* a step is: its next piece follows operations->merge_run */
+	uint64_t looked_at; /* records, by the last piece */
 	struct record_merge merge;
 };
 

@@ -14,12 +14,12 @@ enum {
 	/* A share where others begin to be held up, and where room ends. */
 	SHARE_MOST = 400,
 	SHARE_LEAST = 80,
-	/* Grants of so many pieces may add up while nobody puts anything. */
-	GRANTS_MAX = 4,
+	/* While nobody puts anything, grants for so many records may add up. */
+	GRANTS_MAX = 256,
 	/* A step counts as much as so many before it. */
-	GAIN_WEIGHT = 4,
-	/* Before the first one has ended: this part of a segment. */
-	GAIN_FIRST_PART = 8,
+	GAIN_WEIGHT = 8,
+	/* Records that are looked at for a segment of room, before the first step has ended. */
+	GAIN_FIRST = 2048,
 };
 
 void merger_init(struct merger *merger)
@@ -183,28 +183,42 @@ static bool has_ended(struct merger *merger)
 	return stop;
 }
 
-/* Under the mutex: what pieces gain, when a step has ended. */
+/* Under the mutex, when a step has ended: what it gained, and what it took. */
 static void learn_gain(const struct engine *engine, struct merger *merger,
 		       const struct record_merge *merge)
 {
 	uint64_t segments =
 		merge->segments_freed - min_u64(merge->segments_freed, merge->segments_taken);
-	uint64_t gain = segments * engine->store->limits.segment_bytes / merger->step_pieces;
 
-	merger->gain = (merger->gain * (GAIN_WEIGHT - 1) + gain) / GAIN_WEIGHT;
-	merger->step_pieces = 0;
+	if (!merger->step_looked_at)
+		return;
+	merger->gained -= merger->gained / GAIN_WEIGHT;
+	merger->gained += segments * engine->store->limits.segment_bytes;
+	merger->looked_at -= merger->looked_at / GAIN_WEIGHT;
+	merger->looked_at += merger->step_looked_at;
+	merger->step_looked_at = 0;
+}
+
+/* Under the mutex: what others may put when so many records have been looked at. */
+static int64_t part_of_gain(const struct merger *merger, uint32_t share, uint64_t looked_at)
+{
+	return (int64_t)(merger->gained * share / merger->looked_at * looked_at / 100);
 }
 
 /* Under the mutex: others may put something more. */
-static void grant(struct merger *merger, uint32_t share)
+static void grant(struct merger *merger, uint32_t share, uint64_t looked_at)
 {
-	int64_t more = (int64_t)(merger->gain / 100 * share);
-	int64_t granted = __atomic_load_n(&merger->grant, __ATOMIC_RELAXED);
+	int64_t granted = 0;
 
 	/* Nobody puts anything meanwhile, as this has the turn. */
-	granted = share == MERGER_ANY ? 0 : granted + more;
-	if (granted > GRANTS_MAX * more)
-		granted = GRANTS_MAX * more;
+	if (share != MERGER_ANY) {
+		int64_t most = part_of_gain(merger, share, GRANTS_MAX);
+
+		granted = __atomic_load_n(&merger->grant, __ATOMIC_RELAXED) +
+			  part_of_gain(merger, share, looked_at);
+		if (granted > most)
+			granted = most;
+	}
 	__atomic_store_n(&merger->grant, granted, __ATOMIC_RELAXED);
 }
 
@@ -219,10 +233,10 @@ static void count_piece(struct engine *engine, const struct merge_job *job)
 	uint32_t share = share_of(engine, shortage);
 
 	pthread_mutex_lock(&merger->mutex);
-	merger->step_pieces++;
+	merger->step_looked_at += job->looked_at;
 	if (!job->under_way)
 		learn_gain(engine, merger, &job->merge);
-	grant(merger, share);
+	grant(merger, share, job->looked_at);
 	set_share(merger, share);
 	pthread_mutex_unlock(&merger->mutex);
 }
@@ -275,6 +289,12 @@ static void *merge_all_the_time(void *context)
 
 /* ---- begin and end ---- */
 
+void merger_guess_gain(struct engine *engine)
+{
+	engine->past->merger.gained = engine->store->limits.segment_bytes;
+	engine->past->merger.looked_at = GAIN_FIRST;
+}
+
 int merger_start(struct engine *engine)
 {
 	struct merger *merger = &engine->past->merger;
@@ -283,7 +303,7 @@ int merger_start(struct engine *engine)
 	if (!engine->options.merging_thread || engine->options.merge_manual ||
 	    !engine->store->operations->merge_step)
 		return 0;
-	merger->gain = engine->store->limits.segment_bytes / GAIN_FIRST_PART;
+	merger_guess_gain(engine);
 	result = thread_start(&merger->thread, "muninn-merge", merge_all_the_time, engine);
 	merger->is_on = !result;
 	return result;

@@ -2,8 +2,8 @@
 /*
  * The thread that merges beside others, in pieces: it has the turn for what is short, and reads
  * flash and waits for the host without it. The less room there is, the less others put: first as
- * much as they like, then with each piece a part of what pieces gain, at last nothing until there
- * is room.
+ * much as they like, then with each piece a part of what it may gain, by the records that it looked
+ * at, at last nothing until there is room.
  */
 #ifndef MUNINN_ENGINE_HISTORY_MERGER_H
 #define MUNINN_ENGINE_HISTORY_MERGER_H
@@ -29,9 +29,9 @@ struct merger {
 	uint32_t share; /* atomic: per cent of what pieces gain that others may put meanwhile; 0:
 			   nothing until there is room, or the thread finds none to be had */
 	int64_t grant;  /* atomic: bytes that others may put before they wait for another piece */
-	uint64_t gain;  /* bytes of room that a piece gains, as the last ones did */
-	/* Of the step that is under way: its pieces so far. */
-	uint64_t step_pieces;
+	/* What the last steps gained, bytes of room, and how many records they looked at. */
+	uint64_t gained, looked_at;
+	uint64_t step_looked_at; /* by the step that is under way */
 };
 
 /* As a member of engine->past: before anything else, and at the end. */
@@ -42,6 +42,9 @@ void merger_destroy(struct merger *merger);
 int merger_start(struct engine *engine);
 void merger_end(struct engine *engine);
 void merger_stop(struct engine *engine);
+
+/* Before the first step. */
+void merger_guess_gain(struct engine *engine);
 
 /* With the turn, alone: room may have become less. `stores`: for a command that stores. */
 void merger_look(struct engine *engine, bool stores);

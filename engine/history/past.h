@@ -50,6 +50,7 @@ struct past {
 	 * of transactions, or the time, from which on to try again.
 	 */
 	uint32_t merge_futile;
+	uint64_t merge_freed, merge_taken; /* segments, by steps that are judged together */
 	uint64_t merge_again, merge_again_ms;
 	struct merger merger;
 	/* Who had an index when a merge asked last: the partition tells whether it still has. */

@@ -137,6 +137,18 @@ static bool may_go_on(const struct merge_run *run)
 	       run->reads < run->reads_max * READS_PERMILLE / 1000;
 }
 
+/*
+ * Where segments become free behind the merge, a step ends as soon as those before are free. So
+ * room comes evenly, and in larger parts only where it takes long to make them stable.
+ */
+static bool takes_more(const struct merge_run *run)
+{
+	bool ends_early = run->in_pieces && run->merge->frees_behind &&
+			  !emptied_are_under_way(run->store);
+
+	return run->count == 0 || (run->count < run->wanted && !ends_early && may_go_on(run));
+}
+
 /* The next segment whose records are moved. */
 static int begin_segment(struct merge_run *run)
 {
@@ -180,8 +192,7 @@ static int move_batch(struct merge_run *run)
 {
 	int result = 0;
 
-	while (!result && (run->stage == MERGE_MOVE ||
-			   (run->count < run->wanted && (run->count == 0 || may_go_on(run))))) {
+	while (!result && (run->stage == MERGE_MOVE || takes_more(run))) {
 		if (run->stage == MERGE_CHOOSE)
 			result = begin_segment(run);
 		if (result)
@@ -316,7 +327,7 @@ static int stage_leaves(struct merge_run *run)
 	return end(run, result);
 }
 
-static int advance(struct merge_run *run)
+static int go_through(struct merge_run *run)
 {
 	switch (run->stage) {
 	case MERGE_FULL:
@@ -326,6 +337,14 @@ static int advance(struct merge_run *run)
 	default:
 		return stage_move(run);
 	}
+}
+
+static int advance(struct merge_run *run)
+{
+	int result = go_through(run);
+
+	run->merge->records_looked_at += run->worked;
+	return result;
 }
 
 void merge_run_beside(struct muninn_store *store)

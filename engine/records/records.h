@@ -190,7 +190,7 @@ struct record_merge {
 	enum record_merge_choice choice;
 	/*
 	 * In pieces: what the call has emptied may become free behind it. seal_take gives that to a
-	 * thread.
+	 * thread. A call takes fewer segments then, while those of the one before are free already.
 	 */
 	bool frees_behind;
 	/* Atomic. In pieces: not 0: others wait for the end of this one. NULL: nobody ever does. */
@@ -199,6 +199,7 @@ struct record_merge {
 	uint64_t segments_freed;
 	uint64_t segments_taken; /* by what was moved */
 	uint64_t pages_read;
+	uint64_t records_looked_at; /* by how much of them is needed, and to move them */
 	uint64_t records_moved, records_dropped;
 	uint64_t bytes_moved; /* headers and values */
 };

@@ -92,7 +92,7 @@ void merging_begin(struct merging *merging, struct engine *engine)
 	merging->calls.await_space = await_space;
 	engine->history = &merging->calls;
 	current = merging;
-	merger_of(merging)->gain = engine->store->limits.segment_bytes / 8;
+	merger_guess_gain(engine);
 	merger_of(merging)->is_on = true;
 }
 
