@@ -61,6 +61,15 @@ static struct record_sealing sealing(struct muninn *muninn)
 	return state;
 }
 
+/* With the lock. */
+static void look_for_work(struct muninn *muninn)
+{
+	struct record_sealing state = sealing(muninn);
+
+	if (state.waiting > muninn->busy && !state.held_up)
+		pthread_cond_signal(&muninn->due);
+}
+
 /* With the lock, which it gives back while the drive works. False: there was nothing to seal. */
 static bool seal_one(struct muninn *muninn)
 {
@@ -73,6 +82,9 @@ static bool seal_one(struct muninn *muninn)
 		operations->seal_run(muninn->records, number);
 		pthread_mutex_lock(&muninn->lock);
 		more = operations->seal_step(muninn->records, number);
+		/* Others may have waited for its image. */
+		if (more == 1)
+			look_for_work(muninn);
 	}
 	muninn->busy--;
 	if (more < 0 && more != -EAGAIN)
@@ -94,15 +106,6 @@ static void *seal(void *context)
 	}
 	pthread_mutex_unlock(&muninn->lock);
 	return NULL;
-}
-
-/* With the lock. */
-static void look_for_work(struct muninn *muninn)
-{
-	struct record_sealing state = sealing(muninn);
-
-	if (state.waiting > muninn->busy && !state.held_up)
-		pthread_cond_signal(&muninn->due);
 }
 
 /* With the lock. False: nobody seals anything, and nothing waits for it. */

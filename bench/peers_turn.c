@@ -311,8 +311,9 @@ static int do_phase(struct phase *phase)
 	result = puts ? put_all(phase) : look_up_all(phase);
 	after = own_memory();
 	phase->result->memory_bytes = after > before ? after - before : 0;
+	/* After an error threads of a store may still be at it. */
 	phase->result->has_index =
-		phase->type->index_bytes &&
+		!result && phase->type->index_bytes &&
 		phase->type->index_bytes(phase->peer, &phase->result->index_bytes);
 	closed = phase->type->close(phase->peer, &later);
 	if (!result && closed)

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -30,6 +29,8 @@ static bool grow(struct mapped_memory *memory, uint64_t mapped)
 
 	if (at == MAP_FAILED)
 		return false;
+	if (memory->is_sparse)
+		(void)madvise(at, mapped, MADV_NOHUGEPAGE);
 	all += mapped - memory->mapped;
 	memory->at = at;
 	memory->mapped = mapped;

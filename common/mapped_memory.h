@@ -7,12 +7,15 @@
 #ifndef MUNINN_COMMON_MAPPED_MEMORY_H
 #define MUNINN_COMMON_MAPPED_MEMORY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct mapped_memory {
 	uint8_t *at; /* at the beginning of a page; NULL: there are no bytes */
 	uint64_t bytes;
 	uint64_t mapped; /* of whole pages */
+	bool is_sparse;  /* much is never written to: it gets no huge pages, which take all at once
+			  */
 };
 
 /*

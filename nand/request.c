@@ -232,8 +232,9 @@ static bool moves_in_place(const struct nand_queue *queue, const struct nand_req
 	uint64_t bytes = request->count * layout->page_stride;
 
 	/* Between blocks there may be a gap; a power cut leaves pages one by one. */
-	return request->whole && first % queue->units.write == 0 &&
-	       bytes % queue->units.write == 0 && last + layout->page_stride == first + bytes &&
+	return request->whole && request->kind == NAND_REQUEST_PROGRAM &&
+	       first % queue->units.write == 0 && bytes % queue->units.write == 0 &&
+	       last + layout->page_stride == first + bytes &&
 	       (uintptr_t)request->pages[0].data % NAND_MOVE_ALIGNMENT == 0 &&
 	       !nand_feature_is_on(queue->nand, NAND_FEATURE_POWER);
 }

@@ -154,11 +154,16 @@ bool emptied_go_on(struct muninn_store *store)
 	return emptied_are_under_way(store);
 }
 
+bool emptied_wait(const struct muninn_store *store)
+{
+	return emptied_are_under_way(store) && !emptied_of(store)->way.driven;
+}
+
 bool emptied_take(struct muninn_store *store)
 {
 	struct emptied *emptied = emptied_of(store);
 
-	if (!emptied_are_under_way(store) || emptied->way.driven)
+	if (!emptied_wait(store))
 		return false;
 	emptied->way.driven = true;
 	if (!sealing_is_running(store, &emptied->way))

@@ -28,7 +28,8 @@ void emptied_finish(struct muninn_store *store);
 bool emptied_go_on(struct muninn_store *store);
 void emptied_run(struct muninn_store *store);
 
-/* By a thread, as seal_take and seal_step. False: none, or a thread has them already. */
+/* By a thread, as seal_take and seal_step. False: none wait, or a thread has them already. */
+bool emptied_wait(const struct muninn_store *store);
 bool emptied_take(struct muninn_store *store);
 int emptied_step(struct muninn_store *store);
 

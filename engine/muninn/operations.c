@@ -230,7 +230,7 @@ static void muninn_seal_state(struct record_store *base, struct record_sealing *
 	*sealing = (struct record_sealing){
 		.waiting = store->waiting + row_has_newer(&store->rows[history]) +
 			   emptied_are_under_way(store),
-		.held_up = store->held_up,
+		.held_up = seal_is_held_up(store) && !emptied_wait(store),
 		.pressed = rows_are_pressed(store),
 	};
 }

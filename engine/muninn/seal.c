@@ -712,6 +712,12 @@ static bool image_is_driven(const struct muninn_store *store)
 	return store->image_writing.entry && store->rows[store->image_writing.row].sealing.driven;
 }
 
+bool seal_is_held_up(const struct muninn_store *store)
+{
+	return store->held_up && image_is_driven(store) &&
+	       store->space.count <= store->held_up_free;
+}
+
 int seal_take(struct muninn_store *store)
 {
 	struct sealing *sealing;
@@ -723,6 +729,7 @@ int seal_take(struct muninn_store *store)
 		row_take_newer(store, history_row(&store->geometry));
 	number = choose_row(store);
 	store->held_up = number == NO_ROW && image_is_driven(store);
+	store->held_up_free = store->space.count;
 	if (number == NO_ROW)
 		return -EAGAIN;
 	sealing = &store->rows[number].sealing;

@@ -27,6 +27,9 @@ void seal_settle_group(struct muninn_store *store, uint32_t row);
 /* Images lie one behind the other: ends the one that is under way. */
 void seal_end_image(struct muninn_store *store);
 
+/* Whether seal_take finds nothing until a thread that is about an image asks for its next stage. */
+bool seal_is_held_up(const struct muninn_store *store);
+
 /* record_store_operations.seal_take, seal_run, seal_step, seal_pressure. */
 int seal_take(struct muninn_store *store);
 void seal_run(struct muninn_store *store, uint32_t row);

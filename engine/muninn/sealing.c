@@ -22,7 +22,13 @@ static int create_pages(const struct muninn_store *store, struct seal_scratch *s
 	scratch->pages =
 		aligned_alloc(NAND_MOVE_ALIGNMENT,
 			      align_up(pages * nand_page_stride(store->nand), NAND_MOVE_ALIGNMENT));
-	return scratch->views && scratch->pages ? 0 : -ENOMEM;
+	if (!scratch->views || !scratch->pages)
+		return -ENOMEM;
+	/* What lies between pages goes to the drive with them. */
+	if (nand_page_stride(store->nand) >
+	    store->geometry.page_bytes + nand_geometry(store->nand)->spare_bytes)
+		memset(scratch->pages, 0, pages * nand_page_stride(store->nand));
+	return 0;
 }
 
 /* What is written before it is read is not cleared: memory that nobody has used yet is none. */

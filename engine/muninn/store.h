@@ -168,8 +168,9 @@ struct muninn_store {
 	pthread_mutex_t seal_lock;
 	pthread_cond_t seal_ran;
 	struct seal_scratch scratch[SEAL_SCRATCH], *free_scratch;
-	uint32_t waiting;               /* rows with two buffers, but history's */
-	bool held_up;                   /* until a thread has ended an image, none may be sealed */
+	uint32_t waiting; /* rows with two buffers, but history's */
+	bool held_up;     /* seal_take found nothing but rows that wait for a thread's image, ... */
+	uint32_t held_up_free;          /* ... when so many segments were free */
 	struct store_counters counters; /* updated atomically: readers run side by side */
 	struct image_writing image_writing;
 	uint32_t

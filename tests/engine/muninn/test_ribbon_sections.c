@@ -5,11 +5,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
+#include <sys/resource.h>
 
 #include "engine/muninn/index/ribbon/growing_format.h"
 #include "tests/engine/muninn/ribbon_row_scene.h"
+#include "tests/repetition.h"
 
 /* ---- the exact table ---- */
 
@@ -169,6 +172,45 @@ static void test_a_section_takes_less_than_the_exact_table(void **state)
 	scene_end(&scene);
 }
 
+enum { HEAP_BYTES = 64 << 20 };
+
+/* The heap has something, and the kernel gives no more; or it does again. */
+static void limit_memory(bool is_limited)
+{
+	const struct rlimit none = { RLIM_INFINITY, RLIM_INFINITY };
+	struct rlimit most = none;
+
+	if (is_limited) {
+		free(malloc(HEAP_BYTES));
+		most.rlim_cur = 1;
+	}
+	assert_int_equal(setrlimit(RLIMIT_AS, &most), 0);
+}
+
+/* Its members stay in the exact table, and the segment counts. */
+static void test_a_member_counts_where_there_is_no_memory_for_a_section(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	/* Sanitizers have memory of their own. */
+	if (SANITIZED_PART > 1)
+		skip();
+	scene_begin(&scene, 5);
+	scene_seal_many(&scene, RIBBON_SECTION_MEMBERS);
+	limit_memory(true);
+	scene_seal(&scene);
+	limit_memory(false);
+	assert_int_equal(growing_members(&scene.row.growing), RIBBON_SECTION_MEMBERS + 1);
+	assert_int_equal(scene.row.section_count, 0);
+	scene_check_searches(&scene, 400);
+	scene_seal(&scene);
+	assert_int_equal(scene.row.section_count, 1);
+	assert_int_equal(exact_count(scene.row.exact), exact_expected(&scene));
+	scene_check_searches(&scene, 400);
+	scene_end(&scene);
+}
+
 /* A section counts with the member that was written after it had been made. */
 static void test_a_section_counts_with_the_next_member(void **state)
 {
@@ -286,6 +328,7 @@ int main(void)
 		cmocka_unit_test(test_images_take_no_more_pages_than_they_fill),
 		cmocka_unit_test(test_members_wait_in_sections),
 		cmocka_unit_test(test_a_section_takes_less_than_the_exact_table),
+		cmocka_unit_test(test_a_member_counts_where_there_is_no_memory_for_a_section),
 		cmocka_unit_test(test_a_section_counts_with_the_next_member),
 		cmocka_unit_test(test_what_a_section_of_pages_leaves_out_is_an_entry_of_a_page),
 		cmocka_unit_test(test_a_group_is_full_before_its_entries_may_not_fit),

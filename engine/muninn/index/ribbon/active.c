@@ -91,6 +91,7 @@ struct active *active_create(const struct ribbon_shape *shape)
 	active->slots_max = slots_for(shape->segment_entries);
 	for (size_t kind = 0; kind < KINDS; kind++)
 		active->passed[kind] = active->passed_by + kind * pages;
+	active->memory.is_sparse = true;
 	if (!mapped_resize(&active->memory, active->slots_max * (uint64_t)SLOT_BYTES))
 		return active;
 	active_destroy(active);

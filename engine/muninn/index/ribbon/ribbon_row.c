@@ -70,10 +70,10 @@ uint64_t ribbon_row_bytes(const struct ribbon_row *row)
 	return bytes;
 }
 
+/* One that is being made, beside this, lasts until its segment counts: it is left out. */
 uint64_t ribbon_row_images_memory(const struct ribbon_row *row)
 {
-	return row->images.mapped + malloc_usable_size(row->made.image) +
-	       malloc_usable_size(row->made.failed);
+	return row->images.mapped;
 }
 
 uint64_t ribbon_row_other_memory(const struct ribbon_row *row)
@@ -287,8 +287,9 @@ int ribbon_row_write(struct ribbon_row *row, const struct tag_entry *entries, ui
 	/* The first member ends what the group before it has left. */
 	if (members == 0 && rebuild_exact(row))
 		return -ENOMEM;
+	/* Without memory for a section the exact table keeps its members. */
 	if (row->made.image && row_images_make_room(row, &row->made.group))
-		return -ENOMEM;
+		section_destroy(&row->made);
 	growing_write(&row->growing, entries, count, member);
 	row->next = add_member(row, members, count);
 	return row->next ? 0 : -ENOMEM;
@@ -424,8 +425,10 @@ int ribbon_row_replace(struct ribbon_row *row, uint32_t from, uint32_t to,
 	change.grows_on = growing_members(&row->growing) &&
 			  whole.number != growing_number(&row->growing);
 	exact = change_exact(row, &change, &whole);
-	if (!exact)
+	if (!exact) {
+		row_images_fit(row);
 		return -ENOMEM;
+	}
 	put_in_place(row, &change, &whole, by->live);
 	exact_destroy(row->exact);
 	row->exact = exact;
