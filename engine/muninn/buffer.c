@@ -468,19 +468,29 @@ static void count_sizes(const struct buffer *buffer, uint32_t page, struct span_
 			   sizes);
 }
 
+/* From so many pages ahead the first header is fetched: nobody has used it for long. */
+enum { PAGES_AHEAD = 4 };
+
 uint32_t buffer_best_cell(const struct buffer *buffer)
 {
 	const struct muninn_geometry *geometry = buffer->geometry;
+	uint32_t pages = geometry->segment_pages;
 	struct span_sizes sizes = { 0 };
-	struct span span;
+	struct span now = buffer->span, span;
 
 	/* Mostly pages are well filled, and nobody has to look at the records. */
 	if (!index_arranges(geometry) ||
 	    (!buffer->span.cell_bytes && span_is_full(geometry, buffer->used_bytes)))
 		return 0;
-	for (uint32_t page = 0; page < geometry->segment_pages; page++)
+	for (uint32_t page = 0; page < pages; page++) {
+		uint32_t ahead = (uint32_t)min_u64(page + PAGES_AHEAD, pages - 1);
+
+		__builtin_prefetch(buffer_page(buffer, ahead).data);
 		count_sizes(buffer, page, &sizes);
-	span = span_of(geometry, span_choose(geometry, &buffer->span, &sizes));
+	}
+	if (buffer->is_mixed)
+		now.pages = now.mixed_pages;
+	span = span_of(geometry, span_choose(geometry, &now, &sizes));
 	return index_spans(geometry, span.pages * span.page_cells) ? span.cell_bytes : 0;
 }
 

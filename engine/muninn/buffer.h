@@ -128,8 +128,11 @@ uint64_t buffer_metadata_bytes(const struct buffer *buffer);
 bool buffer_next_page(const struct buffer *buffer, const struct key_hash *hash, uint64_t bound,
 		      uint32_t *place, struct page_view *page);
 
-/* Removes all records with a sequence number above `last`. */
-void buffer_cut(struct buffer *buffer, uint64_t last);
+/*
+ * Removes all records with a sequence number above `last`. True: which pages may be used has
+ * changed by that, and buffer_index_again should follow if more is to be put.
+ */
+bool buffer_cut(struct buffer *buffer, uint64_t last);
 
 /* Removes all records with a sequence number below `before`. buffer_index_again has to follow. */
 void buffer_drop_void(struct buffer *buffer, uint64_t before);

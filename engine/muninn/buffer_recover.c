@@ -180,10 +180,28 @@ static bool cut_page(struct buffer *buffer, uint32_t page, uint64_t last, bool c
 	return damaged;
 }
 
-void buffer_cut(struct buffer *buffer, uint64_t last)
+/* Whether a page has a record that is larger than a cell, which is its only one. */
+static bool has_larger(const struct page_view *page, const struct buffer *buffer)
 {
-	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++)
+	struct page_record record;
+	uint32_t offset = 0;
+
+	return page_next(page, &offset, &record) && is_larger(buffer, record_length(record.header));
+}
+
+bool buffer_cut(struct buffer *buffer, uint64_t last)
+{
+	bool is_outdated = false;
+
+	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++) {
+		struct page_view view = buffer_page(buffer, page);
+		bool decides = buffer->span.cell_bytes &&
+			       (page >= buffer->span.mixed_pages || has_larger(&view, buffer));
+
 		cut_page(buffer, page, last, false);
+		is_outdated |= view.used && decides && !buffer_page(buffer, page).used;
+	}
+	return is_outdated;
 }
 
 /* How many records of a page have numbers below `before`, and how many have others. */
@@ -335,6 +353,40 @@ static void count_used(struct buffer *buffer)
 		buffer->used_bytes += word_used(slot_word(buffer, page_slot(buffer, page)));
 }
 
+static bool is_promised_page(const struct buffer *buffer, uint32_t page)
+{
+	const uint8_t *header = slot_header(buffer, page_slot(buffer, page));
+
+	return (get_le64(header + SLOT_STAMP_AT) & UINT16_MAX) > 0;
+}
+
+/*
+ * A buffer with larger records has nothing on its last pages. If it has, a failure of the host has
+ * brought back one or the other as it was before: what no flush has promised. Returns how many
+ * pages that were.
+ */
+static uint32_t drop_outdated(struct buffer *buffer)
+{
+	uint32_t first = buffer->span.mixed_pages, dropped = 0;
+	bool are_promised = false;
+
+	if (!buffer->is_mixed)
+		return 0;
+	for (uint32_t page = first; page < buffer->span.pages; page++)
+		are_promised |= buffer_page(buffer, page).used && is_promised_page(buffer, page);
+	for (uint32_t page = 0; page < buffer->span.pages; page++) {
+		struct page_view view = buffer_page(buffer, page);
+		bool is_old = are_promised ? page < first && has_larger(&view, buffer) &&
+						     !is_promised_page(buffer, page)
+					   : page >= first && view.used;
+
+		if (is_old)
+			end_page(buffer, page, 0);
+		dropped += is_old;
+	}
+	return dropped;
+}
+
 int buffer_recover(struct buffer *buffer, const struct row_index *row, uint32_t ahead,
 		   uint64_t committed)
 {
@@ -372,5 +424,9 @@ int buffer_recover(struct buffer *buffer, const struct row_index *row, uint32_t 
 		if (indexed)
 			buffer->promised = committed;
 	}
-	return damaged;
+	uint32_t outdated = drop_outdated(buffer);
+
+	if (outdated)
+		buffer_index_again(buffer, row, ahead);
+	return damaged + (int)outdated;
 }

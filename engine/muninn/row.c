@@ -201,11 +201,15 @@ void rows_end_touched(struct muninn_store *store)
 void row_cut(struct muninn_store *store, uint32_t number, uint64_t last)
 {
 	struct row *row = &store->rows[number];
+	bool is_outdated = buffer_cut(&row->buffer, last);
 
-	buffer_cut(&row->buffer, last);
-	if (!row_has_newer(row))
+	if (!row_has_newer(row)) {
+		if (is_outdated)
+			buffer_index_again(&row->buffer, row->index, 0);
 		return;
-	buffer_cut(&row->newer, last);
+	}
+	if (buffer_cut(&row->newer, last))
+		buffer_index_again(&row->newer, row->index, 1);
 	if (buffer_used_bytes(&row->newer) || row->sealing.stage != SEAL_NONE)
 		return;
 	/* It is sealed behind the transaction, which is to be done again. */

@@ -6,7 +6,7 @@
 enum { PAGE_CELLS_MAX = 16 };
 
 /* A segment has to take this part more, and cells be filled but for that part. */
-enum { GAIN_PART = 8, EMPTY_PART = 8 };
+enum { GAIN_PART = 8, EMPTY_PART = 4 };
 
 /* Fewer pages than this part of a buffer don't say what records are like. */
 enum { PAGES_PART = 2 };

@@ -61,8 +61,8 @@ void span_count(const struct muninn_geometry *geometry, uint32_t bytes, struct s
 
 /*
  * The cells that a buffer of such records should have; 0: none. `now`: the pages of the buffer that
- * they come from. It should have cells if a segment takes an eighth more of them then, and seven
- * eighths of the cells that they take are filled. If there is too little to see that, it has what
+ * they come from. It should have cells if a segment takes an eighth more of them then, and three
+ * quarters of the cells that they take are filled. If there is too little to see that, it has what
  * `now` has.
  */
 uint32_t span_choose(const struct muninn_geometry *geometry, const struct span *now,

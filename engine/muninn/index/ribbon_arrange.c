@@ -329,9 +329,6 @@ static bool fill_runs(struct arrangement *arrangement, bool with_heads)
 
 /* ---- records that are larger than a cell ---- */
 
-/* Of the pages of such records, behind those of runs. */
-#define APART_TAG UINT32_MAX
-
 /*
  * Finds them. All records of their tags are apart, and those of the highest tag, for which their
  * pages would be taken. A large one has a page for itself if the others of its tag are large, too.

@@ -16,6 +16,8 @@
 
 #include "common/finding.h"
 #include "common/log.h"
+#include "engine/muninn/buffer_check.h"
+#include "engine/muninn/buffer_slots.h"
 #include "engine/muninn/lookup.h"
 #include "engine/muninn/row.h"
 #include "tests/engine/lost_page.h"
@@ -240,6 +242,96 @@ static void test_a_buffer_with_larger_records_keeps_its_last_pages_empty(void **
 		}
 	}
 	assert_true(seen > 50);
+	end(model);
+}
+
+/* The first buffer that takes puts, has cells and nothing larger, and is full but for the rest. */
+static struct buffer *fill_last_pages(struct model *model)
+{
+	for (int n = 0; n < 4000; n++) {
+		model->length = LENGTH;
+		run(model, 1, false);
+		for (uint32_t number = 0; number < 2; number++) {
+			struct row *row = &inside(model)->rows[number];
+			struct buffer *buffer = row_has_newer(row) ? &row->newer : &row->buffer;
+
+			if (buffer->span.cell_bytes && !buffer->is_mixed &&
+			    buffer_page(buffer, buffer->span.mixed_pages).used)
+				return buffer;
+		}
+	}
+	fail_msg("no buffer is so full");
+	return NULL;
+}
+
+/* Puts a larger record in place of what a page has, as if it had been put before that was. */
+static void put_larger_back(struct model *model, struct buffer *buffer, uint32_t page)
+{
+	const struct record_header header = {
+		.key = { .partition = 9, .identifier = 1 },
+		.sequence = inside(model)->committed,
+		.length = 400,
+	};
+	uint8_t bytes[RECORD_HEADER_BYTES], value[400] = { 1 };
+
+	record_header_encode(&header, buffer->serial, value, bytes);
+	buffer_empty_page(buffer, page);
+	buffer_append(buffer, page, &(struct page_record){ .header = bytes, .value = value });
+}
+
+/*
+ * A failure of the host brings back a larger record that was dropped, or pages that were emptied
+ * before there was one. Only the other, which a flush may have promised, stays, and the segment has
+ * space for it.
+ */
+static void test_what_a_failure_of_the_host_brings_back_beside_larger_records_is_dropped(
+	void **state)
+{
+	const struct engine_options longer = longer_options();
+
+	(void)state;
+	for (int are_promised = 0; are_promised <= 1; are_promised++) {
+		struct model *model = make(&longer, 12);
+		struct buffer *buffer = fill_last_pages(model);
+		uint32_t first = buffer->span.mixed_pages, last_pages = 0;
+		struct row *row = &inside(model)->rows[buffer_row(buffer)];
+
+		if (are_promised)
+			buffer_promise(buffer, inside(model)->committed, true);
+		put_larger_back(model, buffer, 3);
+		assert_true(buffer->is_mixed);
+		assert_int_equal(buffer_recover(buffer, row->index, row_has_newer(row),
+						inside(model)->committed),
+				 1);
+		assert_int_equal(buffer->is_mixed, !are_promised);
+		for (uint32_t page = first; page < buffer->span.pages; page++)
+			last_pages += buffer_page(buffer, page).used > 0;
+		assert_int_equal(last_pages > 0, are_promised);
+		assert_int_equal(buffer_page(buffer, 3).used > 0, !are_promised);
+		end(model);
+	}
+}
+
+/* What is cut closes no page to what comes: of records that are gone the index knows nothing. */
+static void test_a_cut_that_opens_pages_begins_the_index_again(void **state)
+{
+	const struct engine_options longer = longer_options();
+	struct model *model = make(&longer, 13);
+	struct buffer *buffer = fill_last_pages(model);
+	uint32_t place, page, known = 0;
+	struct page_view view = buffer_page(buffer, 0);
+
+	(void)state;
+	row_cut(inside(model), buffer_row(buffer), record_sequence(view.data));
+	assert_in_range(buffer_used_bytes(buffer), 1, 4 * 512);
+	for (uint32_t number = 0; number < MODEL_KEYS; number++) {
+		const struct record_key key = model_key(number);
+		const struct key_hash hash = key_hash(&key, buffer->geometry->segment_pages);
+
+		place = UINT32_MAX;
+		known += segment_index_find(buffer->index, &hash, NULL, &place, &page);
+	}
+	assert_in_range(known, 1, 4 * 3);
 	end(model);
 }
 
@@ -491,6 +583,9 @@ int main(void)
 		cmocka_unit_test(test_segments_whose_records_span_pages_are_full),
 		cmocka_unit_test(test_records_that_are_larger_than_the_cells_are_put_beside_others),
 		cmocka_unit_test(test_a_buffer_with_larger_records_keeps_its_last_pages_empty),
+		cmocka_unit_test(
+			test_what_a_failure_of_the_host_brings_back_beside_larger_records_is_dropped),
+		cmocka_unit_test(test_a_cut_that_opens_pages_begins_the_index_again),
 		cmocka_unit_test(
 			test_a_record_that_a_page_of_the_buffer_is_too_short_for_goes_to_the_next),
 		cmocka_unit_test(test_where_sizes_differ_or_fit_no_record_spans_a_page),

@@ -69,6 +69,7 @@ enum {
  * one. Pages of larger records, behind those of runs, have the highest tag (ribbon_arrange.h).
  */
 enum { RUN_TAG_BYTES = 4 };
+#define APART_TAG UINT32_MAX
 
 /* An entry that failed: tag (4), location (2), member (1), zero (1). */
 enum {
