@@ -232,19 +232,34 @@ static bool is_same_unit(const struct lun_config *a, const struct lun_config *b)
 	       !strcmp(a->nvram, b->nvram) && !strcmp(texts[0], texts[1]);
 }
 
-/* The volume has more than the file says now. As at a start it stays so. */
-static bool is_larger(const struct reloading *r, struct lun_config *now, uint64_t wanted)
+/* Whether a unit is what it was: other keys may differ, which then wait for a start. */
+static bool is_same_volume(const struct lun_config *a, const struct lun_config *b)
+{
+	const struct disk_options *one = &a->options.disk, *two = &b->options.disk;
+
+	return a->type == b->type && !strcmp(a->device, b->device) && !strcmp(a->image, b->image) &&
+	       one->partition == two->partition && !strcmp(one->version, two->version);
+}
+
+/* A volume that has more than the file says now stays so, as at a start. */
+static void change_size(const struct reloading *r, struct lun_config *now, uint64_t wanted)
 {
 	struct error_text error = { "" };
 	uint64_t bytes;
 
-	if (units_disk_bytes(r->server, now->number, &bytes, &error) || bytes <= wanted)
-		return false;
-	now->options.disk.bytes = wanted;
-	say(r->report->done,
-	    "LUN %u has %" PRIu64 " bytes, more than volume_size says: it stays so", now->number,
-	    bytes);
-	return true;
+	if (units_disk_bytes(r->server, now->number, &bytes, &error)) {
+		say(r->report->left, "LUN %u keeps its size, which is not known now: %s",
+		    now->number, error.text);
+	} else if (bytes > wanted) {
+		now->options.disk.bytes = wanted;
+		say(r->report->done,
+		    "LUN %u has %" PRIu64 " bytes, more than volume_size says: it stays so",
+		    now->number, bytes);
+	} else if (units_grow(r->server, now->number, wanted, &error)) {
+		say(r->report->left, "LUN %u does not grow: %s", now->number, error.text);
+	} else {
+		say(r->report->done, "LUN %u has its new volume_size", now->number);
+	}
 }
 
 /* Once for each device. */
@@ -263,7 +278,6 @@ static void change_unit(const struct reloading *r, struct lun_config *now,
 			const struct lun_config *new)
 {
 	uint64_t bytes = new->options.disk.bytes;
-	struct error_text error = { "" };
 
 	if (now->added && !new->added)
 		say(r->report->done, "LUN %u is in the file now", now->number);
@@ -272,13 +286,12 @@ static void change_unit(const struct reloading *r, struct lun_config *now,
 	if (!is_same_unit(now, new))
 		say(r->report->restart, "LUN %u has changed: it counts from the next start on",
 		    now->number);
-	compare_device_size(r, now, new);
-	if (!bytes || bytes == now->options.disk.bytes || is_larger(r, now, bytes))
+	/* Sizes are of what the next start serves. */
+	if (!is_same_volume(now, new))
 		return;
-	if (units_grow(r->server, now->number, bytes, &error))
-		say(r->report->left, "LUN %u does not grow: %s", now->number, error.text);
-	else
-		say(r->report->done, "LUN %u has its new volume_size", now->number);
+	compare_device_size(r, now, new);
+	if (bytes && bytes != now->options.disk.bytes)
+		change_size(r, now, bytes);
 }
 
 static void change_units(const struct reloading *r)

@@ -7,9 +7,10 @@ import signal
 import socket
 import subprocess
 import threading
+import time
 import unittest
 
-from harness import IQN, LIMIT_SECONDS, noise
+from harness import IQN, LIMIT_SECONDS, children_of, noise, wait_for_exit
 from service import HOST, OTHER, POOL, ServiceTest
 
 SANITIZED = True
@@ -248,6 +249,39 @@ class Reload(ServiceTest):
         self.assertEqual(self.attach(daemon, 2).capacity(), (64 << 11, 512))
         # Without a size in the file nothing is said.
         self.assertEqual(self.reload(daemon, POOL.replace("volume_size = 64M\n", ""))[0], ["nothing has changed"])
+
+    def test_a_size_of_another_unit_changes_nothing_of_the_one_that_is_served(self):
+        daemon = self.serve()
+        waits = ([], [], ["restart: LUN 2 has changed: it counts from the next start on"])
+        for size in ("200M", "48M"):
+            other = POOL.replace("0x10002", "0x10005").replace("64M", size)
+            for _ in ("first", "again"):
+                self.assertEqual(self.reload(daemon, other), waits)
+        self.assertEqual(self.attach(daemon, 2).capacity(), (64 << 11, 512))
+        self.assertEqual(self.reload(daemon, POOL), (["nothing has changed"], [], []))
+        # An OSD becomes a disk.
+        osd = "[lun 3]\ntype = osd\nsize = 16M\n"
+        self.reload(daemon, POOL + osd)
+        disk = osd.replace("osd", "disk") + "partition = 0x10002\nvolume_size = 8M\n"
+        self.assertEqual(self.reload(daemon, POOL + disk), ([], [], [waits[2][0].replace("LUN 2", "LUN 3")]))
+
+    def test_a_size_that_is_not_known_is_not_changed(self):
+        config = "[daemon]\nwatchdog = 10\n" + POOL
+        daemon = self.serve(config)
+        self.rewrite(daemon, config.replace("64M", "48M"))
+        for turn in range(1, 10):
+            tgtd = children_of(daemon.process.pid)[0]
+            os.kill(tgtd, signal.SIGSTOP)
+            done = self.try_ctl("reload", "--socket", self.socket_of(daemon))
+            self.assertEqual(done.returncode, 8, done)
+            if b"LUN 2" in done.stdout:
+                break
+            # The service asks by itself, too, and has found it first: tgtd is started again.
+            wait_for_exit(tgtd)
+            while sum("initiators can log in" in line for line in daemon.errors) < turn:
+                time.sleep(0.02)
+        said = done.stdout.decode()
+        self.assertRegex(said, "^not done: LUN 2 keeps its size, which is not known now: .*does not answer within 10 s\n")
 
     def test_the_log_level_changes_at_once_for_tgtd_too(self):
         daemon = self.serve()
