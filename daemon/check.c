@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "daemon/folder.h"
+#include "daemon/server.h"
 #include "wire/keys_file.h"
 
 /* ---- programs ---- */
@@ -133,19 +134,33 @@ static int blame(const struct config *config, int line, const char *what, int re
 typedef int check_lun(const struct config *config, const struct lun_config *lun,
 		      struct error_text *reason);
 
-static int check_luns(const struct config *config, check_lun *check, struct error_text *error)
+/* What is wrong with the i-th unit refuses the configuration, or is told. */
+static int judge(const struct check_tolerance *tolerance, unsigned int i, int result,
+		 const struct error_text *error)
 {
-	for (unsigned int i = 0; i < config->lun_count; i++) {
+	if (!result || !tolerance || tolerance->care[i] == CHECK_REFUSES)
+		return result;
+	tolerance->tell(tolerance->context, error->text);
+	return 0;
+}
+
+static int check_luns(const struct config *config, const struct check_tolerance *tolerance,
+		      check_lun *check, struct error_text *error)
+{
+	int result = 0;
+
+	for (unsigned int i = 0; !result && i < config->lun_count; i++) {
 		const struct lun_config *lun = &config->luns[i];
 		struct error_text reason = { "" };
-		int result = check(config, lun, &reason);
 		char what[32];
 
+		result = check(config, lun, &reason);
 		snprintf(what, sizeof(what), "LUN %u: ", lun->number);
 		if (result)
-			return blame(config, lun->line, what, result, &reason, error);
+			blame(config, lun->line, what, result, &reason, error);
+		result = judge(tolerance, i, result, error);
 	}
-	return 0;
+	return result;
 }
 
 static int check_plan(const struct config *config, const struct lun_config *lun,
@@ -157,7 +172,7 @@ static int check_plan(const struct config *config, const struct lun_config *lun,
 
 int check_plans(const struct config *config, struct error_text *error)
 {
-	return check_luns(config, check_plan, error);
+	return check_luns(config, NULL, check_plan, error);
 }
 
 /* ---- the host ---- */
@@ -261,26 +276,32 @@ int check_unit(const struct config *config, const struct lun_config *lun, struct
 }
 
 /* Every start makes files in it. */
-static int check_run_dir(const struct config *config, struct error_text *error)
+static int check_run_dir(const struct config *config, const struct check_tolerance *tolerance,
+			 struct error_text *error)
 {
 	struct error_text reason = { "" };
 	char file[PATH_MAX + 16];
 	int result;
 
+	(void)tolerance;
 	snprintf(file, sizeof(file), "%s/file", config->run_dir);
 	result = folder_try_file(file, 0, &reason);
 	return result ? blame(config, 0, "run_dir: ", result, &reason, error) : 0;
 }
 
 /* A start makes files in it for new devices only. */
-static int check_state_dir(const struct config *config, struct error_text *error)
+static int check_state_dir(const struct config *config, const struct check_tolerance *tolerance,
+			   struct error_text *error)
 {
-	return check_luns(config, check_files, error);
+	return check_luns(config, tolerance, check_files, error);
 }
 
+typedef int check_inside(const struct config *config, const struct check_tolerance *tolerance,
+			 struct error_text *error);
+
 /* Makes a folder, if it is missing, checks what is to be in it, and takes it back. */
-static int check_folder(const struct config *config, const char *key, const char *folder,
-			int (*inside)(const struct config *config, struct error_text *error),
+static int check_folder(const struct config *config, const struct check_tolerance *tolerance,
+			const char *key, const char *folder, check_inside *inside,
 			struct error_text *error)
 {
 	struct error_text reason = { "" };
@@ -290,34 +311,61 @@ static int check_folder(const struct config *config, const char *key, const char
 	if (result)
 		blame(config, 0, key, result, &reason, error);
 	else
-		result = inside(config, error);
+		result = inside(config, tolerance, error);
 	folder_take_back(folder, made);
 	return result;
 }
 
-int check_host(const struct config *config, struct error_text *error)
+int check_host(const struct config *config, const struct check_tolerance *tolerance,
+	       struct error_text *error)
 {
 	int result = check_service(config, error);
 
 	if (!result)
-		result = check_folder(config, "run_dir: ", config->run_dir, check_run_dir, error);
+		result = check_folder(config, tolerance, "run_dir: ", config->run_dir,
+				      check_run_dir, error);
 	if (!result)
-		result = check_folder(config, "state_dir: ", config->state_dir, check_state_dir,
-				      error);
+		result = check_folder(config, tolerance, "state_dir: ", config->state_dir,
+				      check_state_dir, error);
 	return result;
 }
 
-int check_images(const struct config *config, struct image_engine engines[CONFIG_LUNS_MAX],
-		 struct error_text *error)
-{
-	struct error_text reason = { "" };
+/* ---- images ---- */
 
-	for (unsigned int i = 0; i < config->lun_count; i++) {
-		int result = image_engine(&config->luns[i], &engines[i], &reason);
+/* The first unit of the device that the i-th one is on. */
+static unsigned int first_of_device(const struct config *config, unsigned int i)
+{
+	unsigned int first = 0;
+
+	while (strcmp(config->luns[first].image, config->luns[i].image) != 0)
+		first++;
+	return first;
+}
+
+int check_images(const struct config *config, const struct check_tolerance *tolerance,
+		 struct image_engine engines[CONFIG_LUNS_MAX], struct error_text *error)
+{
+	int result = 0;
+
+	for (unsigned int i = 0; !result && i < config->lun_count; i++) {
+		const unsigned int first = first_of_device(config, i);
+		const struct lun_config *lun = &config->luns[i];
+		struct error_text reason = { "" };
+
+		if (first != i) {
+			engines[i] = engines[first];
+			continue;
+		}
+		engines[i] = (struct image_engine){ .name = NULL };
+		if (tolerance && tolerance->care[i] == CHECK_NAMES)
+			result = image_check_names(lun, &reason);
+		else
+			result = image_engine(lun, &engines[i], &reason);
+		server_alive();
 		/* As the start says it, where a sentence that is too long is cut alike. */
 		if (result)
-			return error_set(error, result, "LUN %u: %s", config->luns[i].number,
-					 reason.text);
+			error_set(error, result, "LUN %u: %s", lun->number, reason.text);
+		result = judge(tolerance, i, result, error);
 	}
-	return 0;
+	return result;
 }

@@ -475,27 +475,46 @@ int image_prepare(const struct lun_config *lun, bool *created, struct error_text
 	return create(lun, &names, error);
 }
 
+/* `opens`: there is a device that its files are enough for. */
+static int find_device(const struct lun_config *lun, bool *opens, bool *lost,
+		       struct error_text *error)
+{
+	struct image_names names = { .elsewhere = "" };
+	char *file;
+	int result;
+
+	*opens = *lost = false;
+	name_files(lun, &names);
+	if (!exists(names.image))
+		return check_no_half(&names, error);
+	result = find_nvram(lun, &names, &file, lost, error);
+	free(file);
+	*opens = !result && !*lost;
+	return result;
+}
+
+int image_check_names(const struct lun_config *lun, struct error_text *error)
+{
+	bool opens, lost;
+
+	return find_device(lun, &opens, &lost, error);
+}
+
 int image_engine(const struct lun_config *lun, struct image_engine *engine,
 		 struct error_text *error)
 {
 	const struct nand_options read_only = { .read_only = true };
 	const char *configured = lun->options.engine.store;
-	struct image_names names = { .elsewhere = "" };
 	struct nand *nand;
-	char *file;
-	bool lost;
+	bool opens, lost;
 	int result;
 
 	engine->name = configured ? configured : engine_store_name(0);
 	engine->index = index_kind_name(lun->options.engine.muninn.index);
-	name_files(lun, &names);
-	if (!exists(lun->image))
-		return check_no_half(&names, error);
-	result = find_nvram(lun, &names, &file, &lost, error);
-	free(file);
+	result = find_device(lun, &opens, &lost, error);
 	if (lost)
 		engine->index = NULL;
-	if (result || lost)
+	if (!opens)
 		return result;
 	result = nand_open_with(lun->image, &read_only, &nand, error);
 	if (result)

@@ -47,6 +47,12 @@ struct image_growth {
 int image_plan_growth(const struct lun_config *lun, uint64_t bytes, struct image_growth *growth,
 		      struct error_text *error);
 
+/*
+ * Whether image_prepare would take what is there, or nothing, by the names of files alone: no half
+ * of a device, and the NVRAM file in its place. -errno with a sentence.
+ */
+int image_check_names(const struct lun_config *lun, struct error_text *error);
+
 /* What keeps records, by its name, and the index that finds them; NULL: the device does not say. */
 struct image_engine {
 	const char *name, *index;

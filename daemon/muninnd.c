@@ -97,7 +97,7 @@ static int say_configuration(const struct config *config)
 	struct image_engine engines[CONFIG_LUNS_MAX];
 	struct error_text error = { "" };
 
-	if (check_images(config, engines, &error))
+	if (check_images(config, NULL, engines, &error))
 		return complain(EXIT_FAILED, error.text);
 	printf("%s: correct; logical units: %u\n", config->source, config->lun_count);
 	for (unsigned int i = 0; config->target_count > 1 && i < config->target_count; i++)
@@ -274,7 +274,7 @@ int main(int argc, char **argv)
 	result = secrets_load(&config, &error);
 	if (result)
 		return complain(result == -EINVAL ? EXIT_USAGE : EXIT_FAILED, error.text);
-	if (check_host(&config, &error))
+	if (check_host(&config, NULL, &error))
 		return complain(EXIT_FAILED, error.text);
 	if (check)
 		return say_configuration(&config);

@@ -448,12 +448,76 @@ static void change_process(const struct reloading *r)
 	admin_open_to_group(now);
 }
 
+/* ---- what the host has for it ---- */
+
+/* Is it for the reload to make or open the unit's device? No unit that stays is on it. */
+static bool opens_device(const struct reloading *r, const struct lun_config *lun)
+{
+	bool is_added = false;
+
+	for (unsigned int i = 0; i < r->now->lun_count; i++)
+		if (units_share_device(&r->now->luns[i], lun) &&
+		    find(r->new, r->now->luns[i].number))
+			return false;
+	for (unsigned int i = 0; i < r->new->lun_count; i++)
+		is_added |= units_share_device(&r->new->luns[i], lun) &&
+			    !units_find(r->server, r->new->luns[i].number);
+	return is_added;
+}
+
+/* Whether a device is served as the unit wants it, as far as only its image can tell. */
+static bool is_served_so(const struct reloading *r, const struct lun_config *lun)
+{
+	const char *store = lun->options.engine.store;
+
+	for (unsigned int i = 0; i < r->now->lun_count; i++) {
+		const struct lun_config *now = &r->now->luns[i];
+		const char *served = now->options.engine.store;
+
+		if (units_share_device(now, lun))
+			return !(lun->size_is_set && lun->size_bytes > now->size_bytes) &&
+			       (!store || (served && !strcmp(store, served)));
+	}
+	return false;
+}
+
+static void tell(void *context, const char *sentence)
+{
+	const struct reload_report *report = context;
+
+	say(report->restart, "the next start would fail: %s", sentence);
+}
+
+/*
+ * What the reload does not touch refuses nothing: somebody may have to be shut out at once, however
+ * it is with the images.
+ */
+static int check_units(const struct reloading *r, struct error_text *error)
+{
+	struct check_tolerance tolerance = { .tell = tell, .context = r->report };
+	struct image_engine engines[CONFIG_LUNS_MAX];
+	int result;
+
+	for (unsigned int i = 0; i < r->new->lun_count; i++) {
+		const struct lun_config *lun = &r->new->luns[i];
+
+		tolerance.care[i] = opens_device(r, lun)   ? CHECK_REFUSES
+				    : is_served_so(r, lun) ? CHECK_NAMES
+							   : CHECK_TELLS;
+	}
+	result = check_host(r->new, &tolerance, error);
+	if (!result)
+		result = check_images(r->new, &tolerance, engines, error);
+	/* That is no fault of the file. */
+	return result == -EINVAL ? -EIO : result;
+}
+
 /* ---- all of it ---- */
 
-static int read_anew(struct server *server, struct config_file *file, struct config *config,
+static int read_anew(const struct reloading *r, struct config_file *file, struct config *config,
 		     struct error_text *error)
 {
-	struct image_engine engines[CONFIG_LUNS_MAX];
+	struct server *server = r->server;
 	int result = origin_load(server->origin, file, error);
 
 	if (result)
@@ -464,14 +528,8 @@ static int read_anew(struct server *server, struct config_file *file, struct con
 		result = check_plans(config, error);
 	if (!result)
 		result = secrets_load(config, error);
-	if (!result) {
-		result = check_host(config, error);
-		if (!result)
-			result = check_images(config, engines, error);
-		/* That is no fault of the file. */
-		if (result == -EINVAL)
-			result = -EIO;
-	}
+	if (!result)
+		result = check_units(r, error);
 	if (result)
 		config_file_free(file);
 	return result;
@@ -491,7 +549,7 @@ int reload(struct server *server, struct reload_report *report, struct error_tex
 	bool closed;
 	int result;
 
-	result = read_anew(server, &file, &new, error);
+	result = read_anew(&r, &file, &new, error);
 	if (result) {
 		log_line(LOG_LEVEL_ERROR, "reload: nothing has changed: %s", error->text);
 		return result == -EINVAL ? result : -EIO;

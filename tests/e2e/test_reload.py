@@ -139,9 +139,7 @@ class Reload(ServiceTest):
             (2, "there is no logical unit", "[daemon]\n"),
             (2, "both partition 0x10002", POOL + THIRD.replace("0x10003", "0x10002")),
             (8, "/nowhere/key", POOL + THIRD + "[lun 4]\ntype = osd\nsize = 16M\nkey_file = /nowhere/key\n"),
-            # The next start would be refused, whether the unit is new or served from another image.
             (8, f"LUN 4: {other}.nvram is missing", POOL + THIRD + f"[lun 4]\ntype = osd\nimage = {other}\n"),
-            (8, f"LUN 1: {other}.nvram is missing", POOL.replace("[device pool]", f"[device pool]\nimage = {other}")),
             (8, "this host has no group", "[daemon]\nadmin_group = no-such-group\n" + POOL + THIRD),
         ):
             self.rewrite(daemon, config)
@@ -153,6 +151,46 @@ class Reload(ServiceTest):
         daemon.wait_for_line("reload: nothing has changed", "No such file")
         self.good(disk.read(0, 1))
         self.assertEqual(self.reload(daemon, POOL), (["nothing has changed"], [], []))
+
+    def test_an_image_that_is_served_or_waits_for_a_restart_refuses_nothing(self):
+        """Somebody may have to be shut out at once. What would make the next start fail is told, once for each device."""
+        daemon = self.serve()
+        image = os.path.join(daemon.state_dir, "pool.img")
+        names, fails = iter(range(100)), "restart: the next start would fail: "
+
+        def narrow(config, *restart):
+            done, left, told = self.reload(daemon, f"[target]\nallow_name = iqn.2026-11.host:{next(names)}\n" + config)
+            self.assertEqual((done, left), (["who may log in has changed"], []))
+            self.assertEqual(len(told), len(restart), told)
+            for line, text in zip(told, restart):
+                self.assertTrue(line.startswith(text), told)
+
+        for suffix, said in (("", f"{image} is missing, but its NVRAM file"), (".nvram", f"{image}.nvram is missing")):
+            os.rename(image + suffix, image + ".away")
+            narrow(POOL, f"{fails}LUN 1: {said}")
+            os.rename(image + ".away", image + suffix)
+        # What is in a file that is served is not looked at.
+        with open(image, "r+b") as file:
+            header = file.read(1 << 16)
+            file.seek(0)
+            file.write(noise(1 << 16, 1))
+            narrow(POOL)
+            larger = POOL.replace("512M", "600M")
+            narrow(larger, f"{fails}LUN 1: {image}", "restart: LUN 1: its device gets its larger size")
+            file.seek(0)
+            file.write(header)
+        narrow(larger, "restart: LUN 1: its device gets its larger size")
+        narrow(POOL.replace("512M", "512T"), f"{fails}LUN 1: ", "restart: LUN 1: its device gets its larger size")
+        changed = [f"restart: LUN {lun} has changed" for lun in (1, 2)]
+        other = POOL.replace("[device pool]", "[device pool]\nimage = other.img")
+        narrow(other, *changed)
+        with open(os.path.join(daemon.state_dir, "other.img"), "wb") as file:
+            file.write(noise(1 << 20, 1))
+        narrow(other, f"{fails}LUN 1: {file.name}.nvram is missing", *changed)
+        # A key file.
+        narrow(POOL.replace("type = osd", "type = osd\nkey_file = missing"), f"{fails}{daemon.config_path}:", changed[0])
+        narrow(POOL)
+        self.assertEqual(daemon.stop(), 0)
 
     def test_who_may_log_in_changes_at_once(self):
         daemon = self.serve(f"[target]\nallow_name = {HOST}, {OTHER}\n" + POOL)
