@@ -196,7 +196,10 @@ static int put_short(struct ctl *ctl, const struct source *source,
 
 	if (address->object && options->has_offset) {
 		result = write_short(ctl, source, *address, error);
-		return result == -ENOENT ? create_at_offset(ctl, source, *address, error) : result;
+		if (result == -ENOENT)
+			result = create_at_offset(ctl, source, *address, error);
+		/* Somebody else has made it in between. */
+		return result == -EEXIST ? write_short(ctl, source, *address, error) : result;
 	}
 	if (address->object && options->replace)
 		result = replace_short(ctl, source, *address, error);
@@ -256,14 +259,16 @@ static int prepare_long(struct ctl *ctl, struct osd_client_address *address, str
 					       OSD_INFORMATION_LOGICAL_LENGTH, &length, error);
 	else if (address->object && ctl->options->replace)
 		result = empty_object(ctl, *address, back, error);
+	if (result == -ENOENT) {
+		result = osd_client_create(ctl->client, address->partition, address->object, 1,
+					   &address->object, NULL, error);
+		back->is_new = result == 0;
+	}
+	/* Somebody else has made it in between. */
+	if (result == -EEXIST && ctl->options->has_offset)
+		result = 0;
 	back->object = *address;
-	back->in_place = result == 0 && ctl->options->has_offset;
-	if (result != -ENOENT)
-		return result;
-	result = osd_client_create(ctl->client, address->partition, address->object, 1,
-				   &address->object, NULL, error);
-	back->is_new = result == 0;
-	back->object = *address;
+	back->in_place = result == 0 && ctl->options->has_offset && !back->is_new;
 	return result;
 }
 
@@ -304,7 +309,7 @@ static int report_failure(const struct ctl *ctl, const struct source *source,
 		error_set(&error->sentence, 0, "%s: interrupted", ctl->verb);
 	else if (error->local && !error->sentence.text[0])
 		error_set(&error->sentence, 0, "%s: %s", source->name, strerror(-error->result));
-	if (error->result == -EEXIST)
+	if (error->result == -EEXIST && !ctl->options->has_offset)
 		return ctl_fail(ctl, CTL_EXISTS,
 				"%s; --replace stores it in place of the old content",
 				error->sentence.text);

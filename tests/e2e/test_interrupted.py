@@ -272,6 +272,29 @@ class Interrupted(E2ETest):
         process.stdin.close()
         self.assertTrue(self.content()[: 1 << 20] == noise(1 << 20, 1))
 
+    def test_a_put_behind_the_beginning_keeps_what_somebody_else_stores_meanwhile(self):
+        self.ctl("mkpart", self.url, P)
+        theirs, made = noise(200, 1), 0
+
+        def happens():
+            results.append(self.try_ctl("put", self.url, ADDRESS, stdin=theirs).returncode)
+
+        for ours in (b"", noise(5, 2), noise(3 << 20, 2)):
+            results, nth = [None], 0
+            # Between any two commands, until there are no more.
+            while results:
+                results, nth = [], nth + 1
+                between = Between(self.device, nth, happens)
+                done = self.try_ctl("put", between.url(), ADDRESS, "--offset", 100, stdin=ours)
+                between.close()
+                self.assertEqual((done.returncode, done.stderr), (0, b""), nth)
+                wanted = theirs if results == [0] else bytes(100 if ours else 0)
+                wanted = wanted[:100] + ours + wanted[100 + len(ours) :]
+                self.assertTrue(self.ctl("get", self.url, ADDRESS, binary=True) == wanted, nth)
+                self.ctl("rm", self.url, ADDRESS)
+                made += results == [0]
+        self.assertGreater(made, 6)
+
     def test_an_append_that_is_interrupted_says_how_much_stays(self):
         self.ctl("mkpart", self.url, P)
         self.ctl("put", self.url, ADDRESS, stdin=b"begin")
