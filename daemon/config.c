@@ -239,7 +239,7 @@ static struct lun_config *section_lun(struct reading *reading, const char *secti
 			if (i >= reading->units_before)
 				return &config->luns[i];
 			error_set(error, -EEXIST,
-				  "%s has [lun %u]: a reload serves it, or the next start",
+				  "%s has [lun %u]: a reload or the next start serves it",
 				  config->source, number);
 			return NULL;
 		}

@@ -173,6 +173,7 @@ static const struct ctl_verb verbs[] = {
 	  "--number     it is a number, stored as 8 bytes, big-endian\n"
 	  "--file FILE  the file's content is the value\n"
 	  "--remove     the attribute becomes undefined\n"
+	  "An empty value is refused.\n"
 	  "\n"
 	  "Examples:\n"
 	  "  muninnctl attr set $URL 0x10000/0x10004 0x1 0x9 'holiday photo'\n"

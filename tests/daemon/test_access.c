@@ -100,7 +100,7 @@ static void test_an_added_section_is_refused_without_a_line_of_the_file(void **s
 	assert_int_equal(read_texts(UNIT, "[lun 5]\nthreads = 0\n"), -EINVAL);
 	assert_memory_equal(error.text, "threads: ", 9);
 	assert_int_equal(read_texts(UNIT, "[lun 1]\nthreads = 3\n"), -EINVAL);
-	assert_string_equal(error.text, "FILE has [lun 1]: a reload serves it, or the next start");
+	assert_string_equal(error.text, "FILE has [lun 1]: a reload or the next start serves it");
 	/* The file's own mistakes have theirs. */
 	assert_int_equal(read_texts(UNIT "threads = 0\n", "[lun 5]\ntype = osd\n"), -EINVAL);
 	assert_memory_equal(error.text, "FILE:3: threads: ", 17);

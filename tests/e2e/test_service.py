@@ -377,7 +377,7 @@ class Units(ServiceTest):
         back = f", unless you remove [lun 2] from {daemon.config_path}"
         self.assertIn("LUN 2 comes back at the next start or reload" + back, self.lines(daemon, "lun", "rm", 2))
         self.assertEqual(sorted(self.units(daemon)), [1])
-        self.assertIn("has [lun 2]: a reload serves it", self.refused(daemon, 2, "lun", "add", 2, "type=osd"))
+        self.assertIn("has [lun 2]: a reload or the next start serves it", self.refused(daemon, 2, "lun", "add", 2, "type=osd"))
         self.assertEqual(self.admin(daemon, "reload")["done"], ["LUN 2 is added"])
         self.lines(daemon, "lun", "rm", 2)
         daemon.restart()
