@@ -310,34 +310,31 @@ static void move_down(struct buffer *buffer, const struct key_hash *hash,
 
 /* ---- putting ---- */
 
-/* Whether one more record finds a cell in a page: there is none beside a larger one. */
-static bool has_cell(const struct buffer *buffer, uint32_t page)
+/* Whether one more record has space among the cells of a page. */
+static bool has_cells(const struct buffer *buffer, uint32_t page, uint32_t length)
 {
 	struct page_view view = buffer_page(buffer, page);
+	uint32_t taken = taken_bytes(buffer, length);
 	struct page_record record;
-	uint32_t offset = 0, count = 0;
 
-	while (page_next(&view, &offset, &record)) {
-		if (is_larger(buffer, record_length(record.header)))
-			return false;
-		count++;
-	}
-	return count < buffer->span.page_cells;
+	for (uint32_t offset = 0; page_next(&view, &offset, &record);)
+		taken += taken_bytes(buffer, record_length(record.header));
+	return taken <= buffer->span.page_bytes;
 }
 
 bool buffer_page_has_space(const struct buffer *buffer, uint32_t page, uint32_t length)
 {
 	const struct span *span = &buffer->span;
-	bool larger = is_larger(buffer, length);
+	bool is_mixed = buffer->is_mixed || is_larger(buffer, length);
 	uint32_t state = slot_state(buffer, page_slot(buffer, page));
 
-	if (page >= (larger || buffer->is_mixed ? span->mixed_pages : span->pages))
+	if (page >= (is_mixed ? span->mixed_pages : span->pages))
 		return false;
-	if (larger || record_is_large(buffer->geometry, length))
+	if (record_is_large(buffer->geometry, length))
 		return state == 0;
 	return !(state & SLOT_LARGE) &&
 	       state + RECORD_HEADER_BYTES + length <= buffer->span.page_bytes &&
-	       (!buffer->span.cell_bytes || has_cell(buffer, page));
+	       (!span->cell_bytes || has_cells(buffer, page, length));
 }
 
 enum { LINE_BYTES = 64 }; /* of a cache, mostly */

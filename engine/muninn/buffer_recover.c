@@ -180,13 +180,22 @@ static bool cut_page(struct buffer *buffer, uint32_t page, uint64_t last, bool c
 	return damaged;
 }
 
-/* Whether a page has a record that is larger than a cell, which is its only one. */
-static bool has_larger(const struct page_view *page, const struct buffer *buffer)
+/* Whether a page has a record that is larger than a cell. */
+static bool has_larger(const struct buffer *buffer, const struct page_view *page)
 {
 	struct page_record record;
-	uint32_t offset = 0;
 
-	return page_next(page, &offset, &record) && is_larger(buffer, record_length(record.header));
+	for (uint32_t offset = 0; buffer->is_mixed && page_next(page, &offset, &record);)
+		if (is_larger(buffer, record_length(record.header)))
+			return true;
+	return false;
+}
+
+/* Whether what a page has decides which pages may be used. */
+static bool page_decides(const struct buffer *buffer, uint32_t page, const struct page_view *view)
+{
+	return buffer->span.cell_bytes && view->used &&
+	       (page >= buffer->span.mixed_pages || has_larger(buffer, view));
 }
 
 bool buffer_cut(struct buffer *buffer, uint64_t last)
@@ -195,11 +204,10 @@ bool buffer_cut(struct buffer *buffer, uint64_t last)
 
 	for (uint32_t page = 0; page < buffer->geometry->segment_pages; page++) {
 		struct page_view view = buffer_page(buffer, page);
-		bool decides = buffer->span.cell_bytes &&
-			       (page >= buffer->span.mixed_pages || has_larger(&view, buffer));
+		bool decides = page_decides(buffer, page, &view);
 
 		cut_page(buffer, page, last, false);
-		is_outdated |= view.used && decides && !buffer_page(buffer, page).used;
+		is_outdated |= decides && buffer_page(buffer, page).used != view.used;
 	}
 	return is_outdated;
 }
@@ -353,36 +361,35 @@ static void count_used(struct buffer *buffer)
 		buffer->used_bytes += word_used(slot_word(buffer, page_slot(buffer, page)));
 }
 
-static bool is_promised_page(const struct buffer *buffer, uint32_t page)
+/* How many bytes of a page a flush has promised. */
+static uint32_t promised_bytes(const struct buffer *buffer, uint32_t page)
 {
 	const uint8_t *header = slot_header(buffer, page_slot(buffer, page));
 
-	return (get_le64(header + SLOT_STAMP_AT) & UINT16_MAX) > 0;
+	return get_le64(header + SLOT_STAMP_AT) & UINT16_MAX;
 }
 
 /*
  * A buffer with larger records has nothing on its last pages. If it has, a failure of the host has
- * brought back one or the other as it was before: what no flush has promised. Returns how many
- * pages that were.
+ * brought back one or the other as it was before, which no flush has promised: what is promised of
+ * a page stays where it is. Returns how many pages that were.
  */
 static uint32_t drop_outdated(struct buffer *buffer)
 {
 	uint32_t first = buffer->span.mixed_pages, dropped = 0;
 	bool are_promised = false;
 
-	if (!buffer->is_mixed)
-		return 0;
-	for (uint32_t page = first; page < buffer->span.pages; page++)
-		are_promised |= buffer_page(buffer, page).used && is_promised_page(buffer, page);
-	for (uint32_t page = 0; page < buffer->span.pages; page++) {
+	for (uint32_t page = first; buffer->is_mixed && page < buffer->span.pages; page++)
+		are_promised |= buffer_page(buffer, page).used && promised_bytes(buffer, page);
+	for (uint32_t page = 0; buffer->is_mixed && page < buffer->span.pages; page++) {
 		struct page_view view = buffer_page(buffer, page);
-		bool is_old = are_promised ? page < first && has_larger(&view, buffer) &&
-						     !is_promised_page(buffer, page)
-					   : page >= first && view.used;
+		uint32_t end = promised_bytes(buffer, page);
 
-		if (is_old)
-			end_page(buffer, page, 0);
-		dropped += is_old;
+		if (are_promised != (page < first) || view.used <= end ||
+		    (are_promised && !has_larger(buffer, &view)))
+			continue;
+		end_page(buffer, page, end);
+		dropped++;
 	}
 	return dropped;
 }

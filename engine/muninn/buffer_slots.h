@@ -81,10 +81,16 @@ static inline struct page_view slot_view(const struct buffer *buffer, uint32_t s
 	};
 }
 
-/* Whether a record with so many bytes of value is larger than a cell: it has a page for itself. */
+/* Whether a record with so many bytes of value is larger than a cell. */
 static inline bool is_larger(const struct buffer *buffer, uint32_t length)
 {
 	return buffer->span.cell_bytes && RECORD_HEADER_BYTES + length > buffer->span.cell_bytes;
+}
+
+/* What it takes of a page with cells: its bytes, at least those of a cell. */
+static inline uint32_t taken_bytes(const struct buffer *buffer, uint32_t length)
+{
+	return (uint32_t)max_u64(RECORD_HEADER_BYTES + length, buffer->span.cell_bytes);
 }
 
 /* How long the pages of what NVRAM has of a slot are. */

@@ -46,10 +46,11 @@ static uint32_t segment_cells(const struct muninn_geometry *geometry, uint32_t c
 }
 
 /*
- * Each record that is larger has a page of the buffer, which is no smaller than itself. So all
- * records take no more bytes of the segment than they may take of the buffer, but for these: before
- * a header that would be cut, so many of each page; at the end of runs, of larger records, and of
- * all others a page each at most (ribbon_arrange.h); and one for what is left over of these pages.
+ * A record takes of the buffer a cell, or all of its bytes, and one of a page a page for itself,
+ * which is no smaller. So all records take no more bytes of the segment than they may take of the
+ * buffer, but for these: before a header that would be cut, so many of each page; at the end of
+ * runs, of larger records, and of all others a page each at most (ribbon_arrange.h); and one for
+ * what is left over of these pages.
  */
 static uint32_t mixed_pages(const struct muninn_geometry *geometry, const struct span *span)
 {
@@ -128,10 +129,10 @@ static uint32_t cell_for(const struct muninn_geometry *geometry, uint32_t bytes)
 				 divide_up(geometry->page_bytes + RECORD_HEADER_BYTES, cells));
 }
 
-/* The cells of a buffer that records take, of those that it has. */
+/* The bytes of a buffer that records take, of those that it has. */
 struct part {
 	struct span span;
-	uint64_t cells, of;
+	uint64_t bytes, of;
 };
 
 /* With cells for all records up to a class. */
@@ -139,35 +140,38 @@ static struct part part_taken(const struct muninn_geometry *geometry,
 			      const struct span_sizes *sizes, uint32_t class)
 {
 	struct part part = { .span = span_of(geometry, cell_for(geometry, sizes->largest[class])) };
-	uint32_t fitting = 0, larger;
+	bool is_mixed = false;
 
 	for (uint32_t n = 0; n <= class; n++)
-		fitting += sizes->counts[n];
-	larger = sizes->count - fitting;
-	part.cells = fitting + (uint64_t)larger * part.span.page_cells;
-	part.of =
-		(uint64_t)part.span.page_cells * (larger ? part.span.mixed_pages : part.span.pages);
+		part.bytes += (uint64_t)sizes->counts[n] * part.span.cell_bytes;
+	for (uint32_t n = class + 1; n <= SPAN_SIZES; n++) {
+		is_mixed |= sizes->counts[n] > 0;
+		part.bytes += (uint64_t)sizes->counts[n] *
+			      (n < SPAN_SIZES ? sizes->largest[n] : part.span.page_bytes);
+	}
+	part.of = (uint64_t)part.span.page_bytes *
+		  (is_mixed ? part.span.mixed_pages : part.span.pages);
 	return part;
 }
 
 static bool is_less(const struct part *a, const struct part *b)
 {
-	return a->cells * b->of < b->cells * a->of;
+	return a->bytes * b->of < b->bytes * a->of;
 }
 
 /* Whether cells are worth it to records that take so many pages without them. */
 static bool pays(const struct muninn_geometry *geometry, const struct part *part, uint64_t pages,
 		 const struct span_sizes *sizes)
 {
-	return part->cells * geometry->segment_pages * (GAIN_PART + 1) <=
+	return part->bytes * geometry->segment_pages * (GAIN_PART + 1) <=
 		       pages * part->of * GAIN_PART &&
-	       sizes->bytes * EMPTY_PART >= part->cells * part->span.cell_bytes * (EMPTY_PART - 1);
+	       sizes->bytes * EMPTY_PART >= part->bytes * (EMPTY_PART - 1);
 }
 
 uint32_t span_choose(const struct muninn_geometry *geometry, const struct span *now,
 		     const struct span_sizes *sizes)
 {
-	struct part best = { .cells = 1 }; /* more than any other */
+	struct part best = { .bytes = 1 }; /* more than any other */
 	uint64_t pages = now->cell_bytes ? pages_without(geometry, sizes) : sizes->pages;
 
 	if (sizes->pages * PAGES_PART < now->pages)

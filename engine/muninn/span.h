@@ -7,7 +7,7 @@
  *
  * A buffer has to hold as many records as its segment. Its pages are longer than those of flash
  * then, by what takes them to whole cells, and there are fewer of them. No record of the buffer
- * spans its pages, and one that is larger than a cell has a page for itself.
+ * spans its pages. One that is larger than a cell takes its bytes of a page.
  */
 #ifndef MUNINN_ENGINE_MUNINN_SPAN_H
 #define MUNINN_ENGINE_MUNINN_SPAN_H

@@ -234,24 +234,33 @@ static void fill(struct buffered *buffered, uint32_t cell_bytes, uint32_t keys, 
 }
 
 /*
- * So many per mille of the pages have one that is larger, mostly up to `largest`. The sizes of all
- * of them are such that headers meet ends of pages.
+ * As many records as the pages take, so many per mille of them larger, mostly up to `largest`. The
+ * sizes of all of them are such that headers meet ends of pages.
  */
 static void fill_mixed(struct buffered *buffered, uint32_t cell_bytes, uint32_t keys,
 		       uint32_t permille, uint32_t largest, uint64_t *random)
 {
-	begin_buffered(buffered, cell_bytes);
-	for (uint32_t page = 0; page < buffered->span.mixed_pages; page++) {
-		bool is_larger = below(random, 1000) < permille;
+	const struct span *span;
 
-		for (uint32_t n = 0; n < (is_larger ? 1 : buffered->span.page_cells); n++) {
+	begin_buffered(buffered, cell_bytes);
+	span = &buffered->span;
+	for (uint32_t page = 0; page < span->mixed_pages; page++)
+		for (uint32_t left = span->page_bytes, taken = 0; left >= cell_bytes;
+		     left -= taken) {
+			bool is_larger = below(random, 1000) < permille;
 			uint32_t bytes = is_larger ? largest : cell_bytes;
 
 			bytes -= below(random, below(random, 8) ? 3 : 40);
-			put_record(buffered, page, below(random, keys),
-				   is_larger ? (uint32_t)max_u64(bytes, cell_bytes + 1) : bytes);
+			if (is_larger)
+				bytes = (uint32_t)max_u64(bytes, cell_bytes + 1);
+			/* One that is larger than a page has it for itself; others as they fit. */
+			if (bytes > PAGE_BYTES ? left < span->page_bytes : bytes > left)
+				bytes = cell_bytes;
+			taken = (uint32_t)max_u64(bytes, cell_bytes);
+			if (bytes > PAGE_BYTES)
+				taken = left;
+			put_record(buffered, page, below(random, keys), bytes);
 		}
-	}
 }
 
 /* Where each record is in the segment: its page, and its key. */
