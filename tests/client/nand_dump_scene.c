@@ -87,7 +87,7 @@ static void merge_some(struct record_store *store)
 	const struct record_keep keep = { .bounds = keep_it };
 	struct record_merge merge = { .segments_wanted = 4, .live_permille_max = 1000 };
 
-	for (int n = 0; n < 4; n++)
+	for (int n = 0; n < 8; n++)
 		store->operations->merge(store, &keep, &merge);
 	assert_true(merge.segments_taken > 0);
 }
