@@ -14,8 +14,7 @@ struct mapped_memory {
 	uint8_t *at; /* at the beginning of a page; NULL: there are no bytes */
 	uint64_t bytes;
 	uint64_t mapped; /* of whole pages */
-	bool is_sparse;  /* much is never written to: it gets no huge pages, which take all at once
-			  */
+	bool is_sparse;  /* much is never written to, so it gets no huge pages */
 };
 
 /*

@@ -97,12 +97,11 @@ bool span_is_full(const struct muninn_geometry *geometry, uint64_t bytes)
 
 void span_count(const struct muninn_geometry *geometry, uint32_t bytes, struct span_sizes *sizes)
 {
-	uint32_t class =
+	uint32_t size =
 		(uint32_t)min_u64((uint64_t)bytes * SPAN_SIZES / geometry->page_bytes, SPAN_SIZES);
 
-	sizes->counts[class]++;
-	sizes->largest[class] = (uint32_t)max_u64(sizes->largest[class], bytes);
-	sizes->count++;
+	sizes->counts[size]++;
+	sizes->largest[size] = (uint32_t)max_u64(sizes->largest[size], bytes);
 	sizes->bytes += bytes;
 }
 
@@ -112,11 +111,10 @@ static uint64_t pages_without(const struct muninn_geometry *geometry,
 {
 	uint64_t pages = 0;
 
-	for (uint32_t class = SPAN_SIZES / SMALL_PART; class <= SPAN_SIZES; class ++)
-		if (sizes->counts[class])
-			pages +=
-				divide_up(sizes->counts[class],
-					  max_u64(geometry->page_bytes / sizes->largest[class], 1));
+	for (uint32_t size = SPAN_SIZES / SMALL_PART; size <= SPAN_SIZES; size++)
+		if (sizes->counts[size])
+			pages += divide_up(sizes->counts[size],
+					   max_u64(geometry->page_bytes / sizes->largest[size], 1));
 	return max_u64(pages, sizes->bytes / geometry->page_bytes);
 }
 
@@ -137,14 +135,14 @@ struct part {
 
 /* With cells for all records up to a class. */
 static struct part part_taken(const struct muninn_geometry *geometry,
-			      const struct span_sizes *sizes, uint32_t class)
+			      const struct span_sizes *sizes, uint32_t size)
 {
-	struct part part = { .span = span_of(geometry, cell_for(geometry, sizes->largest[class])) };
+	struct part part = { .span = span_of(geometry, cell_for(geometry, sizes->largest[size])) };
 	bool is_mixed = false;
 
-	for (uint32_t n = 0; n <= class; n++)
+	for (uint32_t n = 0; n <= size; n++)
 		part.bytes += (uint64_t)sizes->counts[n] * part.span.cell_bytes;
-	for (uint32_t n = class + 1; n <= SPAN_SIZES; n++) {
+	for (uint32_t n = size + 1; n <= SPAN_SIZES; n++) {
 		is_mixed |= sizes->counts[n] > 0;
 		part.bytes += (uint64_t)sizes->counts[n] *
 			      (n < SPAN_SIZES ? sizes->largest[n] : part.span.page_bytes);
@@ -176,12 +174,12 @@ uint32_t span_choose(const struct muninn_geometry *geometry, const struct span *
 
 	if (sizes->pages * PAGES_PART < now->pages)
 		return now->mixed_pages ? now->cell_bytes : 0;
-	for (uint32_t class = 0; class < SPAN_SIZES; class ++) {
+	for (uint32_t size = 0; size < SPAN_SIZES; size++) {
 		struct part part;
 
-		if (!sizes->counts[class])
+		if (!sizes->counts[size])
 			continue;
-		part = part_taken(geometry, sizes, class);
+		part = part_taken(geometry, sizes, size);
 		if (part.span.mixed_pages && is_less(&part, &best))
 			best = part;
 	}

@@ -49,7 +49,6 @@ enum { SPAN_SIZES = 64 };
 struct span_sizes {
 	uint32_t counts[SPAN_SIZES + 1];
 	uint32_t largest[SPAN_SIZES + 1]; /* bytes of the largest of a class */
-	uint32_t count;
 	uint64_t bytes;
 	uint32_t pages; /* of the buffer, that have any */
 };
