@@ -335,6 +335,59 @@ static void test_a_cut_that_opens_pages_begins_the_index_again(void **state)
 	end(model);
 }
 
+static int put_larger(struct model *model, struct buffer *buffer)
+{
+	const uint8_t value[400] = { 1 };
+	const struct new_record record = {
+		.header = { .key = { .partition = 9, .identifier = 2 },
+			    .sequence = inside(model)->committed,
+			    .length = sizeof(value) },
+		.value = value,
+	};
+	const struct key_hash hash = key_hash(&record.header.key, buffer->geometry->segment_pages);
+
+	return buffer_put(buffer, &hash, &record, inside(model)->committed);
+}
+
+/* Although there is space for it: the segment may not have that. */
+static void test_no_larger_record_is_put_while_the_last_pages_have_any(void **state)
+{
+	const struct engine_options longer = longer_options();
+	struct model *model = make(&longer, 14);
+	struct buffer *buffer = fill_last_pages(model);
+	struct row *row = &inside(model)->rows[buffer_row(buffer)];
+
+	(void)state;
+	buffer_empty_page(buffer, 3);
+	buffer_index_again(buffer, row->index, row_has_newer(row));
+	assert_int_equal(put_larger(model, buffer), -ENOSPC);
+	for (uint32_t page = buffer->span.mixed_pages; page < buffer->span.pages; page++)
+		if (buffer_page(buffer, page).used)
+			buffer_empty_page(buffer, page);
+	buffer_index_again(buffer, row->index, row_has_newer(row));
+	assert_int_equal(put_larger(model, buffer), 0);
+	assert_true(buffer->is_mixed);
+	end(model);
+}
+
+/* Of a short segment larger records leave few pages: that these are used says enough. */
+static void test_a_short_buffer_that_larger_records_fill_asks_for_no_cells(void **state)
+{
+	struct model *model = make(&options, 15);
+	struct buffer *buffer = &inside(model)->rows[0].buffer;
+	uint64_t serial = state_read(inside(model), STATE_NEXT_SERIAL_AT);
+
+	(void)state;
+	state_write(inside(model), STATE_NEXT_SERIAL_AT, serial + SERIAL_STEP);
+	buffer_start(buffer, serial, 28 + LENGTH, inside(model)->rows[0].index, 0);
+	assert_in_range(buffer->span.mixed_pages * 2, 1, buffer->span.pages - 1);
+	assert_int_equal(buffer_best_cell(buffer), 28 + LENGTH);
+	for (uint32_t page = 0; page < buffer->span.mixed_pages; page++)
+		put_larger_back(model, buffer, page);
+	assert_int_equal(buffer_best_cell(buffer), 0);
+	end(model);
+}
+
 /*
  * Cells so long that a page of the buffer takes no page of flash with its header, as an earlier
  * program may have left: the record goes to the next buffer.
@@ -585,6 +638,8 @@ int main(void)
 		cmocka_unit_test(test_a_buffer_with_larger_records_keeps_its_last_pages_empty),
 		cmocka_unit_test(
 			test_what_a_failure_of_the_host_brings_back_beside_larger_records_is_dropped),
+		cmocka_unit_test(test_no_larger_record_is_put_while_the_last_pages_have_any),
+		cmocka_unit_test(test_a_short_buffer_that_larger_records_fill_asks_for_no_cells),
 		cmocka_unit_test(test_a_cut_that_opens_pages_begins_the_index_again),
 		cmocka_unit_test(
 			test_a_record_that_a_page_of_the_buffer_is_too_short_for_goes_to_the_next),
