@@ -332,28 +332,18 @@ int check_host(const struct config *config, const struct check_tolerance *tolera
 
 /* ---- images ---- */
 
-/* The first unit of the device that the i-th one is on. */
-static unsigned int first_of_device(const struct config *config, unsigned int i)
-{
-	unsigned int first = 0;
-
-	while (strcmp(config->luns[first].image, config->luns[i].image) != 0)
-		first++;
-	return first;
-}
-
 int check_images(const struct config *config, const struct check_tolerance *tolerance,
 		 struct image_engine engines[CONFIG_LUNS_MAX], struct error_text *error)
 {
 	int result = 0;
 
 	for (unsigned int i = 0; !result && i < config->lun_count; i++) {
-		const unsigned int first = first_of_device(config, i);
 		const struct lun_config *lun = &config->luns[i];
+		const struct lun_config *first = config_first_of_device(config, lun);
 		struct error_text reason = { "" };
 
-		if (first != i) {
-			engines[i] = engines[first];
+		if (first != lun) {
+			engines[i] = engines[first - config->luns];
 			continue;
 		}
 		engines[i] = (struct image_engine){ .name = NULL };

@@ -119,7 +119,9 @@ struct config {
 	unsigned int device_count;
 };
 
-/* Whether a unit is the first one of its device: what is done with images is done for it. */
+/* The first unit of the device of a unit: what is done with images is done for it. */
+const struct lun_config *config_first_of_device(const struct config *config,
+						const struct lun_config *lun);
 bool config_is_first_of_device(const struct config *config, const struct lun_config *lun);
 
 /*

@@ -253,12 +253,18 @@ static int check_devices(const struct config *config, struct error_text *reason,
 	return 0;
 }
 
-bool config_is_first_of_device(const struct config *config, const struct lun_config *lun)
+const struct lun_config *config_first_of_device(const struct config *config,
+						const struct lun_config *lun)
 {
 	for (const struct lun_config *other = config->luns; other < lun; other++)
 		if (is_shared(lun, other))
-			return false;
-	return true;
+			return other;
+	return lun;
+}
+
+bool config_is_first_of_device(const struct config *config, const struct lun_config *lun)
+{
+	return config_first_of_device(config, lun) == lun;
 }
 
 /* ---- targets ---- */
