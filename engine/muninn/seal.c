@@ -66,7 +66,7 @@ static int arrange(struct muninn_store *store, uint32_t number)
 	row->sealing.arrangement = NULL;
 	if (!index_arranges(&store->geometry))
 		return 0;
-	scratch = sealing_take_scratch(store);
+	scratch = sealing_take_scratch(store, &row->sealing);
 	for (uint32_t page = 0; page < store->geometry.segment_pages; page++)
 		scratch->views[page] = buffer_page(&row->buffer, page);
 	row->sealing.arrangement =
@@ -204,8 +204,8 @@ static int program_some(struct muninn_store *store, const struct nand_page_io *i
  */
 static int program_pages(struct muninn_store *store, uint32_t number, uint32_t count)
 {
-	struct seal_scratch *scratch = sealing_take_scratch(store);
 	struct sealing *sealing = &store->rows[number].sealing;
+	struct seal_scratch *scratch = sealing_take_scratch(store, sealing);
 	int result = 0;
 
 	prepare_pages(store, number, count, scratch);

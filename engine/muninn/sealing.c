@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <malloc.h>
+#include <sched.h>
 #include <stdlib.h>
 
 /*
@@ -31,15 +32,29 @@ static int create_pages(const struct muninn_store *store, struct seal_scratch *s
 	return 0;
 }
 
+/*
+ * For each processor that a thread can have, and for who has the turn. More threads would only take
+ * the processors, and what lies in their caches, from each other.
+ */
+static uint32_t scratch_count(void)
+{
+	cpu_set_t set;
+	uint32_t processors = 1;
+
+	if (sched_getaffinity(0, sizeof(set), &set) == 0)
+		processors = (uint32_t)CPU_COUNT(&set);
+	return (uint32_t)min_u64(processors + 1, SEAL_SCRATCH_MAX);
+}
+
 /* What is written before it is read is not cleared: memory that nobody has used yet is none. */
 int sealing_create(struct muninn_store *store)
 {
 	const struct parity_shape *parity = &store->geometry.parity;
-	uint32_t pages = store->geometry.segment_pages;
+	uint32_t pages = store->geometry.segment_pages, count = scratch_count();
 
 	pthread_mutex_init(&store->seal_lock, NULL);
 	pthread_cond_init(&store->seal_ran, NULL);
-	for (uint32_t n = 0; n < SEAL_SCRATCH; n++) {
+	for (uint32_t n = 0; n < count; n++) {
 		struct seal_scratch *scratch = &store->scratch[n];
 
 		scratch->ios = malloc(pages * sizeof(*scratch->ios));
@@ -56,7 +71,7 @@ int sealing_create(struct muninn_store *store)
 
 void sealing_destroy(struct muninn_store *store)
 {
-	for (uint32_t n = 0; n < SEAL_SCRATCH; n++) {
+	for (uint32_t n = 0; n < SEAL_SCRATCH_MAX; n++) {
 		free(store->scratch[n].spares);
 		free(store->scratch[n].ios);
 		free(store->scratch[n].parity);
@@ -71,7 +86,7 @@ uint64_t sealing_memory(const struct muninn_store *store)
 {
 	uint64_t bytes = 0;
 
-	for (uint32_t n = 0; n < SEAL_SCRATCH; n++)
+	for (uint32_t n = 0; n < SEAL_SCRATCH_MAX; n++)
 		bytes += malloc_usable_size(store->scratch[n].spares) +
 			 malloc_usable_size(store->scratch[n].ios) +
 			 malloc_usable_size(store->scratch[n].parity) +
@@ -140,12 +155,20 @@ void sealing_pause_all(struct muninn_store *store)
 		sealing_pause(store, &store->rows[number].sealing);
 }
 
-struct seal_scratch *sealing_take_scratch(struct muninn_store *store)
+/* A thread leaves one for who has the turn: all others wait for him. */
+static bool has_scratch(const struct muninn_store *store, const struct sealing *sealing)
+{
+	const struct seal_scratch *first = store->free_scratch;
+
+	return first && (first->next || sealing->running != SEAL_RUNNING);
+}
+
+struct seal_scratch *sealing_take_scratch(struct muninn_store *store, const struct sealing *sealing)
 {
 	struct seal_scratch *scratch;
 
 	pthread_mutex_lock(&store->seal_lock);
-	while (!store->free_scratch)
+	while (!has_scratch(store, sealing))
 		pthread_cond_wait(&store->seal_ran, &store->seal_lock);
 	scratch = store->free_scratch;
 	store->free_scratch = scratch->next;

@@ -31,8 +31,9 @@ void sealing_pause_all(struct muninn_store *store);
 bool sealing_is_running(struct muninn_store *store, const struct sealing *sealing);
 void sealing_wait(struct muninn_store *store, const struct sealing *sealing);
 
-/* Memory to program a segment from; waits while others have it all. */
-struct seal_scratch *sealing_take_scratch(struct muninn_store *store);
+/* Memory to program a segment of `sealing` from; waits while others have it all. */
+struct seal_scratch *sealing_take_scratch(struct muninn_store *store,
+					  const struct sealing *sealing);
 void sealing_give_scratch(struct muninn_store *store, struct seal_scratch *scratch);
 
 #endif

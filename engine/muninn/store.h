@@ -17,8 +17,8 @@
 #define NO_ROW  UINT16_MAX
 #define NO_PAGE UINT64_MAX
 
-/* Segments that are programmed at once: by threads, and by who has the turn. */
-#define SEAL_SCRATCH 6
+/* Segments that are programmed at once at most: by threads, and by who has the turn. */
+#define SEAL_SCRATCH_MAX 5
 
 /* What has to be done next for a row's older buffer to become a segment (seal.c). */
 enum seal_stage {
@@ -167,7 +167,7 @@ struct muninn_store {
 	/* Who runs a stage; the list of scratch memory; the flushed number; the memo. */
 	pthread_mutex_t seal_lock;
 	pthread_cond_t seal_ran;
-	struct seal_scratch scratch[SEAL_SCRATCH], *free_scratch;
+	struct seal_scratch scratch[SEAL_SCRATCH_MAX], *free_scratch;
 	uint32_t waiting; /* rows with two buffers, but history's */
 	bool held_up;     /* seal_take found nothing but rows that wait for a thread's image, ... */
 	uint32_t held_up_free;          /* ... when so many segments were free */
