@@ -313,22 +313,6 @@ static int write_out(struct nand_image_copy *copy, int fd, const void *from, uin
 
 /* ---- reading ---- */
 
-static int read_all(int fd, uint8_t *to, uint64_t bytes, uint64_t offset)
-{
-	while (bytes) {
-		ssize_t got = pread(fd, to, bytes, (off_t)offset);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return got < 0 ? -errno : -EIO;
-		to += got;
-		bytes -= (uint64_t)got;
-		offset += (uint64_t)got;
-	}
-	return 0;
-}
-
 /* The first pages of a block as they are stored, past flash and its time. */
 static int read_pages(struct nand_image_copy *copy, const struct kept *place)
 {
@@ -340,7 +324,7 @@ static int read_pages(struct nand_image_copy *copy, const struct kept *place)
 	if (nand->backend->async)
 		return nand->backend->async->fetch(nand, offset, place->bytes,
 						   align_up(bytes, NAND_BLOCK_ALIGNMENT));
-	return read_all(nand->image_fd, place->bytes, bytes, offset);
+	return nand_read_all(nand->image_fd, place->bytes, bytes, offset);
 }
 
 /* ---- what is erased ---- */
@@ -454,7 +438,7 @@ void nand_image_copy_keep(struct nand_image_copy *copy, uint32_t block)
 static int copy_header(struct nand_image_copy *copy, int from, int to, uint64_t at)
 {
 	uint8_t header[NAND_HEADER_BYTES];
-	int result = read_all(from, header, sizeof(header), at);
+	int result = nand_read_all(from, header, sizeof(header), at);
 
 	return result ? fail_unlocked(copy, result, "the image can't be read")
 		      : write_out(copy, to, header, sizeof(header), at);

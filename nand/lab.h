@@ -160,8 +160,11 @@ static inline bool nand_power_is_off(struct nand *nand)
 	return nand_feature_is_on(nand, NAND_FEATURE_POWER) && nand_power_is_off_slow(nand);
 }
 
-/* A sync of the NVRAM has been done. Only while NAND_FEATURE_POWER is on. */
-void nand_power_nvram_synced(struct nand *nand, uint64_t offset, uint64_t length);
+/*
+ * A sync of the NVRAM has been done. Only while NAND_FEATURE_POWER is on. 0, or -EIO: the power
+ * went off meanwhile, so that nobody may rely on the sync; -errno.
+ */
+int nand_power_nvram_synced(struct nand *nand, uint64_t offset, uint64_t length);
 
 /*
  * Arms what nand_leave_power_cut left, at the end of opening for writing. 0, or -errno: do not

@@ -40,12 +40,16 @@ static uint64_t page_bytes(const struct nand_nvram_range *range)
 /*
  * Takes pages out of the mapping, which brings them back when they are used. With each page that it
  * writes the host stops all processors that run the process, unless the page is not mapped; to take
- * many out it stops them once.
+ * many out it stops them once. Private pages, behind a power cut, would come back as the file is.
  */
 static void unmap_range(struct nand *nand, const struct nand_nvram_range *range)
 {
-	if (page_bytes(range) >= UNMAP_FROM_BYTES)
+	if (page_bytes(range) < UNMAP_FROM_BYTES)
+		return;
+	pthread_mutex_lock(&nand->lab_lock);
+	if (!nand->nvram_is_private)
 		(void)madvise(nand->nvram.at + page_begin(range), page_bytes(range), MADV_DONTNEED);
+	pthread_mutex_unlock(&nand->lab_lock);
 }
 
 /*
@@ -235,8 +239,8 @@ int nand_nvram_sync_ranges(struct nand *nand, const struct nand_nvram_range *ran
 		result = sync_in_group(nand, ranges, count);
 	for (uint32_t n = 0; n < count && result == 0; n++)
 		if (nand_feature_is_on(nand, NAND_FEATURE_POWER))
-			nand_power_nvram_synced(nand, ranges[n].from,
-						ranges[n].to - ranges[n].from);
+			result = nand_power_nvram_synced(nand, ranges[n].from,
+							 ranges[n].to - ranges[n].from);
 	return result;
 }
 

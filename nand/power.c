@@ -16,8 +16,14 @@
 #include "common/log.h"
 #include "nand/lab.h"
 #include "nand/page.h"
+#include "nand/space.h"
 
 #define MIXED_BYTES 4096
+
+/* Linux 5.14; older headers lack it. */
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 
 struct power_state {
 	pthread_mutex_t lock; /* all below, but for the atomics */
@@ -28,8 +34,8 @@ struct power_state {
 	_Atomic bool count_reads; /* as in `cut`, for those who do not take the lock */
 	char in_flight[64];
 	/*
-	 * The NVRAM region: as flushed while a cut is armed, as it will be found while the power is
-	 * off.
+	 * The NVRAM region as flushed, while a cut is armed. While the power is off: as it will be
+	 * found, unless the file has that already.
 	 */
 	uint8_t *kept;
 };
@@ -58,79 +64,112 @@ static uint8_t *region(const struct nand *nand)
 	return nand->nvram.at + NAND_HEADER_BYTES;
 }
 
-/* Turns `kept`, as flushed, into what will be found. */
-static void settle_nvram(struct nand *nand, struct power_state *power)
+/*
+ * Copies a part of the region into `kept`. The host copies a file's part, because other threads may
+ * be storing to it. Of a device in memory, whoever arms a cut sees to it that nobody is.
+ */
+static int keep(struct nand *nand, struct power_state *power, uint64_t offset, uint64_t length)
+{
+	if (nand->nvram_fd >= 0)
+		return nand_read_all(nand->nvram_fd, power->kept + offset, length,
+				     NAND_HEADER_BYTES + offset);
+	memcpy(power->kept + offset, region(nand) + offset, length);
+	return 0;
+}
+
+static int keep_mixed(struct nand *nand, struct power_state *power)
 {
 	uint64_t random = power->cut.seed | 1;
+	int result = 0;
 
+	for (uint64_t at = 0; at < nand->nvram_bytes && result == 0; at += MIXED_BYTES)
+		if (next_random(&random) >> 63)
+			result =
+				keep(nand, power, at, min_u64(MIXED_BYTES, nand->nvram_bytes - at));
+	return result;
+}
+
+/* Turns `kept`, as flushed, into what will be found. */
+static int settle_nvram(struct nand *nand, struct power_state *power)
+{
 	switch (power->cut.nvram) {
 	case NAND_CUT_NVRAM_LOST:
 		memset(power->kept, 0, nand->nvram_bytes);
-		break;
+		return 0;
 	case NAND_CUT_NVRAM_MIXED:
-		for (uint64_t at = 0; at < nand->nvram_bytes; at += MIXED_BYTES)
-			if (next_random(&random) >> 63)
-				memcpy(power->kept + at, region(nand) + at,
-				       min_u64(MIXED_BYTES, nand->nvram_bytes - at));
-		break;
+		return keep_mixed(nand, power);
 	case NAND_CUT_NVRAM_KEPT:
-		memcpy(power->kept, region(nand), nand->nvram_bytes);
-		break;
+		return keep(nand, power, 0, nand->nvram_bytes);
 	default: /* flushed: it is that already */
-		break;
+		return 0;
 	}
 }
 
 /*
- * Replaces an image's mapped NVRAM by memory with the same contents that never reaches the file.
- * Writes into the file what the cut leaves. mremap replaces the mapping in one step, so other
- * threads never see a gap. It is shared memory: another thread may be in a sync, which takes pages
- * out of the mapping, and private ones would be zeros then.
+ * Takes the file of an image's NVRAM from under all threads at one instant, as a power cut does:
+ * mmap replaces the mapping in one step. A thread that stores meanwhile waits for it in the host.
+ * So the file has all that a thread stored before some moment and nothing of what it stored later,
+ * nor what another one stored after it saw that. Everybody goes on with the same contents in
+ * private memory, which the file's changes reach no more.
  */
-static int detach_nvram(struct nand *nand, const uint8_t *found)
+static int detach_nvram(struct nand *nand)
 {
-	uint64_t bytes = nand->nvram.bytes, done = 0;
-	void *copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int result = 0;
 
-	if (copy == MAP_FAILED)
-		return -errno;
-	memcpy(copy, nand->nvram.at, bytes);
-	if (mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, nand->nvram.at) ==
-	    MAP_FAILED) {
-		int result = -errno;
+	pthread_mutex_lock(&nand->lab_lock);
+	if (mmap(nand->nvram.at, nand->nvram.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
+		 nand->nvram_fd, 0) == MAP_FAILED)
+		result = -errno;
+	else
+		nand->nvram_is_private = true;
+	if (result == 0 && madvise(nand->nvram.at, nand->nvram.bytes, MADV_POPULATE_WRITE) < 0)
+		result = -errno;
+	pthread_mutex_unlock(&nand->lab_lock);
+	return result;
+}
 
-		munmap(copy, bytes);
+/* Leaves the NVRAM as the cut wants it. */
+static int cut_nvram(struct nand *nand, struct power_state *power)
+{
+	int result;
+
+	if (nand->nvram_fd < 0)
+		return settle_nvram(nand, power);
+	result = detach_nvram(nand);
+	if (result < 0 || power->cut.nvram == NAND_CUT_NVRAM_KEPT)
 		return result;
-	}
-	while (done < nand->nvram_bytes) {
-		ssize_t written = pwrite(nand->nvram_fd, found + done, nand->nvram_bytes - done,
-					 (off_t)(NAND_HEADER_BYTES + done));
-
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written <= 0)
-			return written < 0 ? -errno : -EIO;
-		done += (uint64_t)written;
-	}
-	return 0;
+	result = settle_nvram(nand, power);
+	return result < 0 ? result
+			  : nand_write_all(nand->nvram_fd, power->kept, nand->nvram_bytes,
+					   NAND_HEADER_BYTES);
 }
 
 static int attach_nvram(struct nand *nand)
 {
-	void *at = mmap(nand->nvram.at, nand->nvram.bytes, PROT_READ | PROT_WRITE,
-			MAP_SHARED | MAP_FIXED, nand->nvram_fd, 0);
+	int result = 0;
 
-	return at == MAP_FAILED ? -errno : 0;
+	pthread_mutex_lock(&nand->lab_lock);
+	if (mmap(nand->nvram.at, nand->nvram.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+		 nand->nvram_fd, 0) == MAP_FAILED)
+		result = -errno;
+	else
+		nand->nvram_is_private = false;
+	pthread_mutex_unlock(&nand->lab_lock);
+	return result;
 }
 
-void nand_power_nvram_synced(struct nand *nand, uint64_t offset, uint64_t length)
+int nand_power_nvram_synced(struct nand *nand, uint64_t offset, uint64_t length)
 {
 	struct power_state *power = nand->power;
+	int result = 0;
 
 	pthread_mutex_lock(&power->lock);
-	if (power->armed && !power->off)
-		memcpy(power->kept + offset, region(nand) + offset, length);
+	if (power->off)
+		result = -EIO;
+	else if (power->armed)
+		result = keep(nand, power, offset, length);
 	pthread_mutex_unlock(&power->lock);
+	return result;
 }
 
 /* ---- the cut ---- */
@@ -151,12 +190,11 @@ __attribute__((format(printf, 3, 4))) static void switch_off(struct nand *nand,
 	va_start(arguments, in_flight);
 	vsnprintf(power->in_flight, sizeof(power->in_flight), in_flight, arguments);
 	va_end(arguments);
-	settle_nvram(nand, power);
-	result = nand->nvram_fd >= 0 ? detach_nvram(nand, power->kept) : 0;
+	result = cut_nvram(nand, power);
 	if (result < 0)
 		log_line(LOG_LEVEL_ERROR,
-			 "%s.nvram: cannot be left as the power cut wants it (%s): it holds "
-			 "everything",
+			 "%s.nvram: cannot be left as the power cut wants it (%s): it may hold "
+			 "anything",
 			 nand->path, strerror(-result));
 	atomic_store(&power->off, true);
 	log_line(LOG_LEVEL_WARNING,
@@ -346,10 +384,12 @@ int nand_arm_power_cut(struct nand *nand, const struct nand_power_cut *cut,
 	if (!power)
 		return error_set(error, -ENOMEM, "no memory for a power cut of %s", nand->path);
 	pthread_mutex_lock(&power->lock);
-	if (power->off) {
+	if (power->off)
 		result = error_set(error, -EIO, "the power of %s is off already", nand->path);
-	} else {
-		memcpy(power->kept, region(nand), nand->nvram_bytes);
+	else if ((result = keep(nand, power, 0, nand->nvram_bytes)) < 0)
+		error_set(error, result, "%s.nvram can't be read: %s", nand->path,
+			  strerror(-result));
+	if (result == 0) {
 		power->cut = *cut;
 		atomic_store(&power->count_reads, cut->count_reads);
 		power->operations = 0;

@@ -6,6 +6,8 @@
  *
  * The cut says how the operation in flight ends. From then on every function that would touch the
  * device fails with -EIO, nand_close's sync too. What is stored to the NVRAM's memory goes nowhere.
+ * The NVRAM of an image is cut at one instant for all threads that store to it. In a device that is
+ * in memory, nobody else may be storing to it when the cut comes.
  * The power is back after nand_power_on, or when the image is opened again.
  *
  * Asynchronous programs may be on their way to the host before the one in flight. Their pages may

@@ -128,7 +128,8 @@ struct nand {
 	 * wanted.
 	 */
 	_Atomic unsigned features;
-	pthread_mutex_t lab_lock; /* guards the making of the states */
+	pthread_mutex_t lab_lock; /* guards the making of the states, and: */
+	bool nvram_is_private;    /* a power cut took its file from under it */
 	struct timing_state *timing;
 	struct faults_state *faults;
 	struct power_state *power;

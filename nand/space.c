@@ -62,6 +62,24 @@ int nand_write_zeroes(int fd, uint64_t offset, uint64_t bytes)
 	return result;
 }
 
+int nand_read_all(int fd, void *to, uint64_t bytes, uint64_t offset)
+{
+	uint8_t *next = to;
+
+	while (bytes > 0) {
+		ssize_t got = pread(fd, next, bytes, (off_t)offset);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return got < 0 ? -errno : -EIO;
+		next += got;
+		offset += (uint64_t)got;
+		bytes -= (uint64_t)got;
+	}
+	return 0;
+}
+
 int nand_space_fill_holes(int fd, uint64_t from, uint64_t bytes)
 {
 	uint64_t at = from, end = from + bytes;

@@ -19,6 +19,9 @@
 int nand_write_all(int fd, const void *from, uint64_t bytes, uint64_t offset);
 int nand_write_zeroes(int fd, uint64_t offset, uint64_t bytes);
 
+/* Reads all of it. 0, or -errno; -EIO where the file ends before. */
+int nand_read_all(int fd, void *to, uint64_t bytes, uint64_t offset);
+
 /*
  * Gives the holes of `bytes` bytes of a file space by writing zeroes to them, so that no store into
  * its mapping can want some: a copy of the file may have got holes. 0 or -errno.

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -400,13 +401,14 @@ enum {
 	BUSY_BYTES = 1 << 20,
 	BUSY_WORDS = BUSY_BYTES / 8,
 	BUSY_SYNCS = 200,
-	BUSY_SYNCS_MOST = 20000
+	BUSY_SYNCS_MOST = 20000,
+	CUTS = 20
 };
 
 struct busy {
 	struct nand *nand;
-	uint64_t *stored; /* what each word was given last */
-	_Atomic uint64_t stores;
+	uint64_t *stored;                 /* what each word was given last */
+	_Atomic uint64_t stores, strange; /* finds what it did not store */
 	atomic_bool ends;
 };
 
@@ -453,26 +455,6 @@ static void test_no_store_is_lost_while_pages_are_made_stable(void **state)
 	assert_int_equal(nand_close(busy.nand), 0);
 }
 
-/* As a sync does in another thread that began before the cut. */
-static void test_pages_that_are_taken_out_behind_a_power_cut_come_back(void **state)
-{
-	const struct nand_power_cut cut = { .after = 0 };
-	struct nand *nand = create_image(*state);
-	uint8_t *nvram = nand_nvram(nand, NULL);
-	struct nand_power_status status = { 0 };
-
-	assert_int_equal(nand_arm_power_cut(nand, &cut, NULL), 0);
-	for (int n = 0; n < 3; n++)
-		nand_power_point(nand);
-	nand_power_status(nand, &status);
-	assert_true(status.off);
-	memset(nvram, 0xA5, TEST_NVRAM_BYTES);
-	assert_int_equal(madvise(nand->nvram.at, nand->nvram.bytes, MADV_DONTNEED), 0);
-	for (uint32_t i = 0; i < TEST_NVRAM_BYTES; i++)
-		assert_int_equal(nvram[i], 0xA5);
-	nand_abandon(nand);
-}
-
 static long faults_so_far(void)
 {
 	struct rusage usage;
@@ -514,6 +496,113 @@ static void test_a_sync_takes_nothing_out_of_an_nvram_in_memory(void **state)
 	unlink(in_memory);
 }
 
+/* ---- a power cut while threads store ---- */
+
+static void cut_power(struct nand *nand)
+{
+	struct nand_power_status status;
+
+	while (nand_power_point(nand) == 0)
+		;
+	nand_power_status(nand, &status);
+	assert_true(status.off);
+}
+
+/* A sync of another thread began before the cut and goes on behind it. */
+static void test_a_sync_takes_nothing_away_behind_a_power_cut(void **state)
+{
+	const struct nand_power_cut cut = { .nvram = NAND_CUT_NVRAM_LOST };
+	const struct nand_nvram_range all = { 0, BUSY_BYTES };
+	struct test_directory *directory = *state;
+	struct nand *nand;
+	uint8_t *nvram;
+
+	assert_int_equal(nand_create(directory->image, &small_geometry, BUSY_BYTES, NULL), 0);
+	nand = open_image_ok(directory);
+	nvram = nand_nvram(nand, NULL);
+	assert_int_equal(nand_arm_power_cut(nand, &cut, NULL), 0);
+	cut_power(nand);
+	memset(nvram, 0xA5, BUSY_BYTES);
+	assert_int_equal(nand->nvram_group.store(nand, &all, 1), 0);
+	for (uint32_t i = 0; i < BUSY_BYTES; i++)
+		assert_int_equal(nvram[i], 0xA5);
+	nand_abandon(nand);
+}
+
+/* Whom a sync answers after the cut must not believe that it is stable. */
+static void *cut_in_a_sync(void *context)
+{
+	wait_until_asked(1);
+	cut_power(context);
+	let_go(false);
+	return NULL;
+}
+
+static void test_a_sync_that_a_power_cut_overtakes_fails(void **state)
+{
+	const struct nand_power_cut cut = { .after = 1, .nvram = NAND_CUT_NVRAM_FLUSHED };
+	struct nand *nand = gated_image(state);
+	pthread_t thread;
+
+	assert_int_equal(nand_arm_power_cut(nand, &cut, NULL), 0);
+	assert_int_equal(pthread_create(&thread, NULL, cut_in_a_sync, nand), 0);
+	assert_int_equal(nand_nvram_sync(nand, 0, 8), -EIO);
+	pthread_join(thread, NULL);
+	nand_abandon(nand);
+}
+
+/* Counts in a word near the end, and then in the first. */
+static void *count_in_order(void *context)
+{
+	struct busy *busy = context;
+	volatile uint64_t *words = nand_nvram(busy->nand, NULL);
+	uint64_t number = 0;
+
+	for (; !atomic_load(&busy->ends); atomic_store(&busy->stores, ++number)) {
+		if (words[BUSY_WORDS - 1] != number || words[0] != number)
+			atomic_fetch_add(&busy->strange, 1);
+		words[BUSY_WORDS - 1] = number + 1;
+		words[0] = number + 1;
+	}
+	return NULL;
+}
+
+static void cut_while_counting(const struct test_directory *directory)
+{
+	const struct nand_power_cut cut = { .nvram = NAND_CUT_NVRAM_KEPT };
+	struct busy busy = { .nand = open_image_ok(directory) };
+	uint64_t *words = nand_nvram(busy.nand, NULL), before;
+	pthread_t thread;
+
+	words[BUSY_WORDS - 1] = words[0] = 0;
+	assert_int_equal(nand_arm_power_cut(busy.nand, &cut, NULL), 0);
+	assert_int_equal(pthread_create(&thread, NULL, count_in_order, &busy), 0);
+	while (atomic_load(&busy.stores) == 0)
+		sched_yield();
+	cut_power(busy.nand);
+	before = atomic_load(&busy.stores);
+	while (atomic_load(&busy.stores) == before)
+		sched_yield();
+	atomic_store(&busy.ends, true);
+	pthread_join(thread, NULL);
+	assert_int_equal(busy.strange, 0);
+	nand_abandon(busy.nand);
+
+	busy.nand = open_image_ok(directory);
+	words = nand_nvram(busy.nand, NULL);
+	assert_in_range(words[BUSY_WORDS - 1] - words[0], 0, 1);
+	nand_abandon(busy.nand);
+}
+
+static void test_a_power_cut_meets_all_of_the_nvram_at_one_instant(void **state)
+{
+	struct test_directory *directory = *state;
+
+	assert_int_equal(nand_create(directory->image, &small_geometry, BUSY_BYTES, NULL), 0);
+	for (int n = 0; n < CUTS; n++)
+		cut_while_counting(directory);
+}
+
 #define IN_DIRECTORY(test) \
 	cmocka_unit_test_setup_teardown(test, directory_setup, directory_teardown)
 
@@ -529,7 +618,9 @@ int main(void)
 		IN_DIRECTORY(test_many_callers_are_all_served),
 		IN_DIRECTORY(test_requests_are_bounded_by_the_region),
 		IN_DIRECTORY(test_what_was_stored_is_there_again),
-		IN_DIRECTORY(test_pages_that_are_taken_out_behind_a_power_cut_come_back),
+		IN_DIRECTORY(test_a_sync_takes_nothing_away_behind_a_power_cut),
+		IN_DIRECTORY(test_a_sync_that_a_power_cut_overtakes_fails),
+		IN_DIRECTORY(test_a_power_cut_meets_all_of_the_nvram_at_one_instant),
 		IN_DIRECTORY(test_a_sync_takes_nothing_out_of_an_nvram_in_memory),
 		IN_DIRECTORY(test_no_store_is_lost_while_pages_are_made_stable),
 		IN_DIRECTORY(test_a_sync_writes_the_pages_that_were_stored_to_and_not_more),
