@@ -128,11 +128,14 @@ int answers_epoll_wait(int epoll, struct epoll_event *events, int most,
 
 int answers_setsockopt(int socket, int level, int name, const void *value, socklen_t bytes)
 {
-	struct connection *connection = connection_of(socket);
+	struct connection *connection = NULL;
 	int on;
 
-	if (level != IPPROTO_TCP || name != TCP_CORK || bytes != sizeof(on) || !connection ||
-	    !pthread_equal(pthread_self(), main_thread))
+	/* The table of connections is the main thread's: others do not even look. */
+	if (level == IPPROTO_TCP && name == TCP_CORK && bytes == sizeof(on) &&
+	    pthread_equal(pthread_self(), main_thread))
+		connection = connection_of(socket);
+	if (!connection)
 		return (int)syscall(SYS_setsockopt, socket, level, name, value, bytes);
 	memcpy(&on, value, sizeof(on));
 	if (on)

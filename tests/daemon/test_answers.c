@@ -26,8 +26,10 @@ static unsigned int sent_pdus;
 static struct epoll_event at_hand[2];
 static int at_hand_count;
 
+/* The table of connections changes while other threads run: they must not look. */
 struct connection *connection_of(int fd)
 {
+	assert_true(pthread_equal(pthread_self(), main_thread));
 	return fd == tgtd[0] || fd == tgtd[1] ? &known : NULL;
 }
 
