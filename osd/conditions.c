@@ -258,14 +258,30 @@ uint16_t osd_attention_code(enum osd_attention attention)
 
 /* ---- what they use ---- */
 
+/*
+ * Up to its end (struct osd_command), as far as there is space. iSCSI names have no blanks, but
+ * initiators that call themselves something else log in, too, and blanks part names from each
+ * other: a blank inside is %20.
+ */
+static void copy_name(char name[NAME_BYTES], const char *from)
+{
+	const char *const end = OSD_INITIATOR_END;
+	size_t used = 0;
+
+	for (; *from && *from != '\n' && strncmp(from, end, strlen(end)) != 0; from++) {
+		const char *as = *from == ' ' ? "%20" : (char[]){ *from, '\0' };
+
+		if (used + strlen(as) >= NAME_BYTES)
+			break;
+		used += (size_t)snprintf(name + used, NAME_BYTES - used, "%s", as);
+	}
+	name[used] = '\0';
+}
+
 static void note(struct use *use, uint64_t partition, const char *initiator)
 {
-	/* A name has no blanks; what else the transport says of the session comes behind one. */
-	size_t length = initiator ? strcspn(initiator, " \n") : 0;
-
 	if (use->count == 0)
-		snprintf(use->initiator, sizeof(use->initiator), "%.*s", (int)length,
-			 initiator ? initiator : "");
+		copy_name(use->initiator, initiator ? initiator : "");
 	if (use->count < OSD_USED_PARTITIONS_MAX)
 		use->partitions[use->count++] = partition;
 	else

@@ -72,6 +72,9 @@ void osd_device_destroy(struct osd_device *device);
  */
 void osd_device_set_tasks(struct osd_device *device, const struct osd_task_set *tasks);
 
+/* What tgtd writes behind the name of an initiator. */
+#define OSD_INITIATOR_END " alias: "
+
 /* One command. The caller owns all buffers and keeps them until osd_execute returns. */
 struct osd_command {
 	const uint8_t *cdb;
@@ -86,8 +89,8 @@ struct osd_command {
 	 */
 	uint64_t nexus;
 	/*
-	 * The name of its initiator, ended by NUL or a blank, for others that ask who uses a
-	 * partition. NULL: not known.
+	 * The name of its initiator, ended by NUL, a newline or OSD_INITIATOR_END, for others that
+	 * ask who uses a partition. NULL: not known.
 	 */
 	const char *initiator;
 

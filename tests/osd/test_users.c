@@ -116,6 +116,24 @@ static void test_force_takes_the_partition_back_and_tells_who_uses_it(void **sta
 	expect_good(unit);
 }
 
+/* No iSCSI name has blanks, but some initiators call themselves so. */
+static void test_names_with_blanks_are_told_whole(void **state)
+{
+	struct unit *unit = *state;
+	struct osd_units *units = osd_units_create();
+	struct osd_neighbour *disk = osd_neighbour_create(units, P);
+	uint64_t version = prepare(unit, P);
+
+	osd_device_join(unit->device, units);
+	assert_int_equal(osd_neighbour_hear(disk, BOB, "Bob's old box alias: Bob\n"), 0);
+	assert_int_equal(osd_neighbour_hear(disk, CAROL, "Bob's new box\n"), 0);
+	try_rollback(unit, P, 0, version, 0);
+	expect_users(unit, 2, "Bob's%20old%20box Bob's%20new%20box");
+	osd_neighbour_destroy(disk);
+	unit_crash(unit);
+	osd_units_destroy(units);
+}
+
 /* ---- disks on the same device ---- */
 
 /* A disk that is a partition, and sessions of it. */
@@ -397,6 +415,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		with_object_in_both(test_a_rollback_is_refused_while_others_use_the_partition),
 		with_object(test_force_takes_the_partition_back_and_tells_who_uses_it),
+		with_object(test_names_with_blanks_are_told_whole),
 		with_object(test_sessions_of_a_disk_use_its_partition),
 		with_object(test_the_device_goes_back_only_when_nobody_uses_a_disk),
 		with_object(test_who_did_not_touch_the_present_of_the_partition_does_not_use_it),
