@@ -61,6 +61,59 @@ int ctl_partition_to_change(struct ctl *ctl, struct osd_client_address *address)
 	return code == CTL_OK ? ctl_connect(ctl) : code;
 }
 
+/* Does this code of one argument end the work on all of them? */
+static bool ends_all(enum ctl_exit code)
+{
+	return code == CTL_CONNECTION || code == CTL_LOCAL || code == CTL_INTERRUPTED;
+}
+
+/* Marks those that are not there. Without a connection nobody can have said so. */
+static int check_objects(struct ctl *ctl, int first, ctl_object_call *check, void *context,
+			 bool *missing)
+{
+	struct osd_client_address address;
+
+	for (int i = first; i < ctl->argument_count; i++) {
+		int code = ctl_object_address(ctl, i, &address);
+
+		if (code == CTL_OK && check)
+			code = check(ctl, i, address, context);
+		missing[i] = code == CTL_NOT_FOUND && ctl->client;
+		if (code != CTL_OK && !missing[i])
+			return code;
+	}
+	return CTL_OK;
+}
+
+int ctl_for_each_object(struct ctl *ctl, int first, ctl_object_call *check, ctl_object_call *act,
+			void *context, int *done)
+{
+	bool *missing = calloc((size_t)ctl->argument_count + 1, sizeof(*missing)), failed = false;
+	struct osd_client_address address;
+	int code;
+
+	*done = 0;
+	if (!missing)
+		return ctl_fail(ctl, CTL_LOCAL, "%s: out of memory", ctl->verb);
+	code = check_objects(ctl, first, check, context, missing);
+	if (code == CTL_OK)
+		code = ctl_connect(ctl);
+	for (int i = first; i < ctl->argument_count && code == CTL_OK; i++) {
+		int result = CTL_NOT_FOUND;
+
+		if (!missing[i])
+			result = ctl_object_address(ctl, i, &address);
+		if (result == CTL_OK)
+			result = act(ctl, i, address, context);
+		*done += result == CTL_OK;
+		failed |= result != CTL_OK;
+		if (ends_all(result) || ctl->argument_count == first + 1)
+			code = result;
+	}
+	free(missing);
+	return code == CTL_OK && failed ? CTL_FAILED : code;
+}
+
 int ctl_scope_address(struct ctl *ctl, int index, struct osd_client_address *address)
 {
 	int code = ctl_address(ctl, index, address);

@@ -201,6 +201,20 @@ int ctl_partition_address(struct ctl *ctl, int index, struct osd_client_address 
 int ctl_present(const struct ctl *ctl, int code, struct osd_client_address address);
 /* The first argument as a partition of the present. Connects. */
 int ctl_partition_to_change(struct ctl *ctl, struct osd_client_address *address);
+/*
+ * For verbs that take several objects: `act` for each argument from `first` on, one after the
+ * other; it says what fails. `check` (may be NULL) and what is wrong with the arguments themselves
+ * come before the first of them, so that no such thing is found after half of the work. An object
+ * that is missing, or with which `act` fails, holds up no others. When the connection, this host or
+ * the user gives up, all ends.
+ *
+ * CTL_OK; CTL_FAILED: some of several failed; or the code of what ended all, or of the only
+ * argument. `done`: so many went well.
+ */
+typedef int ctl_object_call(struct ctl *ctl, int index, struct osd_client_address address,
+			    void *context);
+int ctl_for_each_object(struct ctl *ctl, int first, ctl_object_call *check, ctl_object_call *act,
+			void *context, int *done);
 /* As ctl_partition_address, or the device: "0". */
 int ctl_scope_address(struct ctl *ctl, int index, struct osd_client_address *address);
 /* Decimal or 0x, with K, M, G or T behind it (powers of 1024). -EINVAL. */

@@ -125,11 +125,15 @@ static const struct ctl_verb verbs[] = {
 	  "  muninnctl get $URL 0x10000/0x10004@3 --offset 1M --length 64K | xxd\n",
 	  1, 2, verb_get },
 	{ "cat", "URL ADDRESS...", "read objects to standard output, one behind the other",
+	  "An object that can't be read holds up none of the others; the exit code is 1\n"
+	  "then, or with one ADDRESS that of the failure.\n"
+	  "\n"
 	  "Example:\n"
 	  "  muninnctl cat $URL 0x10000/0x10004 0x10000/0x10005\n",
 	  1, INT_MAX, verb_cat },
 	{ "rm", "URL ADDRESS...", "remove objects",
-	  "Stops at the first object that can't be removed.\n"
+	  "An object that can't be removed holds up none of the others; the exit code is 1\n"
+	  "then, or with one ADDRESS that of the failure.\n"
 	  "\n"
 	  "Example:\n"
 	  "  muninnctl rm $URL 0x10000/0x10004 0x10000/0x10005\n",
@@ -214,13 +218,14 @@ static const struct ctl_verb verbs[] = {
 	  "  muninnctl coll ls $URL 0x10000/0x10004\n",
 	  1, 1, verb_coll_ls },
 	{ "coll add", "URL COLLECTION ADDRESS...", "make objects members of a collection",
-	  "An object can be in many collections. Stops at the first that can't be added.\n"
+	  "An object can be in many collections. One that can't be added holds up none of the\n"
+	  "others; the exit code is 1 then, or with one ADDRESS that of the failure.\n"
 	  "\n"
 	  "Example:\n"
 	  "  muninnctl coll add $URL 0x10000/0x10004 0x10000/0x10005\n",
 	  2, INT_MAX, verb_coll_add },
 	{ "coll drop", "URL COLLECTION ADDRESS...", "take objects out of a collection",
-	  "The objects stay.\n"
+	  "The objects stay. One that is no member holds up none of the others, as above.\n"
 	  "\n"
 	  "Example:\n"
 	  "  muninnctl coll drop $URL 0x10000/0x10004 0x10000/0x10005\n",

@@ -200,6 +200,7 @@ int verb_attr_set(struct ctl *ctl)
 	struct value *value;
 	int code = attribute_arguments(ctl, &address, &set.page, &set.number);
 
+	code = ctl_present(ctl, code, address);
 	if (code != CTL_OK)
 		return code;
 	value = calloc(1, sizeof(*value));

@@ -85,6 +85,7 @@ int verb_coll_rm(struct ctl *ctl)
 	struct osd_client_error error;
 	int code = ctl_object_address(ctl, 0, &address);
 
+	code = ctl_present(ctl, code, address);
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);
 	if (code != CTL_OK)
@@ -102,6 +103,7 @@ int verb_coll_purge(struct ctl *ctl)
 	char text[OSD_CLIENT_ADDRESS_TEXT];
 	int code = ctl_object_address(ctl, 0, &address);
 
+	code = ctl_present(ctl, code, address);
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);
 	if (code != CTL_OK)
@@ -181,33 +183,46 @@ static int fail_membership(struct ctl *ctl, int index, const struct osd_client_e
 			ctl->arguments[0], ctl->arguments[index]);
 }
 
+struct membership {
+	struct osd_client_address collection;
+	change_membership *change;
+};
+
+static int check_member(struct ctl *ctl, int index, struct osd_client_address object, void *context)
+{
+	const struct membership *membership = context;
+
+	if (object.partition != membership->collection.partition)
+		return ctl_fail(ctl, CTL_USAGE,
+				"%s: %s is in another partition than the collection", ctl->verb,
+				ctl->arguments[index]);
+	return ctl_present(ctl, CTL_OK, object);
+}
+
+static int change_member(struct ctl *ctl, int index, struct osd_client_address object,
+			 void *context)
+{
+	const struct membership *membership = context;
+	struct osd_client_error error;
+
+	return membership->change(ctl->client, object, membership->collection.object, &error) < 0
+		       ? fail_membership(ctl, index, &error)
+		       : CTL_OK;
+}
+
 /* Arguments: the collection, then objects of its partition. */
 static int change_members(struct ctl *ctl, change_membership *change)
 {
-	struct osd_client_address collection, object = { 0 };
-	struct osd_client_error error;
-	int code = ctl_object_address(ctl, 0, &collection);
+	struct membership membership = { .change = change };
+	int code = ctl_object_address(ctl, 0, &membership.collection), changed = 0;
 
-	code = ctl_present(ctl, code, collection);
-	/* Checks all addresses first, so that no wrong one is found after half of the work. */
-	for (int i = 1; i < ctl->argument_count && code == CTL_OK; i++) {
-		code = ctl_object_address(ctl, i, &object);
-		if (code == CTL_OK && object.partition != collection.partition)
-			return ctl_fail(ctl, CTL_USAGE,
-					"%s: %s is in another partition than the collection",
-					ctl->verb, ctl->arguments[i]);
-		code = ctl_present(ctl, code, object);
-	}
+	code = ctl_present(ctl, code, membership.collection);
 	if (code == CTL_OK)
-		code = ctl_connect(ctl);
-	for (int i = 1; i < ctl->argument_count && code == CTL_OK; i++) {
-		ctl_address(ctl, i, &object);
-		if (change(ctl->client, object, collection.object, &error) < 0)
-			code = fail_membership(ctl, i, &error);
-	}
-	if (code == CTL_OK && ctl->options->json)
-		return ctl_print_json(stdout,
-				      json_pack("{s:i}", "members", ctl->argument_count - 1));
+		code = ctl_for_each_object(ctl, 1, check_member, change_member, &membership,
+					   &changed);
+	if ((code == CTL_OK || changed > 0) && ctl->options->json &&
+	    ctl_print_json(stdout, json_pack("{s:i}", "members", changed)) != CTL_OK)
+		return CTL_LOCAL;
 	return code;
 }
 

@@ -203,22 +203,19 @@ int verb_get(struct ctl *ctl)
 	return code == CTL_OK ? report(ctl, address, received, to_stdout ? stderr : stdout) : code;
 }
 
+static int cat_one(struct ctl *ctl, int index, struct osd_client_address address, void *context)
+{
+	uint64_t received = 0;
+	int code = fetch_to_stdout(ctl, address, &received);
+
+	(void)index;
+	(void)context;
+	return code == CTL_OK ? report(ctl, address, received, stderr) : code;
+}
+
 int verb_cat(struct ctl *ctl)
 {
-	struct osd_client_address address = { 0 };
-	int code = CTL_OK;
+	int done;
 
-	for (int i = 0; i < ctl->argument_count && code == CTL_OK; i++)
-		code = ctl_object_address(ctl, i, &address);
-	if (code == CTL_OK)
-		code = ctl_connect(ctl);
-	for (int i = 0; i < ctl->argument_count && code == CTL_OK; i++) {
-		uint64_t received = 0;
-
-		ctl_address(ctl, i, &address);
-		code = fetch_to_stdout(ctl, address, &received);
-		if (code == CTL_OK)
-			code = report(ctl, address, received, stderr);
-	}
-	return code;
+	return ctl_for_each_object(ctl, 0, NULL, cat_one, NULL, &done);
 }

@@ -92,24 +92,31 @@ int verb_cp(struct ctl *ctl)
 	return ctl_end_output(ctl);
 }
 
+static int remove_one(struct ctl *ctl, int index, struct osd_client_address address, void *context)
+{
+	struct osd_client_error error;
+
+	(void)index;
+	(void)context;
+	return osd_client_remove(ctl->client, address, &error) < 0 ? ctl_fail_command(ctl, &error)
+								   : CTL_OK;
+}
+
+static int check_present(struct ctl *ctl, int index, struct osd_client_address address,
+			 void *context)
+{
+	(void)index;
+	(void)context;
+	return ctl_present(ctl, CTL_OK, address);
+}
+
 int verb_rm(struct ctl *ctl)
 {
-	struct osd_client_address address = { 0 };
-	struct osd_client_error error;
-	int code = CTL_OK;
+	int removed, code = ctl_for_each_object(ctl, 0, check_present, remove_one, NULL, &removed);
 
-	/* Checks all addresses first, so that no wrong one is found after half of the work. */
-	for (int i = 0; i < ctl->argument_count && code == CTL_OK; i++)
-		code = ctl_object_address(ctl, i, &address);
-	if (code == CTL_OK)
-		code = ctl_connect(ctl);
-	for (int i = 0; i < ctl->argument_count && code == CTL_OK; i++) {
-		ctl_address(ctl, i, &address);
-		if (osd_client_remove(ctl->client, address, &error) < 0)
-			code = ctl_fail_command(ctl, &error);
-	}
-	if (code == CTL_OK && ctl->options->json)
-		return ctl_print_json(stdout, json_pack("{s:i}", "removed", ctl->argument_count));
+	if ((code == CTL_OK || removed > 0) && ctl->options->json &&
+	    ctl_print_json(stdout, json_pack("{s:i}", "removed", removed)) != CTL_OK)
+		return CTL_LOCAL;
 	return code;
 }
 
@@ -130,6 +137,7 @@ int verb_truncate(struct ctl *ctl)
 	uint64_t length = 0;
 	int code = ctl_object_address(ctl, 0, &address);
 
+	code = ctl_present(ctl, code, address);
 	if (code == CTL_OK)
 		code = ctl_size(ctl, 1, "length", &length);
 	if (code == CTL_OK)
@@ -151,6 +159,7 @@ static int change(struct ctl *ctl, change_range *call)
 	uint64_t offset = 0, length = 0;
 	int code = ctl_object_address(ctl, 0, &address);
 
+	code = ctl_present(ctl, code, address);
 	if (code == CTL_OK)
 		code = ctl_size(ctl, 1, "offset", &offset);
 	if (code == CTL_OK)

@@ -416,6 +416,7 @@ int verb_append(struct ctl *ctl)
 	struct source source;
 	int result, code = ctl_object_address(ctl, 0, &address);
 
+	code = ctl_present(ctl, code, address);
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);
 	if (code == CTL_OK)

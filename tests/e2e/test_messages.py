@@ -7,7 +7,7 @@ import unittest
 
 from harness import OneDaemonTest
 
-USAGE, NOT_FOUND, EXISTS, TARGET = 2, 3, 4, 8
+USAGE, NOT_FOUND, EXISTS, DENIED, TARGET = 2, 3, 4, 7, 8
 
 
 class Messages(OneDaemonTest):
@@ -27,6 +27,37 @@ class Messages(OneDaemonTest):
         said = done.stderr.decode()
         self.assertEqual((done.returncode, done.stdout), (code, b""), (verb, words, said))
         self.assertIn(fragment, said, (verb, words))
+
+    def test_of_several_objects_one_that_fails_holds_up_no_others(self):
+        p = self.partition
+        first, second, third = (self.put(number, b"%d" % number) for number in range(3))
+        missing, nowhere = f"0x{p:x}/0x20000", "nobody/0x10000"
+        collection = self.ctl("coll", "create", self.url, p).strip()
+        for words, done in ((("cat",), "012"), (("coll", "add"), "3"), (("coll", "drop"), "3"), (("rm",), "3")):
+            verb, of = words, (collection,) if "coll" in words else ()
+            several = self.try_ctl("--json", *verb, self.url, *of, first, missing, second, nowhere, third)
+            self.assertEqual(several.returncode, 1, several.stderr)
+            self.assertIn(done, several.stdout.decode())
+            for failed in (missing, "'nobody'"):
+                self.assertEqual(several.stderr.decode().count(failed), 1, several.stderr)
+            alone = self.try_ctl(*verb, self.url, *of, missing)
+            self.assertEqual((alone.returncode, alone.stdout), (NOT_FOUND, b""))
+        self.assertEqual(self.ctl("ls", self.url, p), "")
+
+    def test_of_several_objects_a_wrong_address_is_found_before_anything_is_done(self):
+        kept = self.put(0, b"kept")
+        for wrong, code in ((f"{self.partition}", USAGE), (f"{kept}x", USAGE), (f"{kept}@1", DENIED)):
+            self.assertEqual(self.try_ctl("rm", self.url, kept, wrong).returncode, code)
+        self.assertEqual(self.ctl("cat", self.url, kept), "kept")
+
+    def test_of_changes_of_the_past(self):
+        past = f"{self.put(0)}@1"
+        for verb, *words in (("rm",), ("append",), ("truncate", 1), ("clear", 0, 1), ("punch", 0, 1)):
+            self.assert_says(DENIED, "the past can only be read", verb, past, *words)
+        for words in (("attr", "set", past, 1, 9, "name"), ("coll", "rm", past), ("coll", "purge", past)):
+            done = self.try_ctl(*words[:2], self.url, *words[2:])
+            self.assertEqual(done.returncode, DENIED)
+            self.assertIn(b"the past can only be read", done.stderr)
 
     def test_of_clones(self):
         p, other, missing = self.partition, next(self.partitions), next(self.partitions)
