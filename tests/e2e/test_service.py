@@ -499,6 +499,20 @@ class Volumes(ServiceTest):
         self.assertEqual(self.attach(daemon, version["lun"]).read(0, 128).data_in, old)
         self.assertEqual(daemon.stop(), 0)
 
+    def test_a_version_that_is_not_there_is_no_unit_to_add(self):
+        daemon = self.serve()
+        self.ctl("snapshot", daemon.url(), "0x10002", "--name", "before")
+        disk = ("type=disk", "device=pool", "partition=0x10002")
+        for wrong in ("befor", "77"):
+            said = self.refused(daemon, 3, "lun", "add", 9, *disk, f"version={wrong}")
+            self.assertIn(f"partition 0x10002 has no version '{wrong}': `muninnctl versions URL 0x10002`", said)
+        said = self.refused(daemon, 3, "lun", "add", 9, "type=disk", "size=16M", "version=before")
+        self.assertIn("is not there yet, so it has no versions", said)
+        self.assertEqual(sorted(self.units(daemon)), [1, 2])
+        self.assertFalse(os.path.exists(daemon.image(9)))
+        self.admin(daemon, "lun", "add", 9, *disk, "version=before")
+        self.assertEqual(sorted(self.units(daemon)), [1, 2, 9])
+
     def test_moments_that_are_not_there_are_refused_and_leave_nothing(self):
         daemon = self.serve()
         for message, address in (
