@@ -343,12 +343,12 @@ static int check_nvram(const struct lun_config *lun, const struct image_names *n
 	return result;
 }
 
-/* Opens the image for muninnd itself: a power cut that is left is for tgtd. */
+/* Opens the image for muninnd itself: tgtd serves it. */
 static int open_image(const struct lun_config *lun, struct nand **nand, struct error_text *error)
 {
 	struct nand_options options = lun->options.nand;
 
-	options.keep_cut = true;
+	options.only_looks = true;
 	return nand_open_with(lun->image, &options, nand, error);
 }
 
@@ -423,7 +423,7 @@ static int look_at(const struct lun_config *lun, struct error_text *error)
 int image_plan_growth(const struct lun_config *lun, uint64_t bytes, struct image_growth *growth,
 		      struct error_text *error)
 {
-	const struct nand_options read_only = { .read_only = true };
+	const struct nand_options read_only = { .read_only = true, .only_looks = true };
 	struct nand *nand;
 	int result = nand_open_with(lun->image, &read_only, &nand, error);
 	uint64_t block_bytes;
@@ -503,7 +503,7 @@ int image_check_names(const struct lun_config *lun, struct error_text *error)
 int image_engine(const struct lun_config *lun, struct image_engine *engine,
 		 struct error_text *error)
 {
-	const struct nand_options read_only = { .read_only = true };
+	const struct nand_options read_only = { .read_only = true, .only_looks = true };
 	const char *configured = lun->options.engine.store;
 	struct nand *nand;
 	bool opens, lost;

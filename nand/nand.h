@@ -207,7 +207,11 @@ struct nand_options {
 	enum nand_io_kind io;
 	enum nand_space_kind space;
 	bool read_only; /* as nand_open_read_only */
-	bool keep_cut;  /* leaves a power cut that is left for the image to the next process */
+	/*
+	 * For a process that does not serve the image. It leaves to the next one a power cut that
+	 * is left for the image, and to log that states of blocks are damaged.
+	 */
+	bool only_looks;
 };
 
 /*

@@ -507,9 +507,10 @@ static int open_files(struct nand *nand, const struct nand_options *options,
 		return result;
 	if (!nand->read_only)
 		repair_superblocks(nand, &pair, good);
-	report_damaged_blocks(nand);
+	if (!options->only_looks)
+		report_damaged_blocks(nand);
 	nand->dirty = true; /* what the last process left in the host's cache */
-	return nand->read_only || options->keep_cut ? 0 : nand_take_left_power_cut(nand, error);
+	return nand->read_only || options->only_looks ? 0 : nand_take_left_power_cut(nand, error);
 }
 
 int nand_open_with(const char *path, const struct nand_options *options, struct nand **nand,

@@ -152,6 +152,22 @@ class Reload(ServiceTest):
         self.good(disk.read(0, 1))
         self.assertEqual(self.reload(daemon, POOL), (["nothing has changed"], [], []))
 
+    def test_damage_of_an_image_that_waits_to_grow_is_told_by_who_serves_it(self):
+        daemon = self.serve()
+        daemon.stop()
+        image = os.path.join(daemon.state_dir, "pool.img")
+        with open(image, "r+b") as file:  # the word of a block that is free, in the block table
+            file.seek(65536 + 8 * 2000)
+            file.write(b"\xff" * 8)
+        daemon.start()
+        told = daemon.wait_for_line("state of 1 blocks is damaged")
+        for host in range(3):
+            who = f"[target]\nallow_name = iqn.2026-11.host:{host}\n"
+            _, _, restart = self.reload(daemon, who + POOL.replace("512M", "600M"))
+            self.assertEqual(len(restart), 1, restart)
+        self.ctl("status", "--socket", self.socket_of(daemon))
+        self.assertEqual([line for line in daemon.errors if "blocks is damaged" in line], [told])
+
     def test_an_image_that_is_served_or_waits_for_a_restart_refuses_nothing(self):
         """Somebody may have to be shut out at once. What would make the next start fail is told, once for each device."""
         daemon = self.serve()

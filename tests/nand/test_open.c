@@ -319,6 +319,21 @@ static void test_damaged_block_states_are_reported_and_cost_only_their_blocks(vo
 	assert_int_equal(nand_close(nand), 0);
 }
 
+/* Whoever serves the image reports it. */
+static void test_who_only_looks_at_an_image_reports_no_damaged_block_states(void **state)
+{
+	const struct nand_options look = { .read_only = true, .only_looks = true };
+	struct test_directory *directory = *state;
+	struct nand *nand = create_image(directory);
+
+	assert_int_equal(nand_close(nand), 0);
+	file_flip(directory->image, 65536 + 8 * 5 + 2, 0x10);
+	log_capture();
+	assert_int_equal(nand_open_with(directory->image, &look, &nand, NULL), 0);
+	assert_string_equal(log_captured(), "");
+	nand_abandon(nand);
+}
+
 /* ---- lock ---- */
 
 static void test_an_open_image_cannot_be_opened_again(void **state)
@@ -441,6 +456,7 @@ int main(void)
 		IN_DIRECTORY(test_nvram_of_another_image),
 		IN_DIRECTORY(test_nvram_of_the_wrong_size),
 		IN_DIRECTORY(test_damaged_block_states_are_reported_and_cost_only_their_blocks),
+		IN_DIRECTORY(test_who_only_looks_at_an_image_reports_no_damaged_block_states),
 		IN_DIRECTORY(test_an_open_image_cannot_be_opened_again),
 		IN_DIRECTORY(test_the_lock_ends_with_its_holder),
 		IN_DIRECTORY(test_a_refused_or_abandoned_open_leaves_no_lock),
