@@ -20,6 +20,7 @@
 #include "daemon/check.h"
 #include "daemon/folder.h"
 #include "daemon/image.h"
+#include "daemon/known.h"
 #include "daemon/tgt_control.h"
 
 #define LOCK_FILE      "muninnd.lock"
@@ -115,17 +116,27 @@ static int open_admin(struct server *server, struct error_text *error)
 	return admin_open(server, &server->admin, error);
 }
 
-int server_prepare_image(const struct lun_config *lun, struct error_text *error)
+int server_prepare_image(const struct server *server, const struct lun_config *lun,
+			 struct error_text *error)
 {
+	const char *state_dir = server->config->state_dir;
 	struct error_text reason = { "" };
 	bool created;
 	int result = image_prepare(lun, &created, &reason);
 
 	if (result)
 		return error_set(error, result, "LUN %u: %s", lun->number, reason.text);
-	if (created)
+	if (created && known_has(state_dir, lun->image))
+		log_line(LOG_LEVEL_WARNING,
+			 "LUN %u: %s was there before and is missing: it is a new, empty device of "
+			 "%lu MiB now. Is a mount missing, or the file moved? To have the old one, "
+			 "stop the service, move the new one and its .nvram away, put the old "
+			 "files there, and start again",
+			 lun->number, lun->image, (unsigned long)(lun->size_bytes >> 20));
+	else if (created)
 		log_line(LOG_LEVEL_INFO, "LUN %u: new device %s of %lu MiB", lun->number,
 			 lun->image, (unsigned long)(lun->size_bytes >> 20));
+	known_add(state_dir, lun->image);
 	server_alive();
 	return 0;
 }
@@ -136,7 +147,7 @@ static int prepare_images(struct server *server, struct error_text *error)
 
 	for (unsigned int i = 0; !result && i < server->config->lun_count; i++)
 		if (config_is_first_of_device(server->config, &server->config->luns[i]))
-			result = server_prepare_image(&server->config->luns[i], error);
+			result = server_prepare_image(server, &server->config->luns[i], error);
 	return result;
 }
 

@@ -68,8 +68,10 @@ void server_url(const struct server *server, unsigned int lun, char *url, size_t
 
 /*
  * Makes the image of a unit, unless that is there, and checks it. For the first unit of a device.
+ * Warns if it makes one anew that was served before.
  */
-int server_prepare_image(const struct lun_config *lun, struct error_text *error);
+int server_prepare_image(const struct server *server, const struct lun_config *lun,
+			 struct error_text *error);
 
 /* The target of a unit that is served; NULL: it is not there. */
 struct target_config *server_target_of(const struct server *server, const struct lun_config *lun);

@@ -122,7 +122,7 @@ int units_add(struct server *server, const struct config *wanted, const struct l
 	if (!result)
 		result = check_neighbours(server, lun, error);
 	if (!result && !find_neighbour(server, lun))
-		result = server_prepare_image(lun, error);
+		result = server_prepare_image(server, lun, error);
 	if (!result)
 		result = create(server, lun, error);
 	if (!result)
@@ -223,7 +223,7 @@ static int let_grow(const struct growing *growing, const struct lun_config *unit
 	int result;
 
 	set_device_size(growing, bytes, true);
-	result = server_prepare_image(unit, error);
+	result = server_prepare_image(growing->server, unit, error);
 	if (result)
 		set_device_size(growing, had_bytes, was_set);
 	return result;

@@ -64,6 +64,28 @@ class Starting(E2ETest):
         with open(daemon.image(), "rb") as image:
             self.assertEqual(image.read(512), before)
 
+    def test_an_image_that_was_there_before_is_missed(self):
+        daemon = self.daemon(size="64M").start()
+        self.assertFalse([line for line in daemon.errors if "warning" in line and "lun1.img" in line])
+        self.ctl("mkpart", daemon.url(), "0x10000")
+        daemon.stop()
+        for suffix in ("", ".nvram"):
+            os.rename(daemon.image() + suffix, daemon.image() + ".away" + suffix)
+        daemon.start()
+        line = daemon.wait_for_line("was there before and is missing")
+        self.assertIn(f"warning: LUN 1: {daemon.image()} was there", line)
+        self.assertIn("new, empty device of 64 MiB", line)
+        self.assertEqual(self.ctl("ls", daemon.url()), "")
+        # The way back that it names.
+        daemon.stop()
+        for suffix in ("", ".nvram"):
+            os.rename(daemon.image() + ".away" + suffix, daemon.image() + suffix)
+        daemon.start()
+        self.assertEqual(self.ctl("ls", daemon.url()), "0x10000\n")
+        self.assertFalse([line for line in daemon.errors if "is missing" in line])
+        with open(os.path.join(daemon.state_dir, "devices"), encoding="utf-8") as file:
+            self.assertEqual(file.read(), daemon.image() + "\n")
+
     def test_an_interrupted_creation_starts_over(self):
         daemon = self.daemon(size="64M")
         for leftover in (".new", ".new.nvram"):
@@ -135,7 +157,7 @@ class Stopping(E2ETest):
         wait_for_exit(daemon.tgtd_pid)
         self.assertEqual(
             sorted(os.listdir(daemon.state_dir)),
-            ["lun1.img", "lun1.img.nvram", "muninnd.lock", "tgtd.lock"],
+            ["devices", "lun1.img", "lun1.img.nvram", "muninnd.lock", "tgtd.lock"],
         )
 
     def test_sigterm_stops_cleanly(self):
