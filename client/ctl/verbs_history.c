@@ -32,6 +32,8 @@ static int check_name(struct ctl *ctl, const char *name)
 static int add_group(struct ctl *ctl, struct osd_client_address *address,
 		     struct osd_item_writer *writer)
 {
+	uint64_t added[OSD_GROUP_MAX];
+
 	for (int i = 0; i < ctl->argument_count; i++) {
 		struct osd_client_address partition;
 		int code = ctl_scope_address(ctl, i, &partition);
@@ -43,10 +45,33 @@ static int add_group(struct ctl *ctl, struct osd_client_address *address,
 					"%s: 0 is the whole device, all partitions with it; "
 					"name it alone",
 					ctl->verb);
+		for (int other = 0; other < i; other++)
+			if (added[other] == partition.partition)
+				return ctl_fail(ctl, CTL_USAGE,
+						"%s: %s and %s are one partition; name it once",
+						ctl->verb, ctl->arguments[other],
+						ctl->arguments[i]);
+		added[i] = partition.partition;
 		osd_item_add_number(writer, OSD_ITEM_PARTITION, partition.partition);
 	}
 	*address = (struct osd_client_address){ 0 };
 	return CTL_OK;
+}
+
+/* The target says the same of a name that is taken and of a partition that is not there. */
+static int fail_group(struct ctl *ctl, const struct osd_client_error *error)
+{
+	struct osd_client_address partition;
+	struct osd_client_ids ids;
+
+	for (int i = 0; error->result == -EEXIST && i < ctl->argument_count; i++)
+		if (ctl_scope_address(ctl, i, &partition) == CTL_OK &&
+		    osd_client_find_ids(ctl->client, partition, &ids, NULL) == -ENOENT)
+			return ctl_fail(ctl, CTL_NOT_FOUND,
+					"%s: there is no partition 0x%" PRIx64
+					"; no version of the others is made",
+					ctl->verb, partition.partition);
+	return ctl_fail_command(ctl, error);
 }
 
 /* PID@VERSION of each, as an address is written. */
@@ -98,7 +123,7 @@ int verb_snapshot(struct ctl *ctl)
 		return code;
 	if (osd_client_execute(ctl->client, OSD_FUNCTION_SNAPSHOT, address, parameters,
 			       writer.length, items_take, &found, &error) < 0)
-		return ctl_fail_command(ctl, &error);
+		return group ? fail_group(ctl, &error) : ctl_fail_command(ctl, &error);
 	if (group)
 		return print_group(ctl, &found);
 	if (ctl->options->json)

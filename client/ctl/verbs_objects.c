@@ -79,6 +79,12 @@ int verb_cp(struct ctl *ctl)
 		return ctl_fail(ctl, CTL_USAGE,
 				"cp needs the address of a partition, PID, or of the new object, "
 				"PID/OID, behind that of the object to copy");
+	/* The target would make the object, and copy nothing. */
+	if (to.object == source.object && to.partition == source.partition && !source.version)
+		return ctl_fail(ctl, CTL_USAGE,
+				"cp: %s is the object to copy and the copy; `rollback` brings an "
+				"older content of it back",
+				ctl->arguments[0]);
 	code = ctl_connect(ctl);
 	if (code != CTL_OK)
 		return code;

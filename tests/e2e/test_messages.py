@@ -104,6 +104,21 @@ class Messages(OneDaemonTest):
         self.assert_says(NOT_FOUND, "no version with the name 'nobody'", "drop", p, "nobody")
         self.ctl("drop", self.url, 0, version)
 
+    def test_of_versions_of_several_partitions(self):
+        p, other, missing = self.partition, next(self.partitions), next(self.partitions)
+        self.ctl("mkpart", self.url, other)
+        self.assert_says(USAGE, f"{p} and 0x{p:x} are one partition", "snapshot", p, other, f"0x{p:x}")
+        self.assert_says(NOT_FOUND, f"there is no partition 0x{missing:x}", "snapshot", p, missing, other)
+        self.assertEqual(self.ctl("versions", self.url, p), "")
+        self.ctl("snapshot", self.url, p, other, "--name", "both")
+        self.assert_says(EXISTS, "a version has this name already", "snapshot", p, other, "--name", "both")
+
+    def test_of_copies_onto_themselves(self):
+        missing = f"0x{self.partition:x}/0x20000"
+        for address in (self.put(0, b"kept"), missing):
+            self.assert_says(USAGE, f"{address} is the object to copy and the copy", "cp", address, address)
+        self.assertEqual(self.ctl("ls", self.url, self.partition), f"0x{self.partition:x}/0x10000\n")
+
     def test_of_policies(self):
         p = self.partition
         self.assert_says(USAGE, "interval-for= is missing", "retention", p, "interval=1h")
