@@ -43,6 +43,12 @@ static bool is_method_known(uint8_t method)
 	       method == OSD_DUPLICATION_HIGHEST_AVAILABILITY || method == OSD_DUPLICATION_ANY;
 }
 
+/* It would be found, empty, as soon as the copy is made. */
+static bool is_copy_itself(const struct osd_request *request, const struct osd_copy_source *source)
+{
+	return source->partition == request->cdb.partition && source->object == request->cdb.object;
+}
+
 int osd_check_copy(struct osd_request *request)
 {
 	struct osd_continuation descriptors = request->descriptors;
@@ -57,7 +63,7 @@ int osd_check_copy(struct osd_request *request)
 		return osd_fail_field(request, OSD_FIELD_CONTINUATION);
 	while (next_source(&descriptors, &descriptor))
 		if (osd_copy_source_decode(&descriptor, &source) != 0 || source.object == 0 ||
-		    source.time != 0)
+		    source.time != 0 || is_copy_itself(request, &source))
 			return osd_fail_field(request, OSD_FIELD_CONTINUATION);
 	return 0;
 }

@@ -192,6 +192,9 @@ static void test_a_copy_wants_sources_that_are_there(void **state)
 	call = copy_call(O + 1, 0);
 	call_run(unit, &call);
 	shows_field(unit, COPY_USER_OBJECTS, "a source that is no user object", 48);
+	call = copy_call(O + 1, O + 1);
+	call_run(unit, &call);
+	shows_field(unit, COPY_USER_OBJECTS, "a source that is the copy itself", 48);
 	call = call_of(OSD_COPY_USER_OBJECTS, P, O + 1);
 	call_run(unit, &call);
 	shows_field(unit, COPY_USER_OBJECTS, "no source", 48);
@@ -208,8 +211,10 @@ static void test_a_copy_wants_sources_that_are_there(void **state)
 static void test_ids_of_copies_are_new_and_of_several_the_target_s_choice(void **state)
 {
 	struct unit *unit = *state;
-	struct call call = copy_call(O, O);
+	struct call call = copy_call(O + 1, O);
 
+	call_run(unit, &call);
+	expect_good(unit);
 	call_run(unit, &call);
 	shows_field(unit, COPY_USER_OBJECTS, "the ID is taken", 24);
 	call = copy_call(0xFFFF, O);
