@@ -317,7 +317,7 @@ class Packages(unittest.TestCase):
     def test_root_administers_devices_of_the_service(self):
         codes = re.findall(r"(?m)^code \d+$", self.first["administration"])
         self.assertEqual(codes, ["code 0"] * 3, self.first["administration"])
-        files = ["device.key", "lun1.img", "lun1.img.nvram"]
+        files = ["device.key", "devices", "lun1.img", "lun1.img.nvram"]
         wanted = [f"muninn:muninn {name}" for name in files] + ["code 0", "code 0"]
         self.assertEqual(self.first["files of root"].splitlines(), wanted)
 
@@ -336,9 +336,9 @@ class Packages(unittest.TestCase):
         self.assertEqual(self.first["completion"], "snapshot\n")
 
     def test_removing_and_purging_keep_the_devices_unless_somebody_asks(self):
-        self.assertIn("code 0\ninactive\ndevice.key\nlun1.img\nlun1.img.nvram\n", self.second["remove"])
+        self.assertIn("code 0\ninactive\ndevice.key\ndevices\nlun1.img\nlun1.img.nvram\n", self.second["remove"])
         self.assertIn("the devices stay in /var/lib/muninn", self.second["purge"])
-        self.assertTrue(self.second["purge"].endswith("/var/lib/muninn\ndevice.key\nlun1.img\nlun1.img.nvram\n"), self.second["purge"])
+        self.assertTrue(self.second["purge"].endswith("/var/lib/muninn\ndevice.key\ndevices\nlun1.img\nlun1.img.nvram\n"), self.second["purge"])
         self.assertNotIn("\n/etc/muninn\n", self.second["purge"])
         self.assertEqual(self.second["again"], "code 0\ncode 0\n")
         self.assertNotIn("\n/var/lib/muninn\n", self.second["purge of all"])
