@@ -39,7 +39,7 @@ static int create_pages(const struct muninn_store *store, struct seal_scratch *s
 static uint32_t scratch_count(void)
 {
 	cpu_set_t set;
-	uint32_t processors = 1;
+	uint32_t processors = SEAL_SCRATCH_MAX; /* on more than a set can say */
 
 	if (sched_getaffinity(0, sizeof(set), &set) == 0)
 		processors = (uint32_t)CPU_COUNT(&set);
