@@ -79,7 +79,7 @@ int verb_cp(struct ctl *ctl)
 		return ctl_fail(ctl, CTL_USAGE,
 				"cp needs the address of a partition, PID, or of the new object, "
 				"PID/OID, behind that of the object to copy");
-	/* The target would make the object, and copy nothing. */
+	/* The target refuses it too, and says only which field it is. */
 	if (to.object == source.object && to.partition == source.partition && !source.version)
 		return ctl_fail(ctl, CTL_USAGE,
 				"cp: %s is the object to copy and the copy; `rollback` brings an "
