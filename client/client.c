@@ -24,6 +24,7 @@ static struct login_options login_options_of(const struct osd_client_options *op
 		.immediate_data = !options->no_immediate_data,
 		.initial_r2t = !options->no_initial_r2t,
 		.timeout_ms = options->timeout_ms ? options->timeout_ms : TIMEOUT_DEFAULT_MS,
+		.isid = options->isid,
 	};
 }
 
@@ -43,12 +44,14 @@ int osd_client_on_session(struct session *session, enum osd_version version,
 	return 0;
 }
 
-static int check_unit(struct osd_client *client, bool any_device_type, struct error_text *error)
+/* One that takes the place of another waits for what the unit has begun: its first command does. */
+static int check_unit(struct osd_client *client, const struct osd_client_options *options,
+		      struct error_text *error)
 {
 	struct osd_client_error failure;
 	struct osd_inquiry_data inquiry;
 
-	if (osd_client_inquiry(client, &inquiry, &failure) < 0) {
+	if (client_inquiry(client, options->isid != 0, &inquiry, &failure) < 0) {
 		*error = failure.sentence;
 		return failure.result;
 	}
@@ -56,7 +59,7 @@ static int check_unit(struct osd_client *client, bool any_device_type, struct er
 		return error_set(
 			error, -ENODEV,
 			"the target has no such LUN; check the number at the end of the URL");
-	if (inquiry.device_type != OSD_PERIPHERAL_DEVICE_TYPE && !any_device_type)
+	if (inquiry.device_type != OSD_PERIPHERAL_DEVICE_TYPE && !options->any_device_type)
 		return error_set(error, -EMEDIUMTYPE,
 				 "the LUN is not an OSD but SCSI device type 0x%02x (%s %s); check "
 				 "the number at the end of the URL",
@@ -64,19 +67,22 @@ static int check_unit(struct osd_client *client, bool any_device_type, struct er
 	return 0;
 }
 
-/* By iSCSI, or by the node of a kernel that has logged in. */
-static int open_session(const char *url, const struct login_options *login,
+/* By iSCSI, or by the node of a kernel that has logged in. Sets login->isid to the session's. */
+static int open_session(const char *url, struct login_options *login,
 			struct session_options *options, struct session **session,
 			struct error_text *error)
 {
 	struct login_result arrived;
 	int result;
 
-	if (strncmp(url, SG_SCHEME, strlen(SG_SCHEME)) == 0)
+	if (strncmp(url, SG_SCHEME, strlen(SG_SCHEME)) == 0) {
+		login->isid = 0;
 		return sg_session_open(url, options, session, error);
+	}
 	result = login_connect(url, login, &arrived, error);
 	if (result < 0)
 		return result;
+	login->isid = arrived.isid;
 	options->lun = arrived.lun;
 	return session_create(arrived.fd, &arrived.parameters, options, session, error);
 }
@@ -102,7 +108,8 @@ int osd_client_connect(const char *url, const struct osd_client_options *options
 	if (result < 0)
 		return error_set(error, result, "connect: out of memory");
 	(*client)->queue_depth = session_options.queue_depth;
-	result = check_unit(*client, options->any_device_type, error);
+	(*client)->isid = login.isid;
+	result = check_unit(*client, options, error);
 	if (result < 0) {
 		osd_client_disconnect(*client);
 		*client = NULL;
@@ -117,6 +124,11 @@ void osd_client_disconnect(struct osd_client *client)
 	session_logout(client->session, LOGOUT_TIMEOUT_MS);
 	session_destroy(client->session);
 	free(client);
+}
+
+uint64_t osd_client_isid(const struct osd_client *client)
+{
+	return client->isid;
 }
 
 int osd_client_failed(const struct osd_client *client, struct error_text *error)

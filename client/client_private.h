@@ -10,6 +10,7 @@ struct osd_client {
 	struct session *session;
 	enum osd_version version;
 	uint32_t queue_depth;
+	uint64_t isid;
 	bool subscribed;                        /* to the features of EXECUTE */
 	osd_client_credential *give_credential; /* NULL: commands are not signed */
 	void *credential_context;
@@ -19,6 +20,10 @@ struct osd_client {
 
 /* Does somebody want that no more commands begin? For work between them. */
 bool client_is_stopped(const struct osd_client *client);
+
+/* osd_client_inquiry, as an ORDERED command or a SIMPLE one. */
+int client_inquiry(struct osd_client *client, bool ordered, struct osd_inquiry_data *inquiry,
+		   struct osd_client_error *error);
 
 /* Why osd_client_submit has refused a command; returns `result`. */
 int client_not_submitted(const struct osd_client *client, int result, const char *what,

@@ -480,12 +480,19 @@ static void plain_done(struct session_task *task)
 int osd_client_inquiry(struct osd_client *client, struct osd_inquiry_data *inquiry,
 		       struct osd_client_error *error)
 {
+	return client_inquiry(client, false, inquiry, error);
+}
+
+int client_inquiry(struct osd_client *client, bool ordered, struct osd_inquiry_data *inquiry,
+		   struct osd_client_error *error)
+{
 	uint8_t data[INQUIRY_BYTES];
 	struct plain_command command = {
 		.task = { .cdb = { INQUIRY, 0, 0, 0, INQUIRY_BYTES },
 			  .cdb_length = 6,
 			  .in = { { data, sizeof(data) } },
 			  .in_count = 1,
+			  .ordered = ordered,
 			  .done = plain_done },
 	};
 	struct error_text sentence;

@@ -62,8 +62,8 @@ size_t iscsi_encode_command(uint8_t to[ISCSI_COMMAND_HEADER_BYTES_MAX],
 	assert(command->immediate_length <= command->write_length);
 	memset(to, 0, ISCSI_BHS_BYTES);
 	to[0] = ISCSI_SCSI_COMMAND;
-	to[1] = ISCSI_TASK_SIMPLE | (command->final ? ISCSI_FINAL : 0) |
-		(command->reads ? ISCSI_COMMAND_READ : 0) |
+	to[1] = (command->ordered ? ISCSI_TASK_ORDERED : ISCSI_TASK_SIMPLE) |
+		(command->final ? ISCSI_FINAL : 0) | (command->reads ? ISCSI_COMMAND_READ : 0) |
 		(command->writes ? ISCSI_COMMAND_WRITE : 0);
 	put_data_length(to, command->immediate_length);
 	memcpy(to + 8, command->lun, 8);

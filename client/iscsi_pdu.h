@@ -43,6 +43,7 @@ enum {
 	ISCSI_COMMAND_READ = 0x40,
 	ISCSI_COMMAND_WRITE = 0x20,
 	ISCSI_TASK_SIMPLE = 0x01,
+	ISCSI_TASK_ORDERED = 0x02,
 	ISCSI_READ_OVERFLOW = 0x10, /* bidirectional read residual */
 	ISCSI_READ_UNDERFLOW = 0x08,
 	ISCSI_OVERFLOW = 0x04,
@@ -62,6 +63,7 @@ struct iscsi_command {
 	uint32_t exp_stat_sn;
 	const uint8_t *cdb;
 	size_t cdb_length; /* 1..ISCSI_CDB_BYTES_MAX */
+	bool ordered;      /* an ORDERED task, in place of a SIMPLE one */
 	bool reads, writes;
 	uint32_t read_length;      /* bytes of space for Data-In */
 	uint32_t write_length;     /* bytes of Data-Out, immediate data included */

@@ -23,6 +23,7 @@
 #include "common/bytes.h"
 
 #define REDIRECTIONS_MAX  4
+#define ISID_MASK         ((UINT64_C(1) << 40) - 1)
 #define POLL_MILLISECONDS 100
 /* libiscsi copies URLs into fields of 255 characters and cuts longer ones. */
 #define URL_CHARACTERS_MAX 240U
@@ -39,6 +40,7 @@ enum attempt_state {
 struct attempt {
 	struct iscsi_context *iscsi;
 	struct iscsi_url *url;
+	uint64_t isid;
 	enum attempt_state state;
 	bool discovery;
 	bool redirected;
@@ -97,13 +99,20 @@ static void default_initiator_name(char *name, size_t capacity)
 	snprintf(name, capacity, "iqn.2026-01.io.muninn:client.%s", host);
 }
 
-/* Two sessions with the same ISID and initiator name would end each other. */
-static void set_random_isid(struct iscsi_context *iscsi)
+/* 0: there is none, and libiscsi's own stays. */
+static uint64_t draw_isid(void)
 {
-	uint8_t random[6] = { 0 };
+	uint64_t random = 0;
 
-	if (getrandom(random, sizeof(random), 0) == (ssize_t)sizeof(random))
-		iscsi_set_isid_random(iscsi, get_be32(random) & 0xFFFFFF, get_be16(random + 4));
+	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return 0;
+	return random & ISID_MASK;
+}
+
+static void set_isid(struct iscsi_context *iscsi, uint64_t isid)
+{
+	if (isid != 0)
+		iscsi_set_isid_random(iscsi, (uint32_t)(isid >> 16), (uint32_t)(isid & 0xFFFF));
 }
 
 static int begin(struct attempt *attempt, const char *url, const struct login_options *options,
@@ -120,7 +129,7 @@ static int begin(struct attempt *attempt, const char *url, const struct login_op
 	if (!attempt->iscsi)
 		return error_set(error, -ENOMEM, "login: libiscsi gives no context");
 	iscsi_set_noautoreconnect(attempt->iscsi, 1);
-	set_random_isid(attempt->iscsi);
+	set_isid(attempt->iscsi, attempt->isid);
 	attempt->url = attempt->discovery ? iscsi_parse_portal_url(attempt->iscsi, url)
 					  : iscsi_parse_full_url(attempt->iscsi, url);
 	if (!attempt->url)
@@ -368,6 +377,7 @@ static int run_redirected(struct attempt *attempt, const char *url,
 	char portal[MAX_STRING_SIZE + 1] = "";
 
 	attempt->deadline_ms = now_ms() + options->timeout_ms;
+	attempt->isid = options->isid ? options->isid : draw_isid();
 	for (int redirections = 0; redirections <= REDIRECTIONS_MAX; redirections++) {
 		int result = begin(attempt, url, options, error);
 
@@ -393,6 +403,7 @@ int login_connect(const char *url, const struct login_options *options, struct l
 		/* The context closes its own descriptor. This one keeps the connection. */
 		result->fd = fcntl(iscsi_get_fd(attempt.iscsi), F_DUPFD_CLOEXEC, 0);
 		result->lun = (unsigned)attempt.url->lun;
+		result->isid = attempt.isid;
 		result->parameters = attempt.outcome.parameters;
 		if (result->fd < 0)
 			status = error_set(error, -errno, "login: %s", strerror(errno));

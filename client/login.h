@@ -14,11 +14,17 @@ struct login_options {
 	bool immediate_data;        /* offer ImmediateData=Yes */
 	bool initial_r2t;           /* demand InitialR2T=Yes */
 	uint32_t timeout_ms;        /* connection and login together; > 0 */
+	/*
+	 * The low 40 bits of the ISID, the others say that it is random (RFC 7143, 11.12.5). If the
+	 * target has a session of this name and ISID, it ends that one. 0: one is drawn.
+	 */
+	uint64_t isid;
 };
 
 struct login_result {
 	int fd; /* the caller's */
 	unsigned lun;
+	uint64_t isid; /* as in login_options */
 	struct session_parameters parameters;
 };
 

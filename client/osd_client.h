@@ -49,6 +49,13 @@ struct osd_client_options {
 	bool no_initial_r2t;  /* offer InitialR2T=No: first bursts need no R2T if the target agrees
 			       */
 	bool any_device_type; /* do not insist on an OSD: osd_client_submit_scsi */
+	/*
+	 * osd_client_isid of a client whose connection broke: the new one takes its place. The
+	 * target ends the old session, so what it has not begun of that never begins, and
+	 * osd_client_connect returns when the unit has ended all commands that it has begun. 0: a
+	 * session beside all others.
+	 */
+	uint64_t isid;
 };
 
 /* What became of a command: the errno, the SCSI side of it, and a sentence. */
@@ -68,6 +75,9 @@ struct osd_client_error {
  */
 int osd_client_connect(const char *url, const struct osd_client_options *options,
 		       struct osd_client **client, struct error_text *error);
+
+/* For osd_client_options. 0 at a kernel's node, where the kernel keeps the session. */
+uint64_t osd_client_isid(const struct osd_client *client);
 
 /*
  * For tests: a client on a session that was made in another way. Takes the session over. -ENOMEM.

@@ -64,6 +64,11 @@ struct session_task {
 	unsigned out_count;
 	struct iovec in[SESSION_SEGMENTS_MAX]; /* space for Data-In */
 	unsigned in_count;
+	/*
+	 * Begins when all commands that the unit had before it have ended, those of other sessions
+	 * too. A kernel's node does not carry this.
+	 */
+	bool ordered;
 	uint32_t timeout_ms; /* 0 = the session's */
 	void (*done)(struct session_task
 			     *task); /* called from session_step; may submit; must not step */

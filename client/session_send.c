@@ -84,6 +84,7 @@ static void add_command(struct session *session, struct session_task *task, uint
 		.exp_stat_sn = session->exp_stat_sn,
 		.cdb = task->cdb,
 		.cdb_length = task->cdb_length,
+		.ordered = task->ordered,
 		.reads = task->in_length > 0,
 		.writes = task->out_length > 0,
 		.read_length = task->in_length,

@@ -95,6 +95,7 @@ struct ctl {
 	const char *verb;
 	const char *url;
 	struct osd_client *client; /* NULL until ctl_connect */
+	uint64_t isid; /* of the client whose place the next one takes; 0: there is none */
 	/* Behind the URL. */
 	int argument_count;
 	char **arguments;

@@ -438,10 +438,12 @@ static int parse_options(const struct ctl *ctl, int count, char **arguments,
 
 int ctl_connect_unsigned(struct ctl *ctl)
 {
+	struct osd_client_options options = ctl->options->client;
 	struct error_text error;
-	int result = ctl->client ? 0
-				 : osd_client_connect(ctl->url, &ctl->options->client, &ctl->client,
-						      &error);
+	int result;
+
+	options.isid = ctl->isid;
+	result = ctl->client ? 0 : osd_client_connect(ctl->url, &options, &ctl->client, &error);
 
 	return result < 0 ? ctl_fail_connect(ctl, result, &error) : CTL_OK;
 }
@@ -469,6 +471,8 @@ bool ctl_recover(struct ctl *ctl)
 	osd_client_stop_when(ctl->client, NULL);
 	if (osd_client_failed(ctl->client, NULL) == 0)
 		return true;
+	/* What it had begun must not come behind what is done now. */
+	ctl->isid = osd_client_isid(ctl->client);
 	osd_client_disconnect(ctl->client);
 	ctl->client = NULL;
 	ctl_forget_keys();

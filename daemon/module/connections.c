@@ -83,37 +83,6 @@ void connections_sum_up(void)
 	sum_up(INT64_MAX);
 }
 
-/* RFC 7143, 11.13.5, as far as tgtd sends them. */
-static const char *refusal_text(uint16_t refusal)
-{
-	switch (refusal) {
-	case 0x0201:
-		return "authentication failed (CHAP)";
-	case 0x0202:
-		return "the access list (allow_address, allow_name) has not got it";
-	case 0x0203:
-		return "there is no such target, or the access list has not got the initiator";
-	default:
-		return "tgtd does not take it";
-	}
-}
-
-void connection_report_login(struct connection *connection)
-{
-	const struct guard *guard = &connection->guard;
-
-	if (connection->reported || (guard->phase == GUARD_LOGIN && !guard->refusal))
-		return;
-	connection->reported = true;
-	if (guard->refusal)
-		report(&refusals, LOG_LEVEL_WARNING, connection,
-		       "refused a login from %s to %s: %s (status %04x)", connection->address,
-		       guard->target, refusal_text(guard->refusal), guard->refusal);
-	else if (!guard->discovers)
-		report(&logins, LOG_LEVEL_INFO, connection, "a login from %s to %s",
-		       connection->address, guard->target);
-}
-
 /* ---- the end ---- */
 
 static void hold(struct connection *connection, bool held)
@@ -170,6 +139,51 @@ void connection_close(struct connection *connection)
 	count--;
 	free(connection);
 	connections_go_on();
+}
+
+/* ---- logins ---- */
+
+/* RFC 7143, 11.13.5, as far as tgtd sends them. */
+static const char *refusal_text(uint16_t refusal)
+{
+	switch (refusal) {
+	case 0x0201:
+		return "authentication failed (CHAP)";
+	case 0x0202:
+		return "the access list (allow_address, allow_name) has not got it";
+	case 0x0203:
+		return "there is no such target, or the access list has not got the initiator";
+	default:
+		return "tgtd does not take it";
+	}
+}
+
+/*
+ * A session that logs in anew takes the place of its earlier one (RFC 7143, 6.3.5), whose commands
+ * that have not come to tgtd never do. tgtd sees to that only if the login has a security stage.
+ */
+static void end_earlier(const struct connection *connection)
+{
+	for (struct connection *each = first; each; each = each->next)
+		if (each != connection && guard_is_same_session(&each->guard, &connection->guard))
+			connection_end(each, "the initiator has logged in anew");
+}
+
+void connection_login_answered(struct connection *connection)
+{
+	const struct guard *guard = &connection->guard;
+
+	if (connection->reported || (guard->phase == GUARD_LOGIN && !guard->refusal))
+		return;
+	connection->reported = true;
+	if (guard->refusal)
+		report(&refusals, LOG_LEVEL_WARNING, connection,
+		       "refused a login from %s to %s: %s (status %04x)", connection->address,
+		       guard->target, refusal_text(guard->refusal), guard->refusal);
+	else if (!guard->discovers)
+		report(&logins, LOG_LEVEL_INFO, connection, "a login from %s to %s",
+		       connection->address, guard->target);
+	end_earlier(connection);
 }
 
 /* ---- time ---- */

@@ -52,8 +52,11 @@ struct connection {
  */
 void connection_end(struct connection *connection, const char *reason);
 
-/* Says how a login has ended, once. */
-void connection_report_login(struct connection *connection);
+/*
+ * tgtd has answered a request to log in. If the login has ended with it, says how, and ends the
+ * session that it takes the place of.
+ */
+void connection_login_answered(struct connection *connection);
 
 /* Memory is free again: for the session, or for others that wait for it. */
 void connections_go_on(void);

@@ -100,6 +100,13 @@ bool guard_waits(const struct guard *guard)
 	return !guard_is_between(guard) || guard->tasks.waiting > 0;
 }
 
+bool guard_is_same_session(const struct guard *one, const struct guard *other)
+{
+	return one->phase == GUARD_FULL && other->phase == GUARD_FULL &&
+	       strcmp(one->name, other->name) == 0 && strcmp(one->target, other->target) == 0 &&
+	       memcmp(one->isid, other->isid, sizeof(one->isid)) == 0;
+}
+
 /* ---- from the initiator ---- */
 
 /* The header is whole: what follows it. */

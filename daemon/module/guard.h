@@ -19,6 +19,7 @@
 #include "daemon/module/limits.h"
 
 #define GUARD_HEADER_BYTES 48
+#define GUARD_ISID_BYTES   6
 /* An extended CDB of 244 bytes and a read length, each with a head of 4 bytes. */
 #define GUARD_SEGMENTS_BYTES 256
 
@@ -74,6 +75,7 @@ struct guard {
 	uint8_t segments[GUARD_SEGMENTS_BYTES];
 	char name[GUARD_NAME_BYTES + 1]; /* of the initiator; empty before it has said it */
 	char target[GUARD_NAME_BYTES + 1];
+	uint8_t isid[GUARD_ISID_BYTES]; /* with the name, the initiator's port */
 	uint16_t refusal; /* status class and detail of the answer that ended the login; 0: none */
 	char reason[160]; /* why the connection must end; empty = it need not */
 };
@@ -89,6 +91,9 @@ bool guard_is_between(const struct guard *guard);
 
 /* May the initiator send another command, or has the session to wait for answers first? */
 bool guard_may_go_on(const struct guard *guard);
+
+/* Are both sessions with one target, from one port of an initiator? */
+bool guard_is_same_session(const struct guard *one, const struct guard *other);
 
 /* Does the initiator keep the target waiting: inside of a PDU, or for data? */
 bool guard_waits(const struct guard *guard);

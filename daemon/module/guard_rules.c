@@ -129,8 +129,10 @@ static bool judge_login(struct guard *guard)
 		return guard_refuse(guard, "a login into another session");
 	if (guard->logins++ == LOGINS_MAX)
 		return guard_refuse(guard, "a login of too many requests");
-	if (guard->logins == 1)
+	if (guard->logins == 1) {
 		guard->expected_command = field(guard, 24);
+		memcpy(guard->isid, guard->in.header + 8, sizeof(guard->isid));
+	}
 	return judge_text_request(guard);
 }
 

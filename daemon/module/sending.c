@@ -157,7 +157,7 @@ ssize_t connection_write(struct connection *connection, const void *from, size_t
 		connection_end(connection, connection->guard.reason);
 		return broken();
 	}
-	connection_report_login(connection);
+	connection_login_answered(connection);
 	if (put_off(connection, from, bytes))
 		return (ssize_t)bytes;
 	connection->head_bytes = 0;

@@ -60,6 +60,9 @@ static void test_a_bidirectional_command_has_the_bytes_of_the_worked_example(voi
 	assert_memory_equal(header + 48, cdb_segment, sizeof(cdb_segment));
 	assert_memory_equal(header + 52, cdb + 16, 220);
 	assert_memory_equal(header + 272, length_segment, sizeof(length_segment));
+	command.ordered = true;
+	iscsi_encode_command(header, &command);
+	assert_int_equal(header[1], (first_row[1] & ~ISCSI_TASK_SIMPLE) | ISCSI_TASK_ORDERED);
 }
 
 static void expect_sizes(size_t cdb_length, bool both, size_t header_length, uint8_t words)

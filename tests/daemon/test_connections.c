@@ -563,6 +563,74 @@ static void test_no_more_connections_than_there_may_be_from_all_and_from_one_add
 	}
 }
 
+/* ---- the place of an earlier session ---- */
+
+/* The login is whole, up to tgtd's answer that ends it. */
+static void log_in(const int ends[2], uint8_t port, const char *name, const char *target)
+{
+	char keys[256];
+	const int length = snprintf(keys, sizeof(keys),
+				    "InitiatorName=%s%cTargetName=%s%cSessionType=Normal", name, 0,
+				    target, 0) +
+			   1;
+	uint8_t pdu[HEADER + 256] = { 0x40 | GUARD_LOGIN_REQUEST, 0x87 }, read[HEADER + 256];
+	size_t bytes = HEADER + align_up((size_t)length, 4), got = 0;
+
+	put_be32(pdu + 4, (uint32_t)length);
+	memcpy(pdu + 8, (uint8_t[]){ 0x80, 0, 0, 0, 0, port }, GUARD_ISID_BYTES);
+	memcpy(pdu + HEADER, keys, (size_t)length);
+	assert_int_equal(send(ends[1], pdu, bytes, 0), bytes);
+	while (got < bytes) {
+		struct connection *to = connection_of(ends[0]);
+		ssize_t some = connection_read(to, read, guard_missing(&to->guard));
+
+		assert_true(some > 0);
+		got += (size_t)some;
+	}
+}
+
+static void answer_login(const int ends[2])
+{
+	const uint8_t answer[HEADER] = { GUARD_LOGIN_RESPONSE, 0x87 };
+
+	assert_int_equal(connection_write(connection_of(ends[0]), answer, HEADER), HEADER);
+	connection_pdu_sent(connection_of(ends[0]));
+}
+
+static void test_a_session_that_logs_in_anew_ends_its_earlier_one(void **state)
+{
+	enum { EARLIER, OTHER_PORT, OTHER_NAME, OTHER_TARGET, LOGGING_IN, ANEW, ALL };
+	int ends[ALL][2];
+	uint8_t ping[HEADER], answer[HEADER];
+
+	(void)state;
+	for (int i = 0; i < ALL; i++) {
+		assert_false(ends_at_once((uint8_t)(1 + i), ends[i]));
+		log_in(ends[i], i == OTHER_PORT ? 2 : 1, i == OTHER_NAME ? "iqn.b" : "iqn.a",
+		       i == OTHER_TARGET ? "iqn.disk" : "iqn.osd");
+		if (i != LOGGING_IN)
+			answer_login(ends[i]);
+	}
+	for (int i = 0; i < ALL; i++) {
+		assert_int_equal(connection_of(ends[i][0])->ended, i == EARLIER);
+		if (i != LOGGING_IN)
+			assert_int_equal(recv(ends[i][1], answer, HEADER, 0), HEADER);
+	}
+	/* What its initiator still sends does not come to tgtd. */
+	make_ping(ping, 0);
+	assert_int_equal(send(ends[EARLIER][1], ping, HEADER, MSG_NOSIGNAL), -1);
+	assert_int_equal(connection_read(connection_of(ends[EARLIER][0]), ping, HEADER), 0);
+	/* One that ended has no place to take. */
+	answer_login(ends[LOGGING_IN]);
+	assert_true(connection_of(ends[ANEW][0])->ended);
+	assert_false(connection_of(ends[LOGGING_IN][0])->ended);
+	for (int i = 0; i < ALL; i++) {
+		connection_close(connection_of(ends[i][0]));
+		close(ends[i][0]);
+		close(ends[i][1]);
+	}
+}
+
 /* ---- at random ---- */
 
 static uint32_t random_below(uint64_t *state, uint32_t limit)
@@ -644,6 +712,7 @@ int main(void)
 		connected(test_nothing_is_told_of_a_connection_that_tgtd_does_not_watch),
 		connected(test_a_peer_that_is_gone_is_told_by_the_kernel),
 		connected(test_no_more_connections_than_there_may_be_from_all_and_from_one_address),
+		connected(test_a_session_that_logs_in_anew_ends_its_earlier_one),
 		connected(test_any_pieces_of_a_stream_come_as_they_were_sent),
 	};
 

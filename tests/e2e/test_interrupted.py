@@ -14,6 +14,7 @@ import time
 import unittest
 
 import iscsi
+import tasks
 import trees
 from harness import LIMIT_SECONDS, MUNINNCTL, E2ETest, noise
 
@@ -79,6 +80,48 @@ class Between:
         return opcode in (iscsi.RESPONSE, iscsi.DATA_IN) and tag == self.tag
 
 
+class Late(Between):
+    """The nth command stays on its way while the connection breaks for muninnctl. deliver() brings it to the target."""
+
+    def __init__(self, device, nth):
+        self.target = self.late = None
+        self.first_commands = []  # of each session: its ISID, and the command's task attribute
+        super().__init__(device, nth)
+
+    def carry(self, source, sink):
+        isid = None
+        with source.makefile("rb") as stream, contextlib.suppress(OSError):
+            while header := stream.read(iscsi.BHS_BYTES):
+                pdu = header + stream.read(header[4] * 4 + (int.from_bytes(header[5:8], "big") + 3 & ~3))
+                opcode = pdu[0] & 0x3F
+                if opcode == iscsi.LOGIN:
+                    isid = pdu[8:14]
+                elif opcode == iscsi.COMMAND and isid:
+                    self.first_commands.append((isid, pdu[1] & 7))
+                    isid = None
+                if self.cuts_at(opcode, pdu[16:20]):
+                    self.target, self.late = sink, pdu
+                    source.shutdown(socket.SHUT_RDWR)
+                    return
+                if source is not self.target:
+                    sink.sendall(pdu)
+                elif (opcode, pdu[16:20]) == (iscsi.RESPONSE, self.late[16:20]):
+                    break
+        for end in (source, sink):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def cuts_at(self, opcode, tag):
+        self.left -= opcode == iscsi.COMMAND
+        return opcode == iscsi.COMMAND and self.left == 0
+
+    def deliver(self):
+        """Returns when the target has answered the command, or has closed its connection before."""
+        with contextlib.suppress(OSError):
+            self.target.sendall(self.late)
+        self.close()
+
+
 class Interrupted(E2ETest):
     def setUp(self):
         self.device = self.daemon(size="512M").start()
@@ -113,14 +156,18 @@ class Interrupted(E2ETest):
             return len(words) > 1 and os.readlink(f"/proc/{process.pid}/fd/{int(words[1], 16)}").startswith("pipe:")
         return False
 
-    def drop_connections(self):
-        """As a network does it."""
+    def sessions(self):
+        """The numbers of those whose commands have not all ended."""
         shown = subprocess.run(
             ["tgtadm", "--lld", "iscsi", "--mode", "conn", "--op", "show", "--tid", "1"],
             env={**os.environ, "TGT_IPC_SOCKET": os.path.join(self.device.state_dir, "control")},
             capture_output=True, text=True, check=True,
         ).stdout  # fmt: skip
-        for session in re.findall(r"Session: (\d+)", shown):
+        return re.findall(r"Session: (\d+)", shown)
+
+    def drop_connections(self):
+        """As a network does it."""
+        for session in self.sessions():
             self.device.tgtadm("--mode", "conn", "--op", "delete", "--tid", "1", "--sid", session, "--cid", "0")
 
     # ---- drop ----
@@ -196,10 +243,27 @@ class Interrupted(E2ETest):
         process.kill()
         process.wait(LIMIT_SECONDS)
         process.stdin.close()
+        # Pieces that it had sent still arrive.
+        self.wait_for(lambda: not self.sessions())
         name = re.search(r"before-put-of-0x10000-\S+", self.ctl("versions", self.url, P)).group()
         self.ctl("rollback", self.url, ADDRESS, name)
         self.ctl("drop", self.url, P, name)
         self.assert_old_content()
+
+    def test_a_piece_that_arrives_late_does_not_change_the_old_content(self):
+        old, new = noise(400 << 10, 1), noise(400 << 10, 2)
+        self.ctl("mkpart", self.url, P)
+        self.ctl("put", self.url, ADDRESS, stdin=old)
+        late = Late(self.device, 60)
+        process = self.begin("put", late.url(), ADDRESS, "--replace", "--chunk", "4K", stdin=subprocess.PIPE)
+        said = process.communicate(new, timeout=LIMIT_SECONDS)[1].decode()
+        late.deliver()
+        self.assertEqual(process.returncode, CONNECTION, said)
+        self.assertIn(f"put: {ADDRESS} has its old content again", said)
+        self.assertTrue(self.content() == old)
+        # The second session takes the place of the first one, and waits for what has come before.
+        isid = late.first_commands[0][0]
+        self.assertEqual(late.first_commands, [(isid, tasks.SIMPLE), (isid, tasks.ORDERED)])
 
     def replace_through(self, between, new):
         """The exit code and what it said."""
