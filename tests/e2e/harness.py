@@ -5,6 +5,7 @@ import functools
 import itertools
 import os
 import random
+import re
 import select
 import shutil
 import signal
@@ -238,6 +239,18 @@ class Daemon:
             text=True,
             check=True,
         ).stdout
+
+    def sessions(self):
+        """The numbers of those whose commands have not all ended."""
+        return re.findall(r"Session: (\d+)", self.tgtadm("--mode", "conn", "--op", "show", "--tid", "1"))
+
+    def wait_for_sessions_to_end(self):
+        """What a client that was killed had sent still arrives."""
+        limit = time.monotonic() + LIMIT_SECONDS
+        while self.sessions():
+            if time.monotonic() > limit:
+                raise AssertionError(f"sessions are still there after {LIMIT_SECONDS} s")
+            time.sleep(0.01)
 
     def running(self):
         return self.process is not None and self.process.poll() is None

@@ -156,18 +156,9 @@ class Interrupted(E2ETest):
             return len(words) > 1 and os.readlink(f"/proc/{process.pid}/fd/{int(words[1], 16)}").startswith("pipe:")
         return False
 
-    def sessions(self):
-        """The numbers of those whose commands have not all ended."""
-        shown = subprocess.run(
-            ["tgtadm", "--lld", "iscsi", "--mode", "conn", "--op", "show", "--tid", "1"],
-            env={**os.environ, "TGT_IPC_SOCKET": os.path.join(self.device.state_dir, "control")},
-            capture_output=True, text=True, check=True,
-        ).stdout  # fmt: skip
-        return re.findall(r"Session: (\d+)", shown)
-
     def drop_connections(self):
         """As a network does it."""
-        for session in self.sessions():
+        for session in self.device.sessions():
             self.device.tgtadm("--mode", "conn", "--op", "delete", "--tid", "1", "--sid", session, "--cid", "0")
 
     # ---- drop ----
@@ -243,8 +234,7 @@ class Interrupted(E2ETest):
         process.kill()
         process.wait(LIMIT_SECONDS)
         process.stdin.close()
-        # Pieces that it had sent still arrive.
-        self.wait_for(lambda: not self.sessions())
+        self.device.wait_for_sessions_to_end()
         name = re.search(r"before-put-of-0x10000-\S+", self.ctl("versions", self.url, P)).group()
         self.ctl("rollback", self.url, ADDRESS, name)
         self.ctl("drop", self.url, P, name)
@@ -443,6 +433,7 @@ class Interrupted(E2ETest):
             code, said = self.end(process)
             between.close()
             self.assertEqual(code, -signal.SIGKILL, said)
+            self.device.wait_for_sessions_to_end()
             # Behind each answer that came there is a file; the target goes on with what it has got.
             self.assert_goes_on(source, 500 - max(nth - 200, 0))
             self.ctl("rmpart", self.url, P, "--contents")

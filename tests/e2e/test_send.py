@@ -20,7 +20,8 @@ class Send(E2ETest):
         super().setUp()
         print(f"E2E_SEED={SEED}", flush=True)
         self.random = random.Random(SEED)
-        self.url = self.daemon(size="256M").start().url()
+        self.device = self.daemon(size="256M").start()
+        self.url = self.device.url()
         self.ctl("mkpart", self.url, P)
 
     def put(self, number, content, *options):
@@ -209,6 +210,7 @@ class Send(E2ETest):
         process.kill()
         process.wait()
         process.stdin.close()
+        self.device.wait_for_sessions_to_end()
         self.assertIn("0x20000", self.partitions())
         self.receive(stream, Q)
         self.assertEqual(self.state(Q), wanted)
@@ -231,6 +233,7 @@ class Send(E2ETest):
         process.kill()
         process.wait()
         process.stdin.close()
+        self.device.wait_for_sessions_to_end()
         self.receive(stream, Q)
         self.assertEqual(self.state(Q), self.state(P))
 
