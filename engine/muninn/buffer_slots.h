@@ -195,11 +195,6 @@ static inline uint64_t state_word(uint32_t state, uint32_t fold)
 	return (uint64_t)fold << 32 | state;
 }
 
-static inline uint32_t record_crc_of(const uint8_t *header)
-{
-	return get_le32(header + RECORD_HEADER_BYTES - 4);
-}
-
 /*
  * Where the page's records with sequence numbers up to `last` end. `*damaged`: a record there fails
  * its CRC.

@@ -68,7 +68,7 @@ static int add_live_bytes(struct merge_run *run, const struct page_record *recor
 
 	(void)serial;
 	record_header_decode(record->header, &header);
-	need = bytes->needs ? *bytes->needs++ : judge_record(run, &header, record->value, true);
+	need = bytes->needs ? *bytes->needs++ : judge_record(run, &header, true);
 	/* All of it is judged again. This only finds what else is missing. */
 	if (merge_run_misses(run))
 		return 0;
@@ -196,7 +196,7 @@ static int judge_next(struct merge_run *run, const struct page_record *record, u
 	}
 	record_header_decode(record->header, &header);
 	merge_run_look(run);
-	result = judge_record(run, &header, record->value, false);
+	result = judge_record(run, &header, false);
 	judging->leaves |= merge_run_misses(run);
 	if (merge_run_misses(run))
 		return 0;

@@ -109,6 +109,11 @@ static inline uint32_t record_length(const uint8_t bytes[RECORD_HEADER_BYTES])
 	return get_le16(bytes + 22) & RECORD_LENGTH_MASK;
 }
 
+static inline uint32_t record_crc_of(const uint8_t bytes[RECORD_HEADER_BYTES])
+{
+	return get_le32(bytes + RECORD_HEADER_BYTES - 4);
+}
+
 static inline bool record_is_moved(const uint8_t bytes[RECORD_HEADER_BYTES])
 {
 	return get_le16(bytes + 22) >> RECORD_FLAGS_SHIFT & RECORD_MOVED;

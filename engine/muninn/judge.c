@@ -4,7 +4,6 @@
 
 #include <errno.h>
 
-#include "common/crc32c.h"
 #include "engine/muninn/lookup.h"
 #include "engine/records/need.h"
 
@@ -17,7 +16,6 @@ enum {
 struct judged {
 	struct merge_run *run;
 	const struct record_header *header;
-	const uint8_t *value;
 	bool roughly; /* see struct record_judged */
 };
 
@@ -47,7 +45,7 @@ static int search(struct judged *judged, const struct visibility *visibility,
 		  struct merge_find *find)
 {
 	struct record_info info;
-	uint32_t crc = 0;
+	uint32_t crc;
 	int result = lookup_find_since(judged->run->store, &judged->header->key, visibility,
 				       judged->header->sequence, judged->run, &info, &crc);
 
@@ -61,9 +59,7 @@ static int search(struct judged *judged, const struct visibility *visibility,
 		.bound = visibility->bound,
 		.hides = visibility->hidden != NULL,
 		.sequence = info.sequence,
-		.length = info.length,
 		.crc = crc,
-		.has_crc = info.sequence == judged->header->sequence,
 		.lasts = visibility->bound <= judged->run->store->committed,
 	};
 	return 0;
@@ -95,7 +91,7 @@ static int list_record(void *context, const struct page_view *page,
 	uint64_t sequence = record_sequence(record->header);
 	uint32_t at;
 
-	if (!record_is_intact(record->header, page->serial, record->value))
+	if (!page->checked && !record_is_intact(record->header, page->serial, record->value))
 		return -EBADMSG;
 	at = listed_since(list, sequence);
 	if (at > 0 && list->records[at - 1].sequence == sequence)
@@ -107,8 +103,7 @@ static int list_record(void *context, const struct page_view *page,
 	list->count++;
 	list->records[at] = (struct merge_listed){
 		.sequence = sequence,
-		.length = record_length(record->header),
-		.crc = crc32c(0, record->value, record_length(record->header)),
+		.crc = record_crc_of(record->header),
 	};
 	return 0;
 }
@@ -197,20 +192,27 @@ static bool find_in_list(struct judged *judged, const struct visibility *visibil
 	if (at == list->count)
 		return false;
 	*find = (struct merge_find){ .sequence = list->records[at].sequence,
-				     .length = list->records[at].length,
-				     .crc = list->records[at].crc,
-				     .has_crc = true };
+				     .crc = list->records[at].crc };
 	return true;
 }
 
 /* ---- whether a record is found ---- */
 
 /*
+ * Whether a record is the one that was found, as its own CRC tells: that is of its segment, header
+ * and value. Of its command's puts the last one is found, of copies the newest.
+ */
+static bool is_same(const struct merge_find *find, const struct record_header *header)
+{
+	return find->sequence == header->sequence && find->crc == header->crc;
+}
+
+/*
  * Whether the record is the one found for its key: not superseded, not even by a later put of the
  * same command. 1, 0, or the error of the search. What is found for a key at a bound stays so
- * during a merge: moving changes nothing of it, and what is put meanwhile is what is moved. So of a
- * key with many records in a segment the search is made once for each bound. *sequence: of the one
- * that is found.
+ * during a merge, but for its place: moving changes nothing else of it, and what is put meanwhile
+ * is what is moved. So of a key with many records in a segment the search is made once for each
+ * bound. *sequence: of the one that is found.
  */
 static int is_found(struct judged *judged, const struct visibility *visibility, uint64_t *sequence)
 {
@@ -218,10 +220,11 @@ static int is_found(struct judged *judged, const struct visibility *visibility, 
 	struct merge_find *find = find_at(judged->run, &header->key, visibility), found;
 
 	*sequence = 0;
-	if (find_in_list(judged, visibility, &found)) {
+	if (find_in_list(judged, visibility, &found))
 		find = &found;
-	} else if (!is_of(find, &header->key, visibility) ||
-		   (find->sequence == header->sequence && !find->has_crc)) {
+	/* Another one of its number may have been moved since: only a search tells. */
+	if ((find != &found && !is_of(find, &header->key, visibility)) ||
+	    (find->sequence == header->sequence && !is_same(find, header))) {
 		int result = search(judged, visibility, &found);
 
 		if (result)
@@ -229,9 +232,7 @@ static int is_found(struct judged *judged, const struct visibility *visibility, 
 		*find = found;
 	}
 	*sequence = find->sequence;
-	/* Of its own command's puts the last one counts. */
-	return find->sequence == header->sequence && find->length == header->length &&
-	       find->crc == crc32c(0, judged->value, header->length);
+	return is_same(find, header);
 }
 
 /* ---- what is needed ---- */
@@ -262,8 +263,7 @@ static void note_asking(void *context, bool begins)
 	judged->run->is_asking = begins;
 }
 
-int judge_record(struct merge_run *run, const struct record_header *header, const uint8_t *value,
-		 bool roughly)
+int judge_record(struct merge_run *run, const struct record_header *header, bool roughly)
 {
 	const struct visibility everything = store_visibility(run->store, RECORD_NEWEST);
 	const struct record_info info = {
@@ -271,7 +271,7 @@ int judge_record(struct merge_run *run, const struct record_header *header, cons
 		.length = header->length,
 		.flags = header->flags & (RECORD_TOMBSTONE | RECORD_ABSORB),
 	};
-	struct judged judged = { .run = run, .header = header, .value = value, .roughly = roughly };
+	struct judged judged = { .run = run, .header = header, .roughly = roughly };
 
 	run->worked++;
 	run->is_large = record_is_large(&run->store->geometry, header->length);

@@ -10,7 +10,6 @@
  * record_need. Or a negative errno when that can't be read; -EBUSY: it would take more page reads
  * than are left. `roughly`: see struct record_judged.
  */
-int judge_record(struct merge_run *run, const struct record_header *header, const uint8_t *value,
-		 bool roughly);
+int judge_record(struct merge_run *run, const struct record_header *header, bool roughly);
 
 #endif

@@ -349,7 +349,6 @@ int lookup_find_since(struct muninn_store *store, const struct record_key *key,
 		.visit = lookup_take_newest,
 		.info = info,
 		.wanted = 1,
-		.crc_of = since,
 		.crc = crc,
 	};
 

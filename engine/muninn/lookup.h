@@ -12,7 +12,7 @@ int lookup_get(struct muninn_store *store, const struct record_key *key,
 
 /*
  * What is found, for a merge that wants only sequence numbers from `since` on: it may find an older
- * record, or none, where there are only older ones. *crc: of the value, if its number is `since`.
+ * record, or none, where there are only older ones. *crc: of the record, which its header has.
  */
 int lookup_find_since(struct muninn_store *store, const struct record_key *key,
 		      const struct visibility *visibility, uint64_t since, struct merge_run *run,

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 
-#include "common/crc32c.h"
 #include "common/log.h"
 #include "engine/muninn/repair.h"
 #include "engine/records/waiting.h"
@@ -44,14 +43,13 @@ int lookup_view_page(const struct muninn_store *store, const struct nand_page_io
 }
 
 /*
- * A record that has a page for itself has its header in the spare area. Of a newer one like it a
- * merge wants the number alone, so it neither copies nor sums up the page.
+ * A record that has a page for itself has its header in the spare area. Of one like it a merge
+ * wants no more than the header, so it neither copies nor sums up the page.
  */
 static bool read_header(const struct lookup *lookup, uint64_t number, struct page_view *view)
 {
 	return lookup->visit == lookup_take_newest && !lookup->capacity &&
-	       merge_run_read_header(lookup->run, number, view) &&
-	       !(lookup->crc && record_sequence(view->large_header) == lookup->crc_of);
+	       merge_run_read_header(lookup->run, number, view);
 }
 
 int lookup_read_page(struct lookup *lookup, uint64_t number, struct read_page *page)
@@ -93,11 +91,10 @@ static int make_whole(struct lookup *lookup, const struct page_view *page,
 	return record_is_intact(record->header, page->serial, value) ? 0 : -EBADMSG;
 }
 
-/* Of a record that is not whole only the page with its header was summed up. */
+/* Only pages of flash have records that are not whole here, and these are checked. */
 static bool is_sound(const struct page_view *page, const struct page_record *record)
 {
-	return record->cut ? page->checked
-			   : record_is_intact(record->header, page->serial, record->value);
+	return page->checked || record_is_intact(record->header, page->serial, record->value);
 }
 
 /* ---- what is done with a page: the newest record ---- */
@@ -129,19 +126,17 @@ int lookup_take_newest(struct lookup *lookup, const struct page_view *page)
 
 	if (lookup->found && lookup->info->sequence >= header.sequence)
 		return result;
-	bool wants_crc = lookup->crc && header.sequence == lookup->crc_of;
-	int whole_result = found.cut && (lookup->capacity || wants_crc)
-				   ? make_whole(lookup, page, &found, whole)
-				   : 0;
+	int whole_result =
+		found.cut && lookup->capacity ? make_whole(lookup, page, &found, whole) : 0;
 
 	if (whole_result)
 		return whole_result;
-	if (!page->checked && !record_is_intact(found.header, page->serial, found.value))
+	if (!is_sound(page, &found))
 		return -EBADMSG;
 	lookup->found = 1;
 	*lookup->info = describe(&header);
-	if (wants_crc)
-		*lookup->crc = crc32c(0, found.value, header.length);
+	if (lookup->crc)
+		*lookup->crc = header.crc;
 	/*
 	 * A moved record says nothing about other places, but only newer ones are of interest now.
 	 */

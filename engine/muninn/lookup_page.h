@@ -23,8 +23,7 @@ struct lookup {
 	uint32_t found, wanted;   /* of them */
 	uint8_t *value;
 	uint32_t capacity;
-	uint64_t crc_of; /* number of the record whose value's CRC is wanted, in *crc */
-	uint32_t *crc;
+	uint32_t *crc; /* of the newest record: what its header has; NULL: not wanted */
 };
 
 /* Gathers records: a look-up whose visit is lookup_take_all. */

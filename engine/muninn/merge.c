@@ -41,7 +41,7 @@ enum {
 /* ---- moving ---- */
 
 /* What was found for the record when its segment was counted, or is found now. */
-static int need_of(struct merge_run *run, const struct record_header *header, const uint8_t *value)
+static int need_of(struct merge_run *run, const struct record_header *header)
 {
 	struct merge_moving *moving = &run->moving;
 	int need = moving->needs ? *moving->needs : RECORD_NEED_NEWEST, newer = !moving->needs;
@@ -52,7 +52,7 @@ static int need_of(struct merge_run *run, const struct record_header *header, co
 					   run);
 	if (newer < 0)
 		return newer;
-	return newer ? judge_record(run, header, value, false) : need;
+	return newer ? judge_record(run, header, false) : need;
 }
 
 static int move_needed(struct merge_run *run, const struct page_record *record, uint64_t serial)
@@ -62,14 +62,14 @@ static int move_needed(struct merge_run *run, const struct page_record *record, 
 	int need, result;
 
 	run->worked++;
-	if (!record_is_intact(record->header, serial, record->value))
-		return -EBADMSG;
 	record_header_decode(record->header, &moved.header);
-	need = need_of(run, &moved.header, record->value);
+	need = need_of(run, &moved.header);
 	if (need <= RECORD_NEED_NONE) {
 		merge->records_dropped += need == RECORD_NEED_NONE;
 		return need;
 	}
+	if (!record_is_intact(record->header, serial, record->value))
+		return -EBADMSG;
 	if (need == RECORD_NEED_OLD)
 		moved.header.flags |= RECORD_MOVED;
 	else

@@ -16,9 +16,8 @@
 struct merge_find {
 	struct record_key key;
 	uint64_t bound;
-	uint64_t sequence;    /* 0: nothing is noted here */
-	uint32_t length, crc; /* of its value */
-	bool has_crc;
+	uint64_t sequence; /* 0: nothing is noted here */
+	uint32_t crc;      /* its own, which its header has */
 	bool lasts; /* what is put later has higher numbers than the bound */
 	bool hides; /* by who sees what rollbacks leave, or by one who sees everything */
 };
@@ -35,7 +34,7 @@ struct merge_list {
 	uint32_t count;
 	struct merge_listed {
 		uint64_t sequence;
-		uint32_t length, crc; /* of its value */
+		uint32_t crc; /* as in struct merge_find */
 	} records[MERGE_LISTED];
 	/* Which of them readers find, so that hidden ones are passed over once for each bound. */
 	struct merge_list_answer {

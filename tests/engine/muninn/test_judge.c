@@ -159,6 +159,17 @@ static void put_many(struct record_store *store, uint32_t count)
 		put(store, &(struct record_key){ .partition = 1, .identifier = 0x10000 + n }, 0);
 }
 
+/* Puts different keys until so many segments are sealed. Returns how many keys. */
+static uint32_t put_segments(struct record_store *store, uint32_t segments)
+{
+	uint32_t count = 0;
+
+	while (statistics_of(store).segments_sealed < segments)
+		put(store, &(struct record_key){ .partition = 1, .identifier = 0x10000 + count++ },
+		    0);
+	return count;
+}
+
 static void test_a_segment_is_read_at_once_and_not_again_to_be_moved(void **state)
 {
 	const struct record_keep keep = { 0 };
@@ -168,8 +179,7 @@ static void test_a_segment_is_read_at_once_and_not_again_to_be_moved(void **stat
 
 	(void)state;
 	store = open_store(&nand);
-	for (uint32_t n = 0; statistics_of(store).segments_sealed < 3; n++)
-		put(store, &(struct record_key){ .partition = 1, .identifier = 0x10000 + n }, 0);
+	put_segments(store, 3);
 	fetch_all(store);
 	assert_int_equal(store->operations->merge(store, &keep, &merge), 0);
 	assert_int_equal(merge.segments_freed, 1);
@@ -206,6 +216,68 @@ static void test_what_look_ups_of_a_segment_lack_is_read_in_few_rounds(void **st
 	print_message("%u pages in %u rounds\n", pages, rounds);
 	assert_true(pages > SEGMENT_PAGES / 2);
 	assert_in_range(rounds, 1, pages / 8);
+	close_store(store, nand);
+}
+
+/* ---- copies ---- */
+
+static void check_many(struct record_store *store, uint32_t count)
+{
+	struct record_info info;
+
+	for (uint32_t n = 0; n < count; n++)
+		assert_int_equal(
+			store->operations->get(
+				store,
+				&(struct record_key){ .partition = 1, .identifier = 0x10000 + n },
+				RECORD_NEWEST, NULL, 0, &info),
+			0);
+}
+
+/* The first merge ends in the middle of a segment, as one does that has an error. */
+static void test_what_a_merge_moved_before_it_ended_is_not_moved_again(void **state)
+{
+	const struct record_keep keep = { 0 };
+	const uint32_t awaited = 1;
+	struct record_merge first = { .live_permille_max = 1000,
+				      .segments_wanted = 1,
+				      .awaited = &awaited };
+	struct record_merge second = { .live_permille_max = 1000, .segments_wanted = 1 };
+	struct record_store *store;
+	struct nand *nand;
+	uint32_t keys;
+
+	(void)state;
+	store = open_store(&nand);
+	keys = put_segments(store, 3);
+	while (first.records_moved < 100) {
+		assert_int_equal(store->operations->merge_step(store, &keep, &first), 1);
+		store->operations->merge_run(store);
+	}
+	assert_int_equal(first.segments_freed, 0);
+	assert_int_equal(store->operations->merge(store, &keep, &second), 0);
+	assert_int_equal(second.segments_freed, 1);
+	assert_int_equal(second.records_dropped, first.records_moved);
+	check_many(store, keys);
+	close_store(store, nand);
+}
+
+/* There are so few segments that a merge also takes those that it has filled itself. */
+static void test_what_a_merge_moves_twice_is_kept(void **state)
+{
+	const struct record_keep keep = { 0 };
+	struct record_merge merge = { .live_permille_max = 1000, .segments_wanted = 8 };
+	struct record_store *store;
+	struct nand *nand;
+	uint32_t keys;
+
+	(void)state;
+	store = open_store(&nand);
+	keys = put_segments(store, 2);
+	assert_int_equal(store->operations->merge(store, &keep, &merge), 0);
+	assert_true(merge.segments_freed > 2 && merge.records_moved > keys);
+	assert_int_equal(merge.records_dropped, 0);
+	check_many(store, keys);
 	close_store(store, nand);
 }
 
@@ -335,6 +407,8 @@ int main(void)
 		cmocka_unit_test(test_hidden_versions_are_passed_over_once_for_each_bound),
 		cmocka_unit_test(test_a_segment_is_read_at_once_and_not_again_to_be_moved),
 		cmocka_unit_test(test_what_look_ups_of_a_segment_lack_is_read_in_few_rounds),
+		cmocka_unit_test(test_what_a_merge_moved_before_it_ended_is_not_moved_again),
+		cmocka_unit_test(test_what_a_merge_moves_twice_is_kept),
 		cmocka_unit_test(
 			test_the_data_of_a_newer_record_with_a_page_for_itself_are_not_read),
 		cmocka_unit_test(test_a_piece_judges_so_many_records_at_most),
