@@ -91,12 +91,15 @@ static int add_live_bytes(struct merge_run *run, const struct page_record *recor
 static uint32_t live_permille(struct muninn_store *store, const struct victim *victim,
 			      const struct live_bytes *bytes, uint64_t record_bytes)
 {
-	uint64_t filled = filled_bytes(store, &store->rows[victim->row]);
 	uint64_t live = bytes->all ? record_bytes * bytes->live / bytes->all : 0;
+	uint64_t half = segment_bytes(store) / 2, refilled = record_bytes, part;
+
 	/* Other segments are refilled to at least half of their capacity. */
-	uint64_t part =
-		live * 1000 /
-		max_u64(1, max_u64(record_bytes, min_u64(filled, segment_bytes(store) / 2)));
+	if (record_bytes < half)
+		refilled = max_u64(
+			record_bytes,
+			min_u64(filled_bytes(store, &store->rows[victim->row]), half));
+	part = live * 1000 / max_u64(1, refilled);
 
 	for (uint32_t group = 0; bytes->keys && group < MERGE_KEY_GROUPS; group++)
 		part = max_u64(part, bytes->keys[group] * UINT64_C(1000) /
@@ -105,17 +108,38 @@ static uint32_t live_permille(struct muninn_store *store, const struct victim *v
 	return (uint32_t)min_u64(part, 1000);
 }
 
+/* The least that it can be if so many further pages are looked at. */
+static uint32_t live_permille_least(struct muninn_store *store, const struct victim *victim,
+				    const struct live_bytes *bytes, uint32_t pages,
+				    uint64_t record_bytes)
+{
+	struct live_bytes all = *bytes;
+
+	all.all += (uint64_t)pages * (store->geometry.page_bytes + RECORD_HEADER_BYTES);
+	return live_permille(store, victim, &all, record_bytes);
+}
+
+/* Pages that tell how much of a segment is live. */
+struct sample {
+	uint32_t first, pages; /* so many, spread over the segment */
+	uint32_t limit;        /* with more that is live, per mille, it is of no use */
+	/* The results: how many records were judged; whether some pages were left out. */
+	uint32_t records;
+	bool is_cut;
+};
+
 /*
- * The part of a segment that is still needed, judged by a few pages that are spread over it, from
- * page `first` on. In a segment that is nearly empty more pages are read, until some have records.
- * A segment that can't be read counts as all needed. *records: how many were judged.
+ * The part of a segment that is still needed, judged by a few of its pages. In a segment that is
+ * nearly empty more pages are read, until some have records. A segment that can't be read counts as
+ * all needed. If it has more than the limit even if all pages that are left are full of what is not
+ * needed, these are left out.
  */
-static uint32_t sample_segment(struct merge_run *run, const struct victim *victim, uint32_t first,
-			       uint32_t sampled_pages, uint32_t *records)
+static uint32_t sample_segment(struct merge_run *run, const struct victim *victim,
+			       struct sample *sample)
 {
 	struct muninn_store *store = run->store;
-	uint32_t pages = store->geometry.segment_pages, found = 0;
-	uint32_t samples = pages < sampled_pages ? pages : sampled_pages;
+	uint32_t pages = store->geometry.segment_pages;
+	uint32_t samples = pages < sample->pages ? pages : sample->pages, left = samples;
 	struct live_bytes bytes = { 0 };
 	struct sealed_segment facts;
 
@@ -123,17 +147,20 @@ static uint32_t sample_segment(struct merge_run *run, const struct victim *victi
 	bool is_full = facts.record_bytes * 2 >= segment_bytes(store);
 	uint32_t reads = is_full || pages < SAMPLED_READS ? samples : SAMPLED_READS;
 
-	for (uint32_t i = 0; i < reads && found < samples; i++) {
-		uint32_t page = (first + i * (pages / samples) + i / samples) % pages;
+	for (uint32_t i = 0; i < reads && left && !sample->is_cut; i++) {
+		uint32_t page = (sample->first + i * (pages / samples) + i / samples) % pages;
 		uint64_t before = bytes.all;
 
 		if (merge_run_visit_page(run, victim->segment, page, add_live_bytes, &bytes) &&
 		    !merge_run_misses(run))
 			return 1000;
-		found += bytes.all != before;
+		left -= bytes.all != before;
+		sample->is_cut = left && live_permille_least(store, victim, &bytes, left,
+							     facts.record_bytes) > sample->limit;
 	}
-	*records = bytes.records;
-	return live_permille(store, victim, &bytes, facts.record_bytes);
+	sample->records = bytes.records;
+	return live_permille_least(store, victim, &bytes, sample->is_cut ? left : 0,
+				   facts.record_bytes);
 }
 
 /* ---- counting ---- */
@@ -503,25 +530,56 @@ static int draw_candidates(struct merge_run *run, uint16_t of_row)
 }
 
 /* False: pages are missing. */
-static bool sample_from(struct merge_run *run, struct merge_candidate *candidate, uint32_t first,
-			uint32_t pages)
+static bool sample_from(struct merge_run *run, struct merge_candidate *candidate,
+			struct sample sample)
 {
-	uint32_t records = 0, live;
+	uint32_t live;
 
 	merge_run_look(run);
-	live = sample_segment(run, &candidate->victim, first, pages, &records);
+	live = sample_segment(run, &candidate->victim, &sample);
 	if (merge_run_misses(run))
 		return false;
 	merge_run_got_ahead(run);
 	candidate->victim.live_permille = live;
-	candidate->is_sure = candidate->is_sampled || records >= SURE_RECORDS;
+	candidate->is_sure = (candidate->is_sampled && !candidate->is_cut) ||
+			     sample.records >= SURE_RECORDS;
 	candidate->is_sampled = true;
+	candidate->is_cut = sample.is_cut;
 	return true;
+}
+
+/* What is above that is not worth it, or there is a cheaper candidate already. */
+static uint32_t limit_of(const struct merge_run *run)
+{
+	const struct merge_choice *choice = &run->choice;
+	uint32_t limit = run->merge->live_permille_max;
+
+	for (uint32_t n = 0; n < choice->candidate_count; n++) {
+		const struct merge_candidate *candidate = &choice->candidates[n];
+		uint32_t live = candidate->victim.live_permille;
+
+		if (candidate->is_sampled && !candidate->is_cut && live <= limit)
+			limit = live - (live > 0);
+	}
+	return limit;
+}
+
+/* Whether the candidate has been sampled, as far as it takes now. */
+static bool is_sampled_to(const struct merge_candidate *candidate, uint32_t limit)
+{
+	return candidate->is_sampled &&
+	       !(candidate->is_cut && candidate->victim.live_permille <= limit);
 }
 
 static bool sample(struct merge_run *run, struct merge_candidate *candidate)
 {
-	return sample_from(run, candidate, candidate->first, SAMPLED_PAGES);
+	uint32_t limit = limit_of(run);
+
+	return is_sampled_to(candidate, limit) ||
+	       sample_from(run, candidate,
+			   (struct sample){ .first = candidate->first,
+					    .pages = SAMPLED_PAGES,
+					    .limit = limit });
 }
 
 /*
@@ -532,7 +590,10 @@ static bool look_closer(struct merge_run *run, struct merge_candidate *candidate
 {
 	uint32_t between = run->store->geometry.segment_pages / CLOSER_PAGES / 2;
 
-	return sample_from(run, candidate, candidate->first + between, CLOSER_PAGES);
+	return sample_from(run, candidate,
+			   (struct sample){ .first = candidate->first + between,
+					    .pages = CLOSER_PAGES,
+					    .limit = run->merge->live_permille_max });
 }
 
 /* 0: all have been sampled, or a very good one was found. -EINPROGRESS. */
@@ -545,7 +606,7 @@ static int sample_candidates(struct merge_run *run)
 
 		if (merge_run_has_done_enough(run))
 			return -EINPROGRESS;
-		if ((candidate->is_sampled || sample(run, candidate)) &&
+		if (sample(run, candidate) &&
 		    candidate->victim.live_permille <= GOOD_ENOUGH_PERMILLE)
 			return 0;
 	}

@@ -89,6 +89,7 @@ struct merge_candidate {
 	struct victim victim;
 	uint32_t first; /* of the pages */
 	bool is_sampled;
+	bool is_cut;  /* it has at least so much that is live: its other pages were left out */
 	bool is_sure; /* by enough records */
 };
 

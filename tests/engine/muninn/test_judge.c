@@ -190,6 +190,22 @@ static void test_a_segment_is_read_at_once_and_not_again_to_be_moved(void **stat
 	close_store(store, nand);
 }
 
+static void test_a_candidate_is_sampled_until_it_is_known_to_be_dear(void **state)
+{
+	const struct record_keep keep = { 0 };
+	struct record_merge merge = { .live_permille_max = 200, .segments_wanted = 1 };
+	struct record_store *store;
+	struct nand *nand;
+
+	(void)state;
+	store = open_store(&nand);
+	put_segments(store, 2 * MERGE_CANDIDATES);
+	/* Nothing is put again. The first of four pages tells that a quarter is needed at least. */
+	assert_int_equal(store->operations->merge(store, &keep, &merge), -EAGAIN);
+	assert_in_range(merge.pages_read, MERGE_CANDIDATES / 2, 2 * MERGE_CANDIDATES);
+	close_store(store, nand);
+}
+
 /* All but a few of the segment's records are superseded by others, which are all over the flash. */
 static void test_what_look_ups_of_a_segment_lack_is_read_in_few_rounds(void **state)
 {
@@ -406,6 +422,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_hidden_versions_are_passed_over_once_for_each_bound),
 		cmocka_unit_test(test_a_segment_is_read_at_once_and_not_again_to_be_moved),
+		cmocka_unit_test(test_a_candidate_is_sampled_until_it_is_known_to_be_dear),
 		cmocka_unit_test(test_what_look_ups_of_a_segment_lack_is_read_in_few_rounds),
 		cmocka_unit_test(test_what_a_merge_moved_before_it_ended_is_not_moved_again),
 		cmocka_unit_test(test_what_a_merge_moves_twice_is_kept),
