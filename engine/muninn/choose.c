@@ -58,6 +58,12 @@ static uint32_t taken_bytes(const struct muninn_store *store, uint32_t length)
 	return bytes < page_bytes ? bytes : page_bytes;
 }
 
+/* Whether most records of a segment have a page for themselves. */
+static bool is_mostly_large(const struct muninn_store *store, const struct sealed_segment *facts)
+{
+	return facts->record_bytes >= facts->records * (uint64_t)store->geometry.page_bytes / 2;
+}
+
 static int add_live_bytes(struct merge_run *run, const struct page_record *record, uint64_t serial,
 			  void *context)
 {
@@ -151,6 +157,7 @@ static uint32_t sample_segment(struct merge_run *run, const struct victim *victi
 		uint32_t page = (sample->first + i * (pages / samples) + i / samples) % pages;
 		uint64_t before = bytes.all;
 
+		run->is_large = is_mostly_large(store, &facts);
 		if (merge_run_visit_page(run, victim->segment, page, add_live_bytes, &bytes) &&
 		    !merge_run_misses(run))
 			return 1000;
@@ -188,6 +195,10 @@ static void begin_count(struct merge_run *run)
 	run->to = facts.last_sequence;
 	run->counted_at = run->store->committed;
 	run->needs_segment = NO_SEGMENT;
+	/* Where more is live, too many data would have to be read behind the headers. */
+	run->segment.by_headers = !run->fetches_all &&
+				  choice->best.live_permille <= GOOD_ENOUGH_PERMILLE &&
+				  is_mostly_large(run->store, &facts);
 	memset(run->needs, NOT_JUDGED, segment_records_max(&run->store->geometry));
 	choice->page = choice->records = 0;
 	choice->counts = true;

@@ -55,6 +55,12 @@ static int need_of(struct merge_run *run, const struct record_header *header)
 	return newer ? judge_record(run, header, false) : need;
 }
 
+/* The page that is moved. */
+static uint64_t moving_page(const struct merge_run *run)
+{
+	return segment_page(&run->store->geometry, run->moving.victim.segment) + run->moving.page;
+}
+
 static int move_needed(struct merge_run *run, const struct page_record *record, uint64_t serial)
 {
 	struct record_merge *merge = run->merge;
@@ -67,6 +73,10 @@ static int move_needed(struct merge_run *run, const struct page_record *record, 
 	if (need <= RECORD_NEED_NONE) {
 		merge->records_dropped += need == RECORD_NEED_NONE;
 		return need;
+	}
+	if (!record->value) {
+		merge_run_note_data(run, moving_page(run));
+		return -EBUSY;
 	}
 	if (!record_is_intact(record->header, serial, record->value))
 		return -EBADMSG;
@@ -149,6 +159,29 @@ static bool takes_more(const struct merge_run *run)
 	return run->count == 0 || (run->count < run->wanted && !ends_early && may_go_on(run));
 }
 
+static int note_needed(struct merge_run *run, const struct page_record *record, uint64_t serial,
+		       void *context)
+{
+	const uint8_t **need = context;
+
+	(void)serial;
+	if (*(*need)++ > RECORD_NEED_NONE && !record->value)
+		merge_run_note_data(run, moving_page(run));
+	return 0;
+}
+
+/* The data that counting has not read, of what is needed: they are read together. */
+static void note_all_needed(struct merge_run *run)
+{
+	struct merge_moving *moving = &run->moving;
+	const uint8_t *need = moving->needs;
+
+	for (; moving->page < run->store->geometry.segment_pages; moving->page++)
+		merge_run_visit_page(run, moving->victim.segment, moving->page, note_needed,
+				     &need);
+	moving->page = 0;
+}
+
 /* The next segment whose records are moved. */
 static int begin_segment(struct merge_run *run)
 {
@@ -162,6 +195,8 @@ static int begin_segment(struct merge_run *run)
 	run->moving = (struct merge_moving){ .victim = victim };
 	if (run->needs_segment == victim.segment)
 		run->moving.needs = run->needs;
+	if (run->moving.needs)
+		note_all_needed(run);
 	run->stage = MERGE_MOVE;
 	return 0;
 }

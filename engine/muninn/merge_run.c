@@ -187,10 +187,9 @@ static void drop_page(struct merge_run *run, uint32_t place)
 }
 
 /* What the run makes of the spare area of a page that was read with `result`. */
-static int decode_spare(struct merge_run *run, const uint8_t *from, int result,
+static int decode_spare(const struct merge_run *run, const uint8_t *from, int result,
 			struct page_spare *spare)
 {
-	run->reads++;
 	if (result == -ENODATA) /* sealed segments are programmed whole: the flash lost a page */
 		return -EBADMSG;
 	if (!result && (!page_spare_decode(from, run->store->geometry.page_bytes, spare) ||
@@ -206,13 +205,22 @@ static int keep_page(struct merge_run *run, uint32_t place, uint64_t number, con
 	struct merge_page *page = &run->pages[place];
 	uint16_t *chain = &run->chains[number % MERGE_PAGES];
 
+	run->reads++;
 	result = decode_spare(run, spare, result, &page->spare);
 	if (result)
 		return result;
 	page->number = number;
 	page->following = *chain;
 	*chain = (uint16_t)place;
+	page->has_data = true;
 	return 0;
+}
+
+/* The page in the empty place stays: the next place is emptied. */
+static void go_on_in_ring(struct merge_run *run)
+{
+	run->empty = (run->empty + 1) % MERGE_PAGES;
+	drop_page(run, run->empty);
 }
 
 /* -EINPROGRESS: it has to be fetched. */
@@ -237,10 +245,8 @@ static int read_page(struct merge_run *run, uint64_t number)
 	if (result == -EINPROGRESS)
 		return result;
 	result = keep_page(run, run->empty, number, run->spares, result);
-	if (!result) {
-		run->empty = (run->empty + 1) % MERGE_PAGES;
-		drop_page(run, run->empty);
-	}
+	if (!result)
+		go_on_in_ring(run);
 	return result;
 }
 
@@ -256,6 +262,13 @@ static void miss(struct merge_run *run, uint64_t number)
 
 /* ---- what is missing ---- */
 
+/* Whether a page is of the segment that was read at once. */
+static bool is_in_segment(const struct merge_run *run, uint64_t number)
+{
+	return run->segment.number != NO_SEGMENT &&
+	       number / run->store->geometry.segment_pages == run->segment.number;
+}
+
 /* Reads pages together, or, where that fails, each by itself. */
 static int read_pages(const struct merge_run *run, uint32_t count)
 {
@@ -267,46 +280,101 @@ static int read_by_itself(const struct merge_run *run, int together, uint32_t n)
 	return together ? repair_read(run->store, NAND_CAUSE_MERGE, &run->ios[n]) : 0;
 }
 
+static uint32_t page_in_segment(const struct merge_run *run, uint64_t number)
+{
+	return (uint32_t)(number % run->store->geometry.segment_pages);
+}
+
+static uint8_t *segment_data_at(const struct merge_run *run, uint64_t number)
+{
+	return run->segment.data +
+	       page_in_segment(run, number) * (size_t)run->store->geometry.page_bytes;
+}
+
+/* Whether the header of a page of the segment is enough, and at hand. */
+static bool fetch_header(struct merge_run *run, uint64_t number)
+{
+	struct page_spare *spare = &run->segment.spares[page_in_segment(run, number)];
+	struct nand_page_io io = { .page = number, .spare = run->spares };
+	int result;
+
+	if (!run->segment.by_headers)
+		return false;
+	result = nand_read_at_hand(run->store->nand, NULL, NAND_CAUSE_MERGE, &io, 1);
+	/* Then all others are read together. */
+	if (result == -EINPROGRESS)
+		run->segment.by_headers = false;
+	if (decode_spare(run, io.spare, result, spare) != 0 || !spare->large)
+		return false;
+	run->segment.results[page_in_segment(run, number)] = -EINPROGRESS;
+	return true;
+}
+
+/* What has become of the n-th read of pages of the segment. */
+static void take_segment_page(struct merge_run *run, int together, uint32_t n)
+{
+	uint32_t page = page_in_segment(run, run->ios[n].page);
+
+	run->segment.results[page] = decode_spare(run, run->ios[n].spare,
+						  read_by_itself(run, together, n),
+						  &run->segment.spares[page]);
+}
+
 static void fetch_segment(struct merge_run *run)
 {
 	const struct muninn_geometry *geometry = &run->store->geometry;
-	uint32_t usable = nand_spare_usable(nand_geometry(run->store->nand));
-	struct merge_segment *segment = &run->segment;
-	int together;
+	uint64_t first = segment_page(geometry, run->missing_segment);
+	uint32_t usable = nand_spare_usable(nand_geometry(run->store->nand)), count = 0;
+	int together = 0;
 
-	for (uint32_t n = 0; n < geometry->segment_pages; n++)
-		run->ios[n] = (struct nand_page_io){
-			.page = segment_page(geometry, run->missing_segment) + n,
-			.data = segment->data + n * (size_t)geometry->page_bytes,
-			.spare = run->spares + n * (size_t)usable,
-		};
-	together = read_pages(run, geometry->segment_pages);
-	for (uint32_t n = 0; n < geometry->segment_pages; n++)
-		segment->results[n] = decode_spare(run, run->ios[n].spare,
-						   read_by_itself(run, together, n),
-						   &segment->spares[n]);
-	segment->number = run->missing_segment;
+	for (uint64_t number = first; number < first + geometry->segment_pages; number++) {
+		if (fetch_header(run, number))
+			continue;
+		run->ios[count] =
+			(struct nand_page_io){ .page = number,
+					       .data = segment_data_at(run, number),
+					       .spare = run->spares + count * (size_t)usable };
+		count++;
+	}
+	run->reads += geometry->segment_pages;
+	if (count)
+		together = read_pages(run, count);
+	for (uint32_t n = 0; n < count; n++)
+		take_segment_page(run, together, n);
+	run->segment.number = run->missing_segment;
 }
 
 static void fetch_pages(struct merge_run *run)
 {
 	uint32_t usable = nand_spare_usable(nand_geometry(run->store->nand));
+	uint32_t place = run->empty;
 	int together;
 
 	for (uint32_t n = 0; n < run->missing_count; n++) {
-		uint32_t place = (run->empty + n) % MERGE_PAGES;
+		bool in_segment = is_in_segment(run, run->missing[n]);
 
-		drop_page(run, place);
 		run->ios[n] = (struct nand_page_io){ .page = run->missing[n],
-						     .data = data_at(run, place),
+						     .data = in_segment
+								     ? segment_data_at(
+									       run, run->missing[n])
+								     : data_at(run, place),
 						     .spare = run->spares + n * (size_t)usable };
+		if (in_segment)
+			continue;
+		drop_page(run, place);
+		place = (place + 1) % MERGE_PAGES;
 	}
 	run->tries++;
 	together = read_pages(run, run->missing_count);
-	for (uint32_t n = 0; n < run->missing_count; n++)
-		keep_page(run, (run->empty + n) % MERGE_PAGES, run->missing[n], run->ios[n].spare,
+	for (uint32_t n = 0; n < run->missing_count; n++) {
+		if (is_in_segment(run, run->missing[n])) {
+			take_segment_page(run, together, n);
+			continue;
+		}
+		keep_page(run, run->empty, run->missing[n], run->ios[n].spare,
 			  read_by_itself(run, together, n));
-	run->empty = (run->empty + run->missing_count) % MERGE_PAGES;
+		run->empty = (run->empty + 1) % MERGE_PAGES;
+	}
 	drop_page(run, run->empty);
 }
 
@@ -337,51 +405,58 @@ static struct page_view view_of(const struct page_spare *spare, uint64_t number,
 	return view;
 }
 
-/* Whether a page is of the segment that was read at once. */
-static bool is_in_segment(const struct merge_run *run, uint64_t number)
-{
-	return run->segment.number != NO_SEGMENT &&
-	       number / run->store->geometry.segment_pages == run->segment.number;
-}
-
+/* -EINPROGRESS: without its data, which were not read. */
 static int view_in_segment(const struct merge_run *run, uint64_t number, struct page_view *view)
 {
-	const struct merge_segment *segment = &run->segment;
-	uint32_t page = (uint32_t)(number % run->store->geometry.segment_pages);
+	uint32_t page = page_in_segment(run, number);
+	int result = run->segment.results[page];
 
-	if (segment->results[page])
-		return segment->results[page];
-	*view = view_of(&segment->spares[page], number,
-			segment->data + page * (size_t)run->store->geometry.page_bytes);
-	return 0;
+	if (!result || result == -EINPROGRESS)
+		*view = view_of(&run->segment.spares[page], number,
+				result ? NULL : segment_data_at(run, number));
+	return result;
 }
 
-int merge_run_read_page(struct merge_run *run, uint64_t number, struct page_view *view)
+static int view_outside(struct merge_run *run, uint64_t number, struct page_view *view)
 {
-	uint32_t place;
+	uint32_t place = find_page(run, number);
 	int result = 0;
 
-	if (is_in_segment(run, number))
-		return view_in_segment(run, number, view);
-	place = find_page(run, number);
+	if (place != NO_CHAIN && !run->pages[place].has_data) {
+		drop_page(run, place);
+		place = NO_CHAIN;
+	}
 	if (place == NO_CHAIN) {
 		place = run->empty;
 		result = read_page(run, number);
 	}
+	if (!result)
+		*view = view_of(&run->pages[place].spare, number, data_at(run, place));
+	return result;
+}
+
+int merge_run_read_page(struct merge_run *run, uint64_t number, struct page_view *view)
+{
+	bool in_segment = is_in_segment(run, number);
+	int result = in_segment ? view_in_segment(run, number, view)
+				: view_outside(run, number, view);
+
 	if (result == -EINPROGRESS) {
 		miss(run, number);
 		return -EBUSY;
 	}
-	if (result)
-		return result;
-	*view = view_of(&run->pages[place].spare, number, data_at(run, place));
-	return 0;
+	return result;
 }
 
 void merge_run_note(struct merge_run *run, uint64_t number)
 {
 	if (!is_in_segment(run, number) && find_page(run, number) == NO_CHAIN)
 		miss(run, number);
+}
+
+void merge_run_note_data(struct merge_run *run, uint64_t number)
+{
+	miss(run, number);
 }
 
 int merge_run_read_more(struct merge_run *run, uint64_t number, struct page_view *view)
@@ -392,24 +467,62 @@ int merge_run_read_more(struct merge_run *run, uint64_t number, struct page_view
 	return merge_run_read_page(run, number, view);
 }
 
-bool merge_run_read_header(struct merge_run *run, uint64_t number, struct page_view *view)
+/* Whether the header of a page is there without its data. */
+static bool view_header(const struct merge_run *run, uint64_t number, struct page_view *view)
+{
+	uint32_t place;
+
+	if (is_in_segment(run, number))
+		return view_in_segment(run, number, view) == -EINPROGRESS;
+	place = find_page(run, number);
+	if (place == NO_CHAIN || run->pages[place].has_data)
+		return false;
+	*view = view_of(&run->pages[place].spare, number, NULL);
+	return true;
+}
+
+/* Reads the spare area of a page if it may have a header and is at hand, to run->spares. */
+static bool read_spare(struct merge_run *run, uint64_t number)
 {
 	struct nand_page_io io = { .page = number, .spare = run->spares };
 
-	if (!run->is_large || run->fetches_all || merge_run_has_read_enough(run) ||
-	    is_in_segment(run, number) || find_page(run, number) != NO_CHAIN)
-		return false;
-	if (nand_read_at_hand(run->store->nand, NULL, NAND_CAUSE_MERGE, &io, 1) != 0)
+	return run->is_large && !run->fetches_all && !merge_run_has_read_enough(run) &&
+	       !is_in_segment(run, number) && find_page(run, number) == NO_CHAIN &&
+	       nand_read_at_hand(run->store->nand, NULL, NAND_CAUSE_MERGE, &io, 1) == 0;
+}
+
+bool merge_run_read_header(struct merge_run *run, uint64_t number, struct page_view *view)
+{
+	if (view_header(run, number, view))
+		return true;
+	if (!read_spare(run, number))
 		return false;
 	/*
 	 * It counts twice, since nothing of it is remembered: counted once, a merge keeps on at
 	 * segments that take many look-ups, and each WRITE costs half as many programs again.
 	 */
-	run->reads++;
-	if (decode_spare(run, io.spare, 0, &run->header) != 0 || !run->header.large)
+	run->reads += 2;
+	if (decode_spare(run, run->spares, 0, &run->header) != 0 || !run->header.large)
 		return false;
 	*view = view_of(&run->header, number, NULL);
 	return true;
+}
+
+/* The same, remembered: a page that is visited may be visited again. */
+static bool visit_header(struct merge_run *run, uint64_t number, struct page_view *view)
+{
+	if (!view_header(run, number, view)) {
+		if (!read_spare(run, number) ||
+		    keep_page(run, run->empty, number, run->spares, 0) != 0)
+			return false;
+		if (!run->pages[run->empty].spare.large) {
+			drop_page(run, run->empty);
+			return false;
+		}
+		run->pages[run->empty].has_data = false;
+		go_on_in_ring(run);
+	}
+	return view_header(run, number, view);
 }
 
 /* A page that is visited, and the beginning of the one behind it. */
@@ -439,7 +552,8 @@ static void copy_page(struct visited *visited)
 {
 	struct page_view *view = &visited->view;
 
-	view->data = memcpy(visited->data, view->data, view->used);
+	if (view->data)
+		view->data = memcpy(visited->data, view->data, view->used);
 	if (view->large_header)
 		view->large_header = memcpy(visited->large_header, view->large_header,
 					    sizeof(visited->large_header));
@@ -449,8 +563,10 @@ static void copy_page(struct visited *visited)
 static int read_visited(struct merge_run *run, uint64_t number, struct visited *visited)
 {
 	struct page_view behind;
-	int result = read_of_segment(run, number, NULL, &visited->view);
+	int result = 0;
 
+	if (!visit_header(run, number, &visited->view))
+		result = read_of_segment(run, number, NULL, &visited->view);
 	if (!result && !is_in_segment(run, number))
 		copy_page(visited);
 	if (result || !visited->view.beyond)

@@ -47,6 +47,7 @@ struct merge_list {
 /* A page that a merge has read. */
 struct merge_page {
 	uint64_t number; /* NO_PAGE: none */
+	bool has_data;   /* or the spare area alone */
 	struct page_spare spare;
 	uint16_t following; /* of those whose numbers are the same modulo MERGE_PAGES */
 };
@@ -57,12 +58,17 @@ struct merge_page {
 /* Pages that are read together. */
 #define MERGE_MISSING 256
 
-/* All pages of the segment that is counted and moved, read at once. */
+/*
+ * All pages of the segment that is counted and moved, read at once. `by_headers`: of a page that
+ * holds one record alone no more than the header, if the host has it in memory. The data of those
+ * that are needed follow.
+ */
 struct merge_segment {
 	uint32_t number; /* NO_SEGMENT: none */
+	bool by_headers;
 	uint8_t *data;
 	struct page_spare *spares;
-	int *results; /* of reading each page */
+	int *results; /* of reading each page; -EINPROGRESS: its data were not read */
 };
 
 /* A sealed segment. */
@@ -180,7 +186,7 @@ struct merge_run {
 	uint32_t missing_count;
 	uint32_t missing_segment; /* all of it; NO_SEGMENT: none */
 	bool is_asking;           /* the caller, whose look-ups are the run's meanwhile */
-	bool is_large;            /* the record that is judged has a page for itself */
+	bool is_large;            /* what is looked at has a page for itself, or mostly so */
 	bool misses;              /* what is looked at now needs something that is missing */
 	uint32_t tries;           /* of the same thing */
 	uint32_t worked;          /* records that this piece has looked at */
@@ -210,19 +216,21 @@ void merge_run_begin(struct merge_run *run, const struct record_keep *keep,
  */
 int merge_run_read_page(struct merge_run *run, uint64_t page, struct page_view *view);
 
-/* Notes that a page will be needed, too. */
+/* Notes that a page will be needed, too; that the data of one of the segment will be. */
 void merge_run_note(struct merge_run *run, uint64_t page);
+void merge_run_note_data(struct merge_run *run, uint64_t page);
 
 /* The same for a look-up. -EBUSY: the run may read no more. */
 int merge_run_read_more(struct merge_run *run, uint64_t page, struct page_view *view);
 
 /*
- * Whether a page that is not remembered holds one record alone, as what is judged does, and the
- * host has its spare area in memory. The view has no data then, only the record's header.
+ * Whether a page of which no more is remembered holds one record alone, as what is looked at does
+ * (`is_large`), and the host has its spare area in memory. The view has no data then, only the
+ * record's header.
  */
 bool merge_run_read_header(struct merge_run *run, uint64_t page, struct page_view *view);
 
-/* Called for each record of a page, in order. */
+/* Called for each record of a page, in order. The value may not be there: NULL. */
 typedef int record_visitor(struct merge_run *run, const struct page_record *record, uint64_t serial,
 			   void *context);
 

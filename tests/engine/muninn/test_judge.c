@@ -19,6 +19,7 @@
 
 enum {
 	SEGMENT_PAGES = 64,
+	SPARE_BYTES = 64,
 	VERSIONS = 800, /* of the key, nearly a segment */
 	GONE_BACK_TO = 400,
 	GONE_BACK_AT = 700,
@@ -84,7 +85,7 @@ static struct record_store *open_store(struct nand **nand)
 {
 	const struct nand_geometry shape = {
 		.page_bytes = 512,
-		.spare_bytes = 64,
+		.spare_bytes = SPARE_BYTES,
 		.pages_per_block = 16,
 		.blocks = 400,
 		.channels = 1,
@@ -354,6 +355,38 @@ static void test_the_data_of_a_newer_record_with_a_page_for_itself_are_not_read(
 	close_store(store, nand);
 }
 
+/* A few records of the segment are needed; the data of these alone are read. */
+static void test_of_a_segment_whose_records_have_a_page_each_what_is_needed_is_read(void **state)
+{
+	const struct record_keep keep = { 0 };
+	struct record_merge merge = { .live_permille_max = 1000, .segments_wanted = 1 };
+	struct nand_counters counters;
+	struct record_store *store;
+	uint64_t pages, bytes;
+	struct nand *nand;
+
+	(void)state;
+	store = open_store(&nand);
+	for (uint32_t n = 0; n < LARGE; n++)
+		put_large(store, n, 1);
+	for (uint32_t n = 0; n < LARGE; n++)
+		if (n % 16 != 0)
+			put_large(store, n, 2);
+	assert_int_equal(store->operations->merge(store, &keep, &merge), 0);
+	nand_read_counters(nand, &counters);
+	pages = counters.by_cause[NAND_CAUSE_MERGE].pages_read;
+	bytes = counters.by_cause[NAND_CAUSE_MERGE].bytes_read;
+	print_message("%llu pages, %llu bytes are read, %llu records moved\n",
+		      (unsigned long long)pages, (unsigned long long)bytes,
+		      (unsigned long long)merge.records_moved);
+	assert_in_range(merge.records_moved, 1, SEGMENT_PAGES / 4);
+	assert_true(pages > SEGMENT_PAGES);
+	assert_true(bytes <= pages * SPARE_BYTES + merge.records_moved * LARGE_BYTES);
+	for (uint32_t n = 0; n < LARGE; n++)
+		check_large(store, n, n % 16 ? 2 : 1);
+	close_store(store, nand);
+}
+
 /* ---- pieces ---- */
 
 static uint32_t count_judged(void *context, const struct record_key *key,
@@ -428,6 +461,8 @@ int main(void)
 		cmocka_unit_test(test_what_a_merge_moves_twice_is_kept),
 		cmocka_unit_test(
 			test_the_data_of_a_newer_record_with_a_page_for_itself_are_not_read),
+		cmocka_unit_test(
+			test_of_a_segment_whose_records_have_a_page_each_what_is_needed_is_read),
 		cmocka_unit_test(test_a_piece_judges_so_many_records_at_most),
 		cmocka_unit_test(test_a_piece_judges_few_records_while_others_wait_for_its_end),
 	};
