@@ -126,8 +126,8 @@ int lookup_take_newest(struct lookup *lookup, const struct page_view *page)
 
 	if (lookup->found && lookup->info->sequence >= header.sequence)
 		return result;
-	int whole_result =
-		found.cut && lookup->capacity ? make_whole(lookup, page, &found, whole) : 0;
+	int whole_result = found.cut && lookup->capacity ? make_whole(lookup, page, &found, whole)
+							 : 0;
 
 	if (whole_result)
 		return whole_result;

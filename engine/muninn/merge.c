@@ -177,8 +177,7 @@ static void note_all_needed(struct merge_run *run)
 	const uint8_t *need = moving->needs;
 
 	for (; moving->page < run->store->geometry.segment_pages; moving->page++)
-		merge_run_visit_page(run, moving->victim.segment, moving->page, note_needed,
-				     &need);
+		merge_run_visit_page(run, moving->victim.segment, moving->page, note_needed, &need);
 	moving->page = 0;
 }
 

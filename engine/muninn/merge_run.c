@@ -353,12 +353,12 @@ static void fetch_pages(struct merge_run *run)
 	for (uint32_t n = 0; n < run->missing_count; n++) {
 		bool in_segment = is_in_segment(run, run->missing[n]);
 
-		run->ios[n] = (struct nand_page_io){ .page = run->missing[n],
-						     .data = in_segment
-								     ? segment_data_at(
-									       run, run->missing[n])
-								     : data_at(run, place),
-						     .spare = run->spares + n * (size_t)usable };
+		run->ios[n] = (struct nand_page_io){
+			.page = run->missing[n],
+			.data = in_segment ? segment_data_at(run, run->missing[n])
+					   : data_at(run, place),
+			.spare = run->spares + n * (size_t)usable
+		};
 		if (in_segment)
 			continue;
 		drop_page(run, place);

@@ -18,8 +18,8 @@ struct merge_find {
 	uint64_t bound;
 	uint64_t sequence; /* 0: nothing is noted here */
 	uint32_t crc;      /* its own, which its header has */
-	bool lasts; /* what is put later has higher numbers than the bound */
-	bool hides; /* by who sees what rollbacks leave, or by one who sees everything */
+	bool lasts;        /* what is put later has higher numbers than the bound */
+	bool hides;        /* by who sees what rollbacks leave, or by one who sees everything */
 };
 
 #define MERGE_FINDS 256
