@@ -498,7 +498,9 @@ static int pass_over(struct merge_run *run)
 
 static int step_count(struct merge_run *run)
 {
-	int result = liveness_count(run, run->choice.best.live_permille <= GOOD_ENOUGH_PERMILLE);
+	bool is_asked = run->choice.step != STEP_COUNT_ANYWAY;
+	int result = liveness_count(run, is_asked && run->choice.best.live_permille <=
+							     GOOD_ENOUGH_PERMILLE);
 
 	if (result)
 		return result;

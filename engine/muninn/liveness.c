@@ -43,28 +43,32 @@ static bool is_mostly_large(const struct muninn_store *store, const struct seale
 	return facts->record_bytes >= facts->records * (uint64_t)store->geometry.page_bytes / 2;
 }
 
-static int add_live_bytes(struct merge_run *run, const struct page_record *record, uint64_t serial,
-			  void *context)
+static void add(const struct muninn_store *store, struct live_bytes *bytes,
+		const struct record_header *header, int need)
 {
-	const struct muninn_store *store = run->store;
-	struct live_bytes *bytes = context;
+	bytes->records++;
+	bytes->all += RECORD_HEADER_BYTES + header->length;
+	if (need <= RECORD_NEED_NONE)
+		return;
+	bytes->live += RECORD_HEADER_BYTES + header->length;
+	if (bytes->keys)
+		bytes->keys[key_hash(&header->key, store->geometry.segment_pages).key %
+			    MERGE_KEY_GROUPS] += taken_bytes(store, header->length);
+}
+
+static int add_roughly(struct merge_run *run, const struct page_record *record, uint64_t serial,
+		       void *context)
+{
 	struct record_header header;
 	int need;
 
 	(void)serial;
 	record_header_decode(record->header, &header);
-	need = bytes->needs ? *bytes->needs++ : judge_record(run, &header, true);
+	need = judge_record(run, &header, true);
 	/* All of it is judged again. This only finds what else is missing. */
 	if (merge_run_misses(run))
 		return 0;
-	bytes->records++;
-	bytes->all += RECORD_HEADER_BYTES + header.length;
-	if (need > RECORD_NEED_NONE) {
-		bytes->live += RECORD_HEADER_BYTES + header.length;
-		if (bytes->keys)
-			bytes->keys[key_hash(&header.key, store->geometry.segment_pages).key %
-				    MERGE_KEY_GROUPS] += taken_bytes(store, header.length);
-	}
+	add(run->store, context, &header, need);
 	return need < 0 ? need : 0;
 }
 
@@ -120,7 +124,7 @@ uint32_t liveness_sample(struct merge_run *run, const struct victim *victim, str
 		uint64_t before = bytes.all;
 
 		run->is_large = is_mostly_large(store, &facts);
-		if (merge_run_visit_page(run, victim->segment, page, add_live_bytes, &bytes) &&
+		if (merge_run_visit_page(run, victim->segment, page, add_roughly, &bytes) &&
 		    !merge_run_misses(run))
 			return 1000;
 		left -= bytes.all != before;
@@ -150,6 +154,8 @@ static void begin_count(struct merge_run *run, bool seems_cheap)
 	run->segment.by_headers = seems_cheap && !run->fetches_all &&
 				  is_mostly_large(run->store, &facts);
 	memset(run->needs, NOT_JUDGED, segment_records_max(&run->store->geometry));
+	memset(choice->keys, 0, sizeof(choice->keys));
+	choice->counted = (struct live_bytes){ .keys = choice->keys };
 	choice->page = choice->records = 0;
 	choice->counts = true;
 }
@@ -192,6 +198,7 @@ static int judge_next(struct merge_run *run, const struct page_record *record, u
 	if (result < 0)
 		return result;
 	*need = (uint8_t)result;
+	add(run->store, &run->choice.counted, &header, result);
 	return 0;
 }
 
@@ -221,24 +228,6 @@ static int judge_segment(struct merge_run *run)
 	return 0;
 }
 
-/* The part of the best segment that is needed, by what was found for each record. */
-static int add_up(struct merge_run *run)
-{
-	struct merge_choice *choice = &run->choice;
-	struct live_bytes bytes = { .keys = choice->keys, .needs = run->needs };
-	int result = 0;
-
-	merge_run_look(run);
-	memset(choice->keys, 0, sizeof(choice->keys));
-	for (uint32_t page = 0; !result && page < run->store->geometry.segment_pages; page++)
-		result = merge_run_visit_page(run, choice->best.segment, page, add_live_bytes,
-					      &bytes);
-	if (!result)
-		choice->best.live_permille =
-			live_permille(run->store, &choice->best, &bytes, bytes.all);
-	return result;
-}
-
 int liveness_count(struct merge_run *run, bool seems_cheap)
 {
 	struct merge_choice *choice = &run->choice;
@@ -253,9 +242,10 @@ int liveness_count(struct merge_run *run, bool seems_cheap)
 		return result;
 	choice->counts = false;
 	choice->best.live_permille = 1000;
-	if (!result)
-		result = add_up(run);
-	if (!result)
-		run->needs_segment = choice->best.segment;
+	if (result)
+		return 0;
+	choice->best.live_permille =
+		live_permille(run->store, &choice->best, &choice->counted, choice->counted.all);
+	run->needs_segment = choice->best.segment;
 	return 0;
 }

@@ -194,7 +194,7 @@ static int begin_segment(struct merge_run *run)
 	run->moving = (struct merge_moving){ .victim = victim };
 	if (run->needs_segment == victim.segment)
 		run->moving.needs = run->needs;
-	if (run->moving.needs)
+	if (run->moving.needs && run->segment.by_headers)
 		note_all_needed(run);
 	run->stage = MERGE_MOVE;
 	return 0;

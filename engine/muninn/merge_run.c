@@ -291,56 +291,58 @@ static uint8_t *segment_data_at(const struct merge_run *run, uint64_t number)
 	       page_in_segment(run, number) * (size_t)run->store->geometry.page_bytes;
 }
 
-/* Whether the header of a page of the segment is enough, and at hand. */
-static bool fetch_header(struct merge_run *run, uint64_t number)
-{
-	struct page_spare *spare = &run->segment.spares[page_in_segment(run, number)];
-	struct nand_page_io io = { .page = number, .spare = run->spares };
-	int result;
-
-	if (!run->segment.by_headers)
-		return false;
-	result = nand_read_at_hand(run->store->nand, NULL, NAND_CAUSE_MERGE, &io, 1);
-	/* Then all others are read together. */
-	if (result == -EINPROGRESS)
-		run->segment.by_headers = false;
-	if (decode_spare(run, io.spare, result, spare) != 0 || !spare->large)
-		return false;
-	run->segment.results[page_in_segment(run, number)] = -EINPROGRESS;
-	return true;
-}
-
 /* What has become of the n-th read of pages of the segment. */
-static void take_segment_page(struct merge_run *run, int together, uint32_t n)
+static int take_segment_page(struct merge_run *run, uint32_t n, int result)
 {
 	uint32_t page = page_in_segment(run, run->ios[n].page);
 
-	run->segment.results[page] = decode_spare(run, run->ios[n].spare,
-						  read_by_itself(run, together, n),
-						  &run->segment.spares[page]);
+	result = decode_spare(run, run->ios[n].spare, result, &run->segment.spares[page]);
+	run->segment.results[page] = result;
+	return result;
+}
+
+/* Reads the headers of a segment if they are at hand: of which pages more is needed is in run->ios.
+ * Returns how many these are. */
+static uint32_t fetch_headers(struct merge_run *run, uint32_t pages)
+{
+	uint32_t count = 0;
+
+	for (uint32_t n = 0; n < pages; n++)
+		run->ios[n].data = NULL;
+	run->segment.by_headers =
+		nand_read_at_hand(run->store->nand, NULL, NAND_CAUSE_MERGE, run->ios, pages) == 0;
+	for (uint32_t n = 0; n < pages; n++) {
+		uint32_t page = page_in_segment(run, run->ios[n].page);
+
+		if (run->segment.by_headers && take_segment_page(run, n, 0) == 0 &&
+		    run->segment.spares[page].large)
+			run->segment.results[page] = -EINPROGRESS;
+		else
+			run->ios[count++] = run->ios[n];
+	}
+	return count;
 }
 
 static void fetch_segment(struct merge_run *run)
 {
 	const struct muninn_geometry *geometry = &run->store->geometry;
 	uint64_t first = segment_page(geometry, run->missing_segment);
-	uint32_t usable = nand_spare_usable(nand_geometry(run->store->nand)), count = 0;
+	uint32_t usable = nand_spare_usable(nand_geometry(run->store->nand));
+	uint32_t count = geometry->segment_pages;
 	int together = 0;
 
-	for (uint64_t number = first; number < first + geometry->segment_pages; number++) {
-		if (fetch_header(run, number))
-			continue;
-		run->ios[count] =
-			(struct nand_page_io){ .page = number,
-					       .data = segment_data_at(run, number),
-					       .spare = run->spares + count * (size_t)usable };
-		count++;
-	}
-	run->reads += geometry->segment_pages;
+	for (uint32_t n = 0; n < count; n++)
+		run->ios[n] = (struct nand_page_io){ .page = first + n,
+						     .spare = run->spares + n * (size_t)usable };
+	run->reads += count;
+	if (run->segment.by_headers)
+		count = fetch_headers(run, count);
+	for (uint32_t n = 0; n < count; n++)
+		run->ios[n].data = segment_data_at(run, run->ios[n].page);
 	if (count)
 		together = read_pages(run, count);
 	for (uint32_t n = 0; n < count; n++)
-		take_segment_page(run, together, n);
+		take_segment_page(run, n, read_by_itself(run, together, n));
 	run->segment.number = run->missing_segment;
 }
 
@@ -368,7 +370,7 @@ static void fetch_pages(struct merge_run *run)
 	together = read_pages(run, run->missing_count);
 	for (uint32_t n = 0; n < run->missing_count; n++) {
 		if (is_in_segment(run, run->missing[n])) {
-			take_segment_page(run, together, n);
+			take_segment_page(run, n, read_by_itself(run, together, n));
 			continue;
 		}
 		keep_page(run, run->empty, run->missing[n], run->ios[n].spare,

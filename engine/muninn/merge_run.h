@@ -84,10 +84,9 @@ struct victim {
 /* Bytes of records that were looked at, and of those that are needed. */
 struct live_bytes {
 	uint64_t live, all;
-	uint32_t *keys; /* needed bytes of the keys with the same hash, MERGE_KEY_GROUPS of them;
-			   NULL: not wanted */
-	const uint8_t *needs; /* what was found for each record; NULL: it is to be judged */
-	uint32_t records;     /* that were looked at */
+	uint32_t *keys;   /* needed bytes of the keys with the same hash, MERGE_KEY_GROUPS of them;
+			     NULL: not wanted */
+	uint32_t records; /* that were looked at */
 };
 
 /* A segment that may be the next victim; a few of its pages tell how much of it is live. */
@@ -111,6 +110,7 @@ struct merge_choice {
 	   records are before that page. */
 	bool counts;
 	uint32_t page, records;
+	struct live_bytes counted;
 	uint32_t keys[MERGE_KEY_GROUPS];
 };
 
