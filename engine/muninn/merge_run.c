@@ -301,16 +301,26 @@ static int take_segment_page(struct merge_run *run, uint32_t n, int result)
 	return result;
 }
 
-/* Reads the headers of a segment if they are at hand: of which pages more is needed is in run->ios.
- * Returns how many these are. */
+/* Whether the spare areas of so many pages of run->ios are at hand; reads them. */
+static bool read_spares(struct merge_run *run, uint32_t count)
+{
+	for (uint32_t n = 0; n < count; n++) {
+		run->ios[n].data = NULL;
+		if (nand_read_at_hand(run->store->nand, NULL, NAND_CAUSE_MERGE, &run->ios[n], 1))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Reads the headers of a segment if they are at hand. Returns of how many pages more is needed:
+ * these are the first ones of run->ios then.
+ */
 static uint32_t fetch_headers(struct merge_run *run, uint32_t pages)
 {
 	uint32_t count = 0;
 
-	for (uint32_t n = 0; n < pages; n++)
-		run->ios[n].data = NULL;
-	run->segment.by_headers =
-		nand_read_at_hand(run->store->nand, NULL, NAND_CAUSE_MERGE, run->ios, pages) == 0;
+	run->segment.by_headers = read_spares(run, pages);
 	for (uint32_t n = 0; n < pages; n++) {
 		uint32_t page = page_in_segment(run, run->ios[n].page);
 
