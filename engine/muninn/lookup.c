@@ -40,6 +40,12 @@ static uint64_t newest_sequence(const struct lookup *lookup)
 	return min_u64(lookup->visibility.bound, lookup->visibility.below - 1);
 }
 
+/* Whether a page need not be read, because a look-up that looks ahead has visited it. */
+static bool is_known(const struct lookup *lookup, uint64_t number)
+{
+	return lookup->ahead.numbers.records && lookup->ahead.page == number;
+}
+
 /* A segment whose pages are probed for an old version: see index_search_narrow. */
 struct probed {
 	struct lookup *lookup;
@@ -66,14 +72,18 @@ static int probe_page(void *context, uint32_t number, struct page_numbers *numbe
 	struct read_page *page = probed->other_page;
 	int result;
 
-	/* Nothing in it is old enough, whatever it has. */
+	/* Nothing in it is old enough, or, if it would be read, new enough, whatever it has. */
 	if (older_passes(probed->older, lookup->store->geometry.segment_pages, number,
-			 newest_sequence(lookup)))
+			 numbers ? lookup->after : 0, newest_sequence(lookup)))
 		return 0;
 	if (!numbers)
 		return 1;
+	if (is_known(lookup, probed->first_page + number)) {
+		*numbers = lookup->ahead.numbers;
+		probed->kept = UINT64_MAX;
+		return 1;
+	}
 	result = lookup_read_page(lookup, probed->first_page + number, page);
-
 	if (result)
 		return result;
 	*numbers = numbers_of_key(&page->view, lookup->key);
@@ -102,13 +112,27 @@ static void walk_begin(struct flash_walk *walk, const struct lookup *lookup,
 	walk->in_segment = false;
 }
 
+/* Goes on to the next segment. False: there are no more, or an error has ended the search. */
+static bool walk_segment(struct flash_walk *walk, const struct lookup *lookup)
+{
+	uint32_t segment;
+
+	if (!index_search_segment(&walk->search, lookup->after, &segment))
+		return false;
+	walk->in_segment = true;
+	walk->older = &lookup->store->older[segment];
+	walk->first_page = segment_page(&lookup->store->geometry, segment);
+	return true;
+}
+
 /* Goes on in the segment to the next page that may have something as old as is looked for. */
 static bool walk_page(struct flash_walk *walk, const struct lookup *lookup, uint32_t *page)
 {
 	uint32_t pages = lookup->store->geometry.segment_pages;
 
 	while (index_search_page(&walk->search, page)) {
-		if (!older_passes(walk->older, pages, *page, newest_sequence(lookup)))
+		if (!older_passes(walk->older, pages, *page, lookup->after,
+				  newest_sequence(lookup)))
 			return true;
 		/* Nobody reads it to see whether it has the key. */
 		if (index_search_has_run(&walk->search))
@@ -139,6 +163,22 @@ static void walk_on(struct flash_walk *walk, const struct lookup *lookup,
 		index_search_run(&walk->search);
 }
 
+/* Looks in a page for a user. *numbers: what it has of the key. 0: found. -EAGAIN: go on. */
+static int visit(struct lookup *lookup, const struct page_view *view, struct page_numbers *numbers)
+{
+	int result;
+
+	*numbers = numbers_of_key(view, lookup->key);
+	if (!numbers->records) {
+		count_up(&lookup->store->counters.false_positive_reads, 1);
+		return -EAGAIN;
+	}
+	result = lookup->visit(lookup, view);
+	if (lookup->looks_ahead && lookup->found && lookup->found_page == view->number)
+		lookup->ahead = (struct visited_ahead){ view->number, *numbers, result };
+	return result;
+}
+
 /* Looks in a page of the walk, which was read. 0: found. -EAGAIN: go on. */
 static int search_view(struct lookup *lookup, struct flash_walk *walk, const struct page_view *view)
 {
@@ -146,16 +186,25 @@ static int search_view(struct lookup *lookup, struct flash_walk *walk, const str
 	struct page_numbers numbers = { 0 };
 	int result;
 
-	if (!lookup->run || rises)
-		numbers = numbers_of_key(view, lookup->key);
-	if (!lookup->run && !numbers.records) {
-		count_up(&lookup->store->counters.false_positive_reads, 1);
-		return -EAGAIN;
+	if (!lookup->run) {
+		result = visit(lookup, view, &numbers);
+	} else {
+		if (rises)
+			numbers = numbers_of_key(view, lookup->key);
+		result = lookup->visit(lookup, view);
 	}
-	result = lookup->visit(lookup, view);
 	if (result == -EAGAIN && rises && numbers.records)
 		walk_on(walk, lookup, &numbers);
 	return result;
+}
+
+/* The walk has come to the page that was visited ahead of it. What that has is what it took. */
+static int search_known(struct lookup *lookup, struct flash_walk *walk)
+{
+	lookup->is_ahead = false;
+	if (lookup->ahead.result == -EAGAIN && index_search_rises(&walk->search))
+		walk_on(walk, lookup, &lookup->ahead.numbers);
+	return lookup->ahead.result;
 }
 
 /*
@@ -186,16 +235,13 @@ static int walk_narrow(struct flash_walk *walk, struct lookup *lookup)
 /* Goes on to the next page. -EAGAIN: there are no more. FOUND. */
 static int walk_next(struct flash_walk *walk, struct lookup *lookup, uint64_t *number)
 {
-	uint32_t segment, page;
+	uint32_t page;
 
 	while (!walk->in_segment || !walk_page(walk, lookup, &page)) {
 		int result;
 
-		if (!index_search_segment(&walk->search, lookup->after, &segment))
+		if (!walk_segment(walk, lookup))
 			return walk->search.result ? walk->search.result : -EAGAIN;
-		walk->in_segment = true;
-		walk->older = &lookup->store->older[segment];
-		walk->first_page = segment_page(&lookup->store->geometry, segment);
 		result = walk_narrow(walk, lookup);
 		if (result)
 			return result;
@@ -207,8 +253,11 @@ static int walk_next(struct flash_walk *walk, struct lookup *lookup, uint64_t *n
 static int search_flash_page(struct lookup *lookup, struct flash_walk *walk, uint64_t number)
 {
 	struct read_page page;
-	int result = lookup_read_page(lookup, number, &page);
+	int result;
 
+	if (is_known(lookup, number))
+		return search_known(lookup, walk);
+	result = lookup_read_page(lookup, number, &page);
 	/* All pages are needed, so a merge may read all that it lacks together. */
 	if (result == -EBUSY && lookup->visit == lookup_take_all && merge_run_misses(lookup->run))
 		return -EAGAIN;
@@ -280,6 +329,139 @@ static int found_in_all(const struct lookup *lookup, int result)
 	return result != -EAGAIN ? result : lookup->found ? 0 : -ENOENT;
 }
 
+/* ---- looking ahead ---- */
+
+/* Where the version that is looked for probably is. */
+struct likely {
+	bool has_segment; /* one that was sealed around the bound, where `segment` stands ... */
+	struct flash_walk segment;
+	uint64_t below; /* ... and which has the numbers from this one on */
+	/*
+	 * The page of a newer segment whose old records begin closest below the bound, and end
+	 * first; NO_PAGE: there is none.
+	 */
+	uint64_t page;
+	struct older_range range;
+	uint64_t page_below; /* what is new of its segment has this number or a higher one */
+};
+
+static void note_page(struct likely *likely, const struct flash_walk *walk,
+		      const struct lookup *lookup, uint32_t page)
+{
+	struct older_range range = older_range(walk->older, lookup->store->geometry.segment_pages,
+					       page, newest_sequence(lookup));
+	bool is_closer =
+		range.lowest > likely->range.lowest ||
+		(range.lowest == likely->range.lowest && range.highest < likely->range.highest);
+
+	if (likely->page != NO_PAGE && !is_closer)
+		return;
+	likely->page = walk->first_page + page;
+	likely->range = range;
+	likely->page_below = walk->older->below;
+}
+
+/* False: the walk begins with what is likely. */
+static bool find_likely(const struct lookup *lookup, const struct row_index *index,
+			struct likely *likely)
+{
+	struct flash_walk *walk = &likely->segment;
+	bool passed = false;
+	uint32_t page;
+
+	likely->has_segment = false;
+	likely->page = NO_PAGE;
+	walk_begin(walk, lookup, index);
+	while (walk_segment(walk, lookup)) {
+		likely->below = walk->older->below;
+		likely->has_segment = likely->below <= newest_sequence(lookup);
+		if (likely->has_segment)
+			break;
+		while (walk_page(walk, lookup, &page)) {
+			passed = true;
+			if (!walk->older->ranges)
+				break;
+			note_page(likely, walk, lookup, page);
+			if (index_search_has_run(&walk->search))
+				index_search_run(&walk->search);
+		}
+	}
+	return passed;
+}
+
+static uint64_t last_of(const struct likely *likely)
+{
+	return likely->segment.search.last_sequence;
+}
+
+/*
+ * Looks in the segment that was sealed around the bound. 0: what was found is what is looked for.
+ *
+ * A record without the mark came to its place when its key had nothing newer. If the segment has
+ * anything above the bound, all that was put between the two went to the same buffer, behind the
+ * record. So it is in this segment, in newer places, which have been visited.
+ */
+static int look_in_segment(struct lookup *lookup, struct flash_walk *walk)
+{
+	bool goes_on_behind = newest_sequence(lookup) < walk->search.last_sequence;
+	int result = walk_narrow(walk, lookup);
+	uint32_t page;
+
+	result = result == FOUND ? 0 : result ? result : -EAGAIN;
+	while (result == -EAGAIN && walk->in_segment && walk_page(walk, lookup, &page))
+		result = search_flash_page(lookup, walk, walk->first_page + page);
+	return result == 0 && !goes_on_behind ? -EAGAIN : result;
+}
+
+/*
+ * Looks in a page with old records, of a segment whose new ones are all above the bound. 0: as
+ * above. All commands up to the bound had ended when the segment's buffer was begun, unless the one
+ * just below its new ones was under way. So nothing between the record and the bound was put behind
+ * the record's coming there, and what was there before would have given it the mark.
+ */
+static int look_in_page(struct lookup *lookup, const struct likely *likely)
+{
+	struct page_numbers numbers;
+	struct read_page page;
+	int result = lookup_read_page(lookup, likely->page, &page);
+
+	if (!result)
+		result = visit(lookup, &page.view, &numbers);
+	return result == 0 && newest_sequence(lookup) + 1 >= likely->page_below ? -EAGAIN : result;
+}
+
+/* Whether the segment promises more than the page. Nothing of its time was moved while it stays. */
+static bool is_in_segment(const struct likely *likely, uint64_t bound)
+{
+	return likely->has_segment && (likely->page == NO_PAGE || bound < last_of(likely) ||
+				       likely->below > likely->range.lowest);
+}
+
+/*
+ * Looks for an old version where it probably is, before the places that come first. What it finds
+ * there is not the result yet, but then only places are visited that may have something newer. 0:
+ * that is the result. -EAGAIN: the search begins, or goes on. -EINPROGRESS.
+ */
+static int look_ahead(struct lookup *lookup, const struct row_index *index)
+{
+	uint64_t after = lookup->after;
+	struct likely likely;
+	int result = -EAGAIN;
+
+	if (lookup->run || lookup->visit != lookup_take_newest ||
+	    newest_sequence(lookup) >= lookup->store->committed ||
+	    !find_likely(lookup, index, &likely))
+		return -EAGAIN;
+	lookup->looks_ahead = true;
+	if (is_in_segment(&likely, newest_sequence(lookup)))
+		result = look_in_segment(lookup, &likely.segment);
+	if (result == -EAGAIN && likely.page != NO_PAGE && lookup->after == after)
+		result = look_in_page(lookup, &likely);
+	lookup->looks_ahead = false;
+	/* A page that can't be read may be one that is not needed. */
+	return result == 0 || result == -EINPROGRESS ? result : -EAGAIN;
+}
+
 /* Goes through the places of the key, newest first. 0, -ENOENT: nothing was found; or an error. */
 static int search(struct lookup *lookup)
 {
@@ -287,6 +469,8 @@ static int search(struct lookup *lookup)
 	struct row *row;
 	int result = search_buffers(lookup, &row);
 
+	if (result == -EAGAIN)
+		result = look_ahead(lookup, row->index);
 	if (result == -EAGAIN) {
 		walk_begin(&walk, lookup, row->index);
 		result = search_flash(lookup, &walk);

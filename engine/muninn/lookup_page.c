@@ -108,6 +108,14 @@ static struct record_info describe(const struct record_header *header)
 	};
 }
 
+/* Whether a number takes the place of what was found. */
+static bool is_wanted(const struct lookup *lookup, uint64_t sequence)
+{
+	uint64_t found = lookup->info->sequence;
+
+	return sequence > found || (sequence == found && lookup->is_ahead && !lookup->looks_ahead);
+}
+
 /*
  * Takes the newest record of the page if it is newer than what was found before. A place tells how
  * old its records are, so the first record found is the newest. Only a RECORD_MOVED one does not
@@ -124,7 +132,7 @@ int lookup_take_newest(struct lookup *lookup, const struct page_view *page)
 	record_header_decode(found.header, &header);
 	int result = header.flags & RECORD_MOVED ? -EAGAIN : 0;
 
-	if (lookup->found && lookup->info->sequence >= header.sequence)
+	if (lookup->found && !is_wanted(lookup, header.sequence))
 		return result;
 	int whole_result = found.cut && lookup->capacity ? make_whole(lookup, page, &found, whole)
 							 : 0;
@@ -134,6 +142,8 @@ int lookup_take_newest(struct lookup *lookup, const struct page_view *page)
 	if (!is_sound(page, &found))
 		return -EBADMSG;
 	lookup->found = 1;
+	lookup->found_page = page->number;
+	lookup->is_ahead = lookup->looks_ahead;
 	*lookup->info = describe(&header);
 	if (lookup->crc)
 		*lookup->crc = header.crc;

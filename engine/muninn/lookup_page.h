@@ -6,6 +6,13 @@
 #include "engine/muninn/merge_run.h"
 #include "engine/muninn/store.h"
 
+/* A page that was visited ahead of its turn. No records: there is none. */
+struct visited_ahead {
+	uint64_t page;
+	struct page_numbers numbers; /* of the key */
+	int result;                  /* of the visit */
+};
+
 /* A lookup in progress. */
 struct lookup {
 	struct muninn_store *store;
@@ -21,6 +28,13 @@ struct lookup {
 	int (*visit)(struct lookup *lookup, const struct page_view *page);
 	struct record_info *info; /* of the newest found so far; an array when records are listed */
 	uint32_t found, wanted;   /* of them */
+	uint64_t found_page;      /* where the newest found so far is */
+	/*
+	 * Whether pages are visited ahead of their turn, and whether the newest found so far was
+	 * found so: then an equal number that is found in its turn is of a later put.
+	 */
+	bool looks_ahead, is_ahead;
+	struct visited_ahead ahead;
 	uint8_t *value;
 	uint32_t capacity;
 	uint32_t *crc; /* of the newest record: what its header has; NULL: not wanted */

@@ -22,6 +22,16 @@ static uint64_t index_memory(const struct buffer *buffer)
 	       given(buffer->lowest);
 }
 
+/* What is known of the old records of segments, and of those that are being sealed. */
+static uint64_t older_bytes(const struct muninn_store *store)
+{
+	uint64_t bytes = given(store->older) + store->older_bytes;
+
+	for (uint32_t number = 0; number < store->geometry.rows; number++)
+		bytes += older_memory(&store->rows[number].sealing.older);
+	return bytes;
+}
+
 enum memory_kind {
 	MEMORY_TABLES, /* complete groups of the index, or what of them is not on flash alone */
 	MEMORY_TABLE_CACHE, /* pages of groups on flash */
@@ -52,7 +62,7 @@ static void count(const struct muninn_store *store, uint64_t bytes[MEMORY_KINDS]
 		bytes[MEMORY_FILTERS] += index_memory(&store->free_buffers[n]);
 	bytes[MEMORY_SEGMENTS] = given(store->space.ring) + given(store->space.wear) +
 				 given(store->images) + given(store->segment_rows) +
-				 given(store->older) + merge_run_segment_bytes(store);
+				 older_bytes(store) + merge_run_segment_bytes(store);
 	bytes[MEMORY_SCRATCH] = given(store->spare) + sealing_memory(store) + given(store->root) +
 				given(store->list) + merge_run_scratch_bytes(store) +
 				repair_memory(store) + parity_memory(&store->parity);

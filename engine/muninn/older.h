@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
- * Which pages of a sealed segment have records that are older than it. Merging puts old records
- * beside new ones, so nearly every segment has some, and its lowest number says nothing. Who looks
- * for a key as of a moment before the segment reads only these pages; others, with newer versions
- * of the key, are of no use to him. This is in memory, of segments that were sealed since the store
- * was opened: of others every page may have old records.
+ * Which pages of a sealed segment have records that are older than it, and of which numbers.
+ * Merging puts old records beside new ones, so nearly every segment has some, and its lowest number
+ * says nothing. Who looks for a key as of a moment before the segment reads only pages that may
+ * have something between that moment and what he has found. Other pages are of no use to him.
+ *
+ * This is in memory, of segments that were sealed since the store was opened: of others every page
+ * may have old records, of any numbers. Ranges of numbers take memory only for pages with old
+ * records, and only in segments with versions that a merge moved while newer ones existed. So a
+ * device without history has none.
  */
 #ifndef MUNINN_ENGINE_MUNINN_OLDER_H
 #define MUNINN_ENGINE_MUNINN_OLDER_H
@@ -13,35 +17,88 @@
 #include <stdint.h>
 
 struct page_view;
-struct row;
+struct sealed_segment;
 
-enum { OLDER_WORDS = 4 };
+enum { OLDER_WORDS = 4, OLDER_BITS = 64 * OLDER_WORDS };
+
+/*
+ * Two ranges that the numbers of the old records behind a bit of the map are in, as levels: from
+ * `lowest` to `end`, and from `begin` to `highest`. A key's versions that were moved together have
+ * numbers close to each other, and on most pages those of one move or two.
+ */
+struct older_levels {
+	uint16_t lowest, end, begin, highest;
+};
+
+/* Level n is of the numbers from first + n * unit on. */
+struct older_ranges {
+	uint64_t first, unit;     /* unit 0: there are none */
+	struct older_levels of[]; /* each bit that is set, in their order; all until older_end */
+};
 
 struct older_pages {
 	uint64_t below; /* pages whose bit is 0 have no number below this; 0: nothing is known */
-	uint64_t map[OLDER_WORDS]; /* a bit for each page, or for 2, 4, ... of a large segment */
+	uint64_t map[OLDER_WORDS];   /* a bit for each page, or for 2, 4, ... of a large segment */
+	struct older_ranges *ranges; /* on the heap; NULL: old records may have any numbers */
 };
 
-/* In turn: before the row's older buffer is sealed. */
-void older_begin(struct older_pages *older, const struct row *row);
+/*
+ * In turn: before a buffer is sealed. What was gathered for an earlier try goes. `below`: what is
+ * new of the segment has this number or a higher one; 0: that is not known.
+ */
+void older_begin(struct older_pages *older, uint64_t below);
+
+/* What is known of all records of the segment, before older_note. */
+void older_expect(struct older_pages *older, const struct sealed_segment *facts);
 
 /* Looks at a page that is going to be programmed; at the same one again, too. */
 void older_note(struct older_pages *older, uint32_t segment_pages, uint32_t page,
 		const struct page_view *view);
 
+/* In turn: all pages have been noted. Gives back memory that is not needed. */
+void older_end(struct older_pages *older);
+
+/* Forgets what is known, and gives back its memory. */
+void older_forget(struct older_pages *older);
+
+/* Bytes that the allocator gave for ranges. */
+uint64_t older_memory(const struct older_pages *older);
+
 static inline uint32_t older_bit(uint32_t segment_pages, uint32_t page)
 {
-	return segment_pages > OLDER_WORDS * 64 ? page / (segment_pages / (OLDER_WORDS * 64))
-						: page;
+	return segment_pages > OLDER_BITS ? page / (segment_pages / OLDER_BITS) : page;
 }
 
-/* Whether a page has nothing with a number up to `bound`. */
-static inline bool older_passes(const struct older_pages *older, uint32_t segment_pages,
-				uint32_t page, uint64_t bound)
+static inline bool older_has(const struct older_pages *older, uint32_t bit)
 {
-	uint32_t bit = older_bit(segment_pages, page);
+	return older->map[bit / 64] >> bit % 64 & 1;
+}
 
-	return bound < older->below && !(older->map[bit / 64] >> bit % 64 & 1);
+/*
+ * Where old records of a page may be that is closest below a bound, if anything is; else where the
+ * lowest ones are. The page has old records, and there are ranges.
+ */
+struct older_range {
+	uint64_t lowest, highest;
+};
+
+struct older_range older_range(const struct older_pages *older, uint32_t segment_pages,
+			       uint32_t page, uint64_t bound);
+
+/* Whether a page has nothing with a number above `after` and up to `bound`. */
+static inline bool older_passes(const struct older_pages *older, uint32_t segment_pages,
+				uint32_t page, uint64_t after, uint64_t bound)
+{
+	struct older_range range;
+
+	if (bound >= older->below)
+		return false;
+	if (!older_has(older, older_bit(segment_pages, page)))
+		return true;
+	if (!older->ranges)
+		return false;
+	range = older_range(older, segment_pages, page, bound);
+	return bound < range.lowest || range.highest <= after;
 }
 
 #endif

@@ -429,7 +429,7 @@ static void muninn_statistics(struct record_store *base, struct record_statistic
 	statistics->false_positive_reads =
 		__atomic_load_n(&store->counters.false_positive_reads, __ATOMIC_RELAXED);
 	repair_count(store, &statistics->pages_repaired, &statistics->pages_lost);
-	statistics->index_bytes = index.bytes + rows_index_bytes(store);
+	statistics->index_bytes = index.bytes + rows_index_bytes(store) + store->older_bytes;
 	memory_count(store, statistics->memory);
 	statistics->table_cache_bytes = index.cache_memory;
 	statistics->table_reads = index.reads;

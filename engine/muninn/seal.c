@@ -235,6 +235,7 @@ static int run_program(struct muninn_store *store, uint32_t number, uint32_t *bu
 		sealing->erased = !result;
 		sealing->pages = 0;
 		sealing->facts = gather_facts(&store->rows[number].buffer);
+		older_expect(&sealing->older, &sealing->facts);
 		row_index_condense(store->rows[number].index);
 	}
 	while (!result && sealing->pages < geometry->segment_pages && *budget) {
@@ -331,7 +332,10 @@ static int end_column(struct muninn_store *store, uint32_t number, int result)
 		return result;
 	if (sealing->facts.last_sequence > store->committed)
 		store->sealed_running = true;
+	older_end(&sealing->older);
 	store->older[sealing->segment] = sealing->older;
+	store->older_bytes += older_memory(&sealing->older);
+	sealing->older = (struct older_pages){ 0 };
 	row_index_commit(row->index);
 	count_up(&store->counters.sealed_records, sealing->facts.records);
 	count_up(&store->counters.sealed_record_bytes, sealing->facts.record_bytes);
@@ -373,6 +377,14 @@ static int end_program(struct muninn_store *store, uint32_t number, int result)
 
 /* ---- the image of a full group, and the root or list that follows it ---- */
 
+/* What is new of a row's next segment came after all that is in its last one. 0: not known. */
+static uint64_t new_from(const struct row_index *index)
+{
+	struct sealed_segment last;
+
+	return row_index_read_last(index, &last, 1) == 1 ? last.last_sequence + 1 : 0;
+}
+
 static int begin_program(struct muninn_store *store, uint32_t number)
 {
 	struct sealing *sealing = &store->rows[number].sealing;
@@ -386,7 +398,7 @@ static int begin_program(struct muninn_store *store, uint32_t number)
 	}
 	sealing->erased = false;
 	sealing->committed = store->committed;
-	older_begin(&sealing->older, &store->rows[number]);
+	older_begin(&sealing->older, new_from(store->rows[number].index));
 	sealing->stage = SEAL_PROGRAM;
 	return 0;
 }

@@ -13,6 +13,7 @@ static void free_row(struct row *row)
 {
 	buffer_destroy(&row->buffer);
 	buffer_destroy(&row->newer);
+	older_forget(&row->sealing.older);
 }
 
 void store_free(struct muninn_store *store)
@@ -30,6 +31,8 @@ void store_free(struct muninn_store *store)
 	free(store->rows);
 	free(store->images);
 	free(store->segment_rows);
+	for (uint32_t number = 0; store->older && number < store->geometry.segments; number++)
+		older_forget(&store->older[number]);
 	free(store->older);
 	merge_run_destroy(store);
 	free(store->spare);

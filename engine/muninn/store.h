@@ -193,7 +193,8 @@ struct muninn_store {
 	bool root_outdated;     /* segments have been sealed since, or numbers aborted */
 	int root_error_logged;  /* the last one; 0 when one has been written */
 	uint16_t *segment_rows; /* for each segment the row that it is sealed in, or NO_ROW */
-	struct older_pages *older; /* for each segment */
+	struct older_pages *older; /* for each segment ... */
+	uint64_t older_bytes;      /* ... and memory of their ranges */
 	struct merge_walk merge_walk;
 	struct lost *salvaged; /* while a damaged device is opened: what is lost is noted there */
 	struct lost lost;      /* nothing, unless the device is salvaged */

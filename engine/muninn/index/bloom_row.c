@@ -353,6 +353,7 @@ enum { NOT_BEGUN = INT32_MAX, IN_GROWING = INT32_MAX - 1 };
 static void search_begin(struct index_search *search, const struct row_index *row,
 			 const struct key_hash *hash, uint64_t bound)
 {
+	search->result = 0;
 	search->row = row;
 	search->next = NOT_BEGUN;
 	search->table.hash = hash;
@@ -389,8 +390,10 @@ static bool search_segment(struct index_search *search, uint64_t after, uint32_t
 		begin_table(search, after);
 	do {
 		search->table.after = after;
-		if (table_search_segment(&search->table, segment))
+		if (table_search_segment(&search->table, segment)) {
+			search->last_sequence = table_search_last(&search->table);
 			return true;
+		}
 		search->result = search->table.result;
 	} while (!search->result && begin_table(search, after));
 	return false;

@@ -141,6 +141,11 @@ bool table_search_segment(struct table_search *search, uint32_t *segment)
 	return false;
 }
 
+uint64_t table_search_last(const struct table_search *search)
+{
+	return get_le64(column_at(search->table, search->column) + COLUMN_LAST_SEQUENCE_AT);
+}
+
 uint32_t table_search_place(const struct table_search *search)
 {
 	for (uint32_t word = search->further_end; word-- > 0;)

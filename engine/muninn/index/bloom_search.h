@@ -39,6 +39,9 @@ void table_search_begin(struct table_search *search, const struct table *table,
  */
 bool table_search_segment(struct table_search *search, uint32_t *segment);
 
+/* The highest number in that segment. */
+uint64_t table_search_last(const struct table_search *search);
+
 /* Goes on to the next page of that segment, the newest first. False: there are no more. */
 bool table_search_page(struct table_search *search, uint32_t *page);
 

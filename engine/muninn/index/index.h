@@ -374,7 +374,8 @@ void row_index_estimate(const struct row_index *row, uint32_t n,
 struct index_search {
 	int result;
 	const struct row_index *row;
-	uint32_t next, oldest; /* groups still to search */
+	uint64_t last_sequence; /* of the segment that was gone on to */
+	uint32_t next, oldest;  /* groups still to search */
 	union {
 		struct table_search table;   /* of the Bloom index */
 		struct ribbon_search ribbon; /* of the ribbon index */

@@ -563,7 +563,10 @@ static void search_begin(struct index_search *search, const struct row_index *ro
 
 static bool search_segment(struct index_search *search, uint64_t after, uint32_t *segment)
 {
-	return ribbon_search_segment(&search->ribbon, after, segment);
+	if (!ribbon_search_segment(&search->ribbon, after, segment))
+		return false;
+	search->last_sequence = search->ribbon.segment.last_sequence;
+	return true;
 }
 
 static bool search_page(struct index_search *search, uint32_t *page)

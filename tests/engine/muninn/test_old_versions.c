@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
+/*
+ * Old versions on a device that is merged all the time: every one of a few keys is kept, others are
+ * put beside them. Look-ups find each exactly, whatever merging moved, and read few pages.
+ *
+ * Runs for each index.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <errno.h>
+
+#include "common/log.h"
+#include "nand/faults.h"
+#include "tests/engine/index_under_test.h"
+#include "tests/engine/muninn/losses.h"
+#include "tests/engine/small_flash.h"
+
+enum {
+	SEGMENT_PAGES = 64,
+	PAGES_PER_BLOCK = 8,
+	SEGMENTS = 100,
+	WATCHED = 4,
+	OTHERS = 1500,
+	BETWEEN = 12, /* puts of others behind each of a watched key */
+	VERSIONS = 1500,
+	NEWER = 1000, /* versions of a key in front of one that is looked up */
+	VALUE_BYTES = 90,
+	SEGMENTS_AT_ONCE = 4,
+	REMOVED_EACH = 41,   /* every so many-th version is a tombstone ... */
+	REPEATED_EACH = 3,   /* ... or is put twice by its command, ... */
+	ABORTED_EACH = 29,   /* ... or comes behind one that is aborted */
+	NEWER_VERSIONS = 10, /* that are looked up so */
+};
+
+static const struct nand_geometry nand = SMALL_FLASH(SEGMENTS * SEGMENT_PAGES / PAGES_PER_BLOCK);
+
+static const struct engine_options options = {
+	.muninn = { .rows = 1, .segment_pages = SEGMENT_PAGES, .record_bytes = 112 },
+};
+
+struct scene {
+	struct model *model;
+	uint64_t numbers[WATCHED][VERSIONS + 1];
+	uint32_t versions;   /* of each watched key, so far */
+	uint64_t freed;      /* segments, by merging */
+	bool keeps_versions; /* of watched keys */
+};
+
+static void no_log(enum log_level level, const char *line)
+{
+	(void)level;
+	(void)line;
+}
+
+static struct record_key watched_key(uint32_t number)
+{
+	return (struct record_key){ .partition = 1, .identifier = 0x20000 + number };
+}
+
+static const struct record_store_operations *operations(const struct scene *scene)
+{
+	return scene->model->store->operations;
+}
+
+/* ---- putting ---- */
+
+/* Every version of a watched key, but for those that a later put of the same command replaces. */
+static uint32_t keep_watched(void *context, const struct record_key *key,
+			     const struct record_info *info, uint64_t *bounds, uint32_t max)
+{
+	const struct scene *scene = context;
+
+	(void)max;
+	bounds[0] = info->sequence;
+	return scene->keeps_versions && key->identifier >= 0x20000;
+}
+
+static void make_space(struct scene *scene)
+{
+	const struct record_keep keep = { .context = scene, .bounds = keep_watched };
+	struct record_merge merge = { .segments_wanted = SEGMENTS_AT_ONCE,
+				      .live_permille_max = 700,
+				      .choice = RECORD_MERGE_SAMPLED };
+
+	while (operations(scene)->shortage(scene->model->store, RECORD_ROOM_WRITE)) {
+		int result = operations(scene)->merge(scene->model->store, &keep, &merge);
+
+		assert_true(result == 0 || result == -EAGAIN);
+	}
+	scene->freed += merge.segments_freed;
+}
+
+static void put(struct scene *scene, const struct record_key *key, uint64_t content, unsigned flags)
+{
+	uint8_t value[VALUE_BYTES] = { 0 };
+
+	put_le64(value, content);
+	assert_int_equal(operations(scene)->put(scene->model->store, key, 1, flags, value,
+						flags ? 0 : sizeof(value), RECORD_ROOM_WRITE),
+			 0);
+}
+
+static bool is_removed(uint32_t version)
+{
+	return version % REMOVED_EACH == REMOVED_EACH - 1;
+}
+
+static uint64_t content_of(uint32_t number, uint32_t version)
+{
+	return (uint64_t)number << 32 | version;
+}
+
+/* Of a command's puts the last one counts. */
+static void put_watched(struct scene *scene, uint32_t number, uint32_t version)
+{
+	struct record_key key = watched_key(number);
+
+	if (version % ABORTED_EACH == 0) {
+		operations(scene)->begin(scene->model->store, 0);
+		put(scene, &key, UINT64_MAX, 0);
+		operations(scene)->abort(scene->model->store);
+	}
+	scene->numbers[number][version] = operations(scene)->begin(scene->model->store, 0);
+	if (version % REPEATED_EACH == 0)
+		put(scene, &key, UINT64_MAX, 0);
+	put(scene, &key, content_of(number, version), is_removed(version) ? RECORD_TOMBSTONE : 0);
+	operations(scene)->commit(scene->model->store);
+}
+
+static void put_other(struct scene *scene)
+{
+	struct record_key key = { .partition = 1,
+				  .identifier = 0x10000 + model_below(scene->model, OTHERS) };
+
+	operations(scene)->begin(scene->model->store, 0);
+	put(scene, &key, 0, 0);
+	operations(scene)->commit(scene->model->store);
+}
+
+static void put_versions(struct scene *scene, uint32_t count)
+{
+	for (; count > 0; count--, scene->versions++)
+		for (uint32_t number = 0; number < WATCHED; number++) {
+			make_space(scene);
+			put_watched(scene, number, scene->versions);
+			for (uint32_t n = 0; n < BETWEEN; n++)
+				put_other(scene);
+		}
+}
+
+static struct scene *begin(bool keeps_versions)
+{
+	struct scene *scene = calloc(1, sizeof(*scene));
+
+	assert_non_null(scene);
+	scene->model = calloc(1, sizeof(*scene->model));
+	assert_non_null(scene->model);
+	scene->keeps_versions = keeps_versions;
+	scene->model->random = model_setting("MUNINN_SEED", 1);
+	print_message("%sMUNINN_SEED=%llu\n", index_setting(),
+		      (unsigned long long)scene->model->random);
+	model_open(scene->model, &nand, &options);
+	return scene;
+}
+
+static void end(struct scene *scene)
+{
+	model_close(scene->model);
+	free(scene);
+}
+
+/* ---- looking up ---- */
+
+static uint64_t pages_read(const struct scene *scene)
+{
+	struct record_statistics statistics = { 0 };
+
+	operations(scene)->statistics(scene->model->store, &statistics);
+	return statistics.user_page_reads;
+}
+
+/* What is found, if anything, is what it should be. Returns the error of the look-up. */
+static int try_look_up(const struct scene *scene, uint32_t number, uint32_t version, uint64_t bound)
+{
+	struct record_key key = watched_key(number);
+	uint8_t value[VALUE_BYTES];
+	struct record_info info;
+	int result = operations(scene)->get(scene->model->store, &key, bound, value, sizeof(value),
+					    &info);
+
+	if (result)
+		return result;
+	assert_int_equal(info.sequence, scene->numbers[number][version]);
+	assert_int_equal(!!(info.flags & RECORD_TOMBSTONE), is_removed(version));
+	if (!is_removed(version))
+		assert_int_equal(get_le64(value), content_of(number, version));
+	return 0;
+}
+
+/* Returns how many pages it read. */
+static uint64_t look_up(const struct scene *scene, uint32_t number, uint32_t version,
+			uint64_t bound)
+{
+	uint64_t before = pages_read(scene);
+
+	assert_int_equal(try_look_up(scene, number, version, bound), 0);
+	return pages_read(scene) - before;
+}
+
+/* The highest bound as of which a version is the newest. */
+static uint64_t last_bound(const struct scene *scene, uint32_t number, uint32_t version)
+{
+	return version + 1 < scene->versions ? scene->numbers[number][version + 1] - 1
+					     : RECORD_NEWEST;
+}
+
+/* Every version, as of several bounds. Returns the mean of pages read. */
+static double look_up_all(struct scene *scene)
+{
+	uint64_t reads = 0, count = 0;
+
+	for (uint32_t number = 0; number < WATCHED; number++)
+		for (uint32_t version = 0; version < scene->versions; version++) {
+			uint64_t first = scene->numbers[number][version];
+			uint64_t last = last_bound(scene, number, version);
+
+			reads += look_up(scene, number, version, first);
+			reads += look_up(scene, number, version, last);
+			reads += look_up(scene, number, version, first + (last - first) / 2);
+			count += 3;
+		}
+	return (double)reads / (double)count;
+}
+
+static double look_up_behind(struct scene *scene, uint32_t newer)
+{
+	uint64_t reads = 0;
+
+	for (uint32_t number = 0; number < WATCHED; number++)
+		for (uint32_t n = 0; n < NEWER_VERSIONS; n++) {
+			uint32_t version = scene->versions - 1 - newer - n;
+
+			reads += look_up(scene, number, version, scene->numbers[number][version]);
+		}
+	return (double)reads / (WATCHED * NEWER_VERSIONS);
+}
+
+/* ---- what is known of segments ---- */
+
+/* Sealed segments that numbers of old records are known of. */
+static uint32_t with_ranges(const struct scene *scene)
+{
+	const struct muninn_store *store = inside(scene->model);
+	uint32_t count = 0;
+
+	for (uint32_t segment = 0; segment < store->geometry.segments; segment++) {
+		bool is_sealed = store->segment_rows[segment] != NO_ROW;
+
+		assert_true(is_sealed || !store->older[segment].ranges);
+		count += store->older[segment].ranges != NULL;
+	}
+	return count;
+}
+
+static uint64_t segments_memory(const struct scene *scene)
+{
+	struct record_statistics statistics = { 0 };
+
+	operations(scene)->statistics(scene->model->store, &statistics);
+	for (int kind = 0; statistics.memory[kind].name; kind++)
+		if (strcmp(statistics.memory[kind].name, "segments") == 0)
+			return statistics.memory[kind].bytes;
+	return 0;
+}
+
+/* ---- tests ---- */
+
+static void test_every_version_is_found_with_few_page_reads_behind_many_merges(void **state)
+{
+	struct scene *scene = begin(true);
+	double any, behind;
+
+	(void)state;
+	put_versions(scene, VERSIONS);
+	assert_true(scene->freed > SEGMENTS);
+	any = look_up_all(scene);
+	behind = look_up_behind(scene, NEWER);
+	print_message("page reads: %.2f of any version, %.2f behind %d newer\n", any, behind,
+		      NEWER);
+	/* On pages that hash functions give, versions of other keys are between those of one. */
+	assert_true(behind <= (index_under_test() == INDEX_BLOOM ? 10 : 2));
+	assert_true(any <= (index_under_test() == INDEX_BLOOM ? 7 : 2.5));
+	end(scene);
+}
+
+/* Of segments that were there at the opening nothing is known. */
+static void test_every_version_is_found_behind_a_restart(void **state)
+{
+	struct scene *scene = begin(true);
+
+	(void)state;
+	put_versions(scene, VERSIONS / 3);
+	assert_true(with_ranges(scene) > 0);
+	model_crash(scene->model);
+	assert_int_equal(with_ranges(scene), 0);
+	look_up_all(scene);
+	/* Until some are known of again, and some are not. */
+	put_versions(scene, VERSIONS / 15);
+	assert_true(with_ranges(scene) > 0);
+	look_up_all(scene);
+	put_versions(scene, VERSIONS / 6);
+	look_up_all(scene);
+	end(scene);
+}
+
+/* What is lost may be what is looked for, or not be needed. Nothing else is found in its place. */
+static void test_lost_pages_give_errors_and_no_other_version(void **state)
+{
+	struct scene *scene = begin(true);
+	uint32_t found = 0, failed = 0;
+	struct nand_faults faults;
+
+	(void)state;
+	put_versions(scene, VERSIONS / 2);
+	assert_int_equal(nand_faults_parse("seed=5,unreadable=0.02", &faults, NULL), 0);
+	assert_int_equal(nand_set_faults(scene->model->nand, &faults, NULL), 0);
+	log_configure(no_log, LOG_LEVEL_ERROR);
+	for (uint32_t number = 0; number < WATCHED; number++)
+		for (uint32_t version = 0; version < scene->versions; version++) {
+			int result = try_look_up(scene, number, version,
+						 scene->numbers[number][version]);
+
+			assert_true(result == 0 || result == -EBADMSG);
+			found += result == 0;
+			failed += result != 0;
+		}
+	log_configure(NULL, LOG_LEVEL_INFO);
+	print_message("%u found, %u lost\n", found, failed);
+	assert_true(failed > 0 && failed < found / 8);
+	end(scene);
+}
+
+static void test_memory_is_spent_only_on_segments_with_versions_that_were_moved(void **state)
+{
+	struct scene *scene = begin(false);
+	uint64_t memory = segments_memory(scene);
+
+	(void)state;
+	/* Merging moves what is the newest of its key. */
+	put_versions(scene, VERSIONS);
+	assert_true(scene->freed > SEGMENTS);
+	assert_int_equal(with_ranges(scene), 0);
+	assert_in_range(segments_memory(scene), memory, memory + 65536);
+	end(scene);
+
+	scene = begin(true);
+	memory = segments_memory(scene);
+	put_versions(scene, VERSIONS);
+	assert_in_range(with_ranges(scene), 1, SEGMENTS);
+	assert_true(segments_memory(scene) > memory);
+	end(scene);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			test_every_version_is_found_with_few_page_reads_behind_many_merges),
+		cmocka_unit_test(test_every_version_is_found_behind_a_restart),
+		cmocka_unit_test(test_lost_pages_give_errors_and_no_other_version),
+		cmocka_unit_test(
+			test_memory_is_spent_only_on_segments_with_versions_that_were_moved),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
