@@ -7,11 +7,6 @@
 #include "engine/muninn/lookup.h"
 #include "engine/records/need.h"
 
-enum {
-	LIST_FROM = 4, /* with so many searches for a key in a segment its records are listed once
-			  for all */
-};
-
 /* A record that is judged. */
 struct judged {
 	struct merge_run *run;
@@ -40,160 +35,38 @@ static bool is_of(const struct merge_find *find, const struct record_key *key,
 	       find->key.partition == key->partition && find->key.class == key->class;
 }
 
-/* Finds what a reader finds. -ENOENT: nothing that is as new as the record. */
+/*
+ * Finds what a reader finds. -ENOENT: nothing that is as new as the record. Whether anything is
+ * newer, at RECORD_NEWEST, any newer record tells: to find the newest takes passing all that merges
+ * have moved since.
+ */
 static int search(struct judged *judged, const struct visibility *visibility,
 		  struct merge_find *find)
 {
+	const uint64_t sequence = judged->header->sequence;
+	bool any = visibility->bound == RECORD_NEWEST && !visibility->hidden;
 	struct record_info info;
 	uint32_t crc;
 	int result = lookup_find_since(judged->run->store, &judged->header->key, visibility,
-				       judged->header->sequence, judged->run, &info, &crc);
+				       sequence, any, judged->run, &info, &crc);
 
 	if (result)
 		return result;
 	/* Of what is older not all was looked at. */
-	if (info.sequence < judged->header->sequence)
+	if (info.sequence < sequence)
 		return -ENOENT;
+	any &= info.sequence > sequence;
 	*find = (struct merge_find){
 		.key = judged->header->key,
 		.bound = visibility->bound,
 		.hides = visibility->hidden != NULL,
 		.sequence = info.sequence,
 		.crc = crc,
-		.lasts = visibility->bound <= judged->run->store->committed,
+		.is_any = any,
+		.lasts = min_u64(visibility->bound, any ? info.sequence : RECORD_NEWEST) <=
+			 judged->run->store->committed,
 	};
 	return 0;
-}
-
-/* ---- the records of a key ---- */
-
-/* How many of the list have that number or a higher one: it begins with the highest. */
-static uint32_t listed_since(const struct merge_list *list, uint64_t sequence)
-{
-	uint32_t first = 0, end = list->count;
-
-	while (first < end) {
-		uint32_t middle = first + (end - first) / 2;
-
-		if (list->records[middle].sequence >= sequence)
-			first = middle + 1;
-		else
-			end = middle;
-	}
-	return first;
-}
-
-/* Only the first of a number is found. -ENOSPC: the list is full. */
-static int list_record(void *context, const struct page_view *page,
-		       const struct page_record *record)
-{
-	struct merge_list *list = context;
-	uint64_t sequence = record_sequence(record->header);
-	uint32_t at;
-
-	if (!page->checked && !record_is_intact(record->header, page->serial, record->value))
-		return -EBADMSG;
-	at = listed_since(list, sequence);
-	if (at > 0 && list->records[at - 1].sequence == sequence)
-		return 0;
-	if (list->count == MERGE_LISTED)
-		return -ENOSPC;
-	memmove(&list->records[at + 1], &list->records[at],
-		(list->count - at) * sizeof(list->records[0]));
-	list->count++;
-	list->records[at] = (struct merge_listed){
-		.sequence = sequence,
-		.crc = record_crc_of(record->header),
-	};
-	return 0;
-}
-
-static bool is_listed(const struct merge_list *list, const struct record_key *key, uint64_t bound)
-{
-	return bound >= list->from && bound <= list->to &&
-	       list->key.identifier == key->identifier && list->key.piece == key->piece &&
-	       list->key.partition == key->partition && list->key.class == key->class;
-}
-
-/*
- * Lists the records of a key if many searches have been made for it in the segment that is counted.
- * False: they are not listed.
- */
-static bool list_key(struct merge_run *run, const struct record_key *key, uint64_t bound)
-{
-	struct merge_list *list = &run->list;
-
-	if (is_listed(list, key, bound) && list->count)
-		return true;
-	if (bound < run->from || bound > run->to)
-		return false;
-	if (!is_listed(list, key, bound)) {
-		list->key = *key;
-		list->from = run->from;
-		list->to = run->to;
-		list->searches = list->count = 0;
-		memset(list->answers, 0, sizeof(list->answers));
-	}
-	if (++list->searches != LIST_FROM)
-		return false;
-	if (lookup_gather(run->store, key, list->from, list->to, run, list_record, list) == 0)
-		return list->count > 0;
-	list->count = 0;
-	/* It is listed when the pages have come. */
-	list->searches -= merge_run_misses(run);
-	return false;
-}
-
-/* The first that is not newer than the bound, visible or not. */
-static uint32_t first_within(const struct merge_list *list, uint64_t bound)
-{
-	uint32_t low = 0, high = list->count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (list->records[middle].sequence > bound)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-/* Which of the list a reader finds; list->count: none. */
-static uint32_t first_visible(struct merge_list *list, const struct visibility *visibility)
-{
-	bool hides = visibility->hidden != NULL;
-	uint64_t hash = hash_mix(visibility->bound ^ (uint64_t)hides << 63);
-	struct merge_list_answer *answer = &list->answers[hash % MERGE_LIST_ANSWERS];
-	uint32_t at;
-
-	if (answer->bound == visibility->bound && answer->hides == hides)
-		return answer->at;
-	at = first_within(list, visibility->bound);
-	while (at < list->count &&
-	       !record_is_visible(visibility, &list->key, list->records[at].sequence))
-		at++;
-	*answer =
-		(struct merge_list_answer){ .bound = visibility->bound, .hides = hides, .at = at };
-	return at;
-}
-
-/* Finds in the list what `search` would find. False: it is not there. */
-static bool find_in_list(struct judged *judged, const struct visibility *visibility,
-			 struct merge_find *find)
-{
-	struct merge_list *list = &judged->run->list;
-	uint32_t at;
-
-	if (judged->roughly || !list_key(judged->run, &judged->header->key, visibility->bound))
-		return false;
-	at = first_visible(list, visibility);
-	if (at == list->count)
-		return false;
-	*find = (struct merge_find){ .sequence = list->records[at].sequence,
-				     .crc = list->records[at].crc };
-	return true;
 }
 
 /* ---- whether a record is found ---- */
@@ -220,11 +93,9 @@ static int is_found(struct judged *judged, const struct visibility *visibility, 
 	struct merge_find *find = find_at(judged->run, &header->key, visibility), found;
 
 	*sequence = 0;
-	if (find_in_list(judged, visibility, &found))
-		find = &found;
 	/* Another one of its number may have been moved since: only a search tells. */
-	if ((find != &found && !is_of(find, &header->key, visibility)) ||
-	    (find->sequence == header->sequence && !is_same(find, header))) {
+	if (!is_of(find, &header->key, visibility) || find->sequence < header->sequence ||
+	    (find->sequence == header->sequence && (find->is_any || !is_same(find, header)))) {
 		int result = search(judged, visibility, &found);
 
 		if (result)
@@ -240,8 +111,15 @@ static int is_found(struct judged *judged, const struct visibility *visibility, 
 static int search_at(void *context, uint64_t bound, bool hides, uint64_t *sequence)
 {
 	struct judged *judged = context;
+	const struct record_header *header = judged->header;
 	struct visibility visibility = store_visibility(judged->run->store, bound);
 
+	/* The judgement has seen to it that nothing hides it there. */
+	if (bound == header->sequence && !judged->roughly &&
+	    merge_run_is_last_put(judged->run, &header->key, bound)) {
+		*sequence = bound;
+		return 1;
+	}
 	if (!hides)
 		visibility.hidden = NULL;
 	return is_found(judged, &visibility, sequence);

@@ -146,8 +146,8 @@ static void begin_count(struct merge_run *run, bool seems_cheap)
 	struct sealed_segment facts;
 
 	row_index_find(run->store->rows[choice->best.row].index, choice->best.segment, &facts);
-	run->from = facts.first_sequence;
-	run->to = facts.last_sequence;
+	run->counted = choice->best.segment;
+	run->counted_most = facts.last_sequence;
 	run->counted_at = run->store->committed;
 	run->needs_segment = NO_SEGMENT;
 	/* Otherwise too many data would have to be read behind the headers. */

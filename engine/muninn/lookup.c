@@ -258,9 +258,6 @@ static int search_flash_page(struct lookup *lookup, struct flash_walk *walk, uin
 	if (is_known(lookup, number))
 		return search_known(lookup, walk);
 	result = lookup_read_page(lookup, number, &page);
-	/* All pages are needed, so a merge may read all that it lacks together. */
-	if (result == -EBUSY && lookup->visit == lookup_take_all && merge_run_misses(lookup->run))
-		return -EAGAIN;
 	return result ? result : search_view(lookup, walk, &page.view);
 }
 
@@ -478,29 +475,6 @@ static int search(struct lookup *lookup)
 	return found_in_all(lookup, result);
 }
 
-int lookup_gather(struct muninn_store *store, const struct record_key *key, uint64_t from,
-		  uint64_t to, struct merge_run *run,
-		  int (*take)(void *context, const struct page_view *page,
-			      const struct page_record *record),
-		  void *context)
-{
-	struct gathering gathering = {
-		.lookup = { .store = store,
-			    .key = key,
-			    .visibility = { .bound = to, .below = RECORD_NEWEST + 1 },
-			    .after = from - 1,
-			    .run = run,
-			    .visit = lookup_take_all },
-		.take = take,
-		.context = context,
-	};
-	int result = search(&gathering.lookup);
-
-	if (run && merge_run_misses(run))
-		return -EBUSY;
-	return result == -ENOENT ? 0 : result;
-}
-
 int lookup_get(struct muninn_store *store, const struct record_key *key,
 	       const struct visibility *visibility, struct merge_run *run, void *value,
 	       uint32_t capacity, struct record_info *info)
@@ -521,14 +495,15 @@ int lookup_get(struct muninn_store *store, const struct record_key *key,
 }
 
 int lookup_find_since(struct muninn_store *store, const struct record_key *key,
-		      const struct visibility *visibility, uint64_t since, struct merge_run *run,
-		      struct record_info *info, uint32_t *crc)
+		      const struct visibility *visibility, uint64_t since, bool any,
+		      struct merge_run *run, struct record_info *info, uint32_t *crc)
 {
 	struct lookup lookup = {
 		.store = store,
 		.key = key,
 		.visibility = *visibility,
 		.after = max_u64(since, 1) - 1,
+		.any = any ? since + 1 : 0,
 		.run = run,
 		.visit = lookup_take_newest,
 		.info = info,

@@ -12,11 +12,12 @@ int lookup_get(struct muninn_store *store, const struct record_key *key,
 
 /*
  * What is found, for a merge that wants only sequence numbers from `since` on: it may find an older
- * record, or none, where there are only older ones. *crc: of the record, which its header has.
+ * record, or none, where there are only older ones. `any`: of what is newer than that, not the
+ * newest is wanted, but any. *crc: of the record, which its header has.
  */
 int lookup_find_since(struct muninn_store *store, const struct record_key *key,
-		      const struct visibility *visibility, uint64_t since, struct merge_run *run,
-		      struct record_info *info, uint32_t *crc);
+		      const struct visibility *visibility, uint64_t since, bool any,
+		      struct merge_run *run, struct record_info *info, uint32_t *crc);
 
 /*
  * Whether a tombstone ends anything: whether its key has another record as old as it or older, of
@@ -31,17 +32,6 @@ int lookup_has_older(struct muninn_store *store, const struct record_key *key, u
  */
 int lookup_list(struct muninn_store *store, const struct record_key *key,
 		const struct visibility *visibility, struct record_info *infos, uint32_t max);
-
-/*
- * Calls `take` for all records of a key with numbers from `from` to `to`, hidden and aborted ones
- * too, from the newest place to the oldest. 0, or the first error, of `take` too. -EBUSY: not all
- * of the pages were there, so not all records were taken.
- */
-int lookup_gather(struct muninn_store *store, const struct record_key *key, uint64_t from,
-		  uint64_t to, struct merge_run *run,
-		  int (*take)(void *context, const struct page_view *page,
-			      const struct page_record *record),
-		  void *context);
 
 /*
  * record_store_operations.get_run, for values of at least a page each. Looks for all pieces in

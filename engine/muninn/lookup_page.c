@@ -119,7 +119,7 @@ static bool is_wanted(const struct lookup *lookup, uint64_t sequence)
 /*
  * Takes the newest record of the page if it is newer than what was found before. A place tells how
  * old its records are, so the first record found is the newest. Only a RECORD_MOVED one does not
- * end the search.
+ * end the search, unless it will do.
  */
 int lookup_take_newest(struct lookup *lookup, const struct page_view *page)
 {
@@ -130,7 +130,8 @@ int lookup_take_newest(struct lookup *lookup, const struct page_view *page)
 	if (!page_find(page, lookup->key, &lookup->visibility, &found))
 		return -EAGAIN;
 	record_header_decode(found.header, &header);
-	int result = header.flags & RECORD_MOVED ? -EAGAIN : 0;
+	bool will_do = lookup->any && header.sequence >= lookup->any;
+	int result = header.flags & RECORD_MOVED && !will_do ? -EAGAIN : 0;
 
 	if (lookup->found && !is_wanted(lookup, header.sequence))
 		return result;
@@ -233,33 +234,4 @@ int lookup_take_between(struct lookup *lookup, const struct page_view *page)
 			lookup->found = 1;
 	}
 	return lookup->found || passed ? 0 : -EAGAIN;
-}
-
-/* ---- what is done with a page: all records between two numbers ---- */
-
-int lookup_take_all(struct lookup *lookup, const struct page_view *page)
-{
-	struct gathering *gathering = (struct gathering *)(void *)lookup;
-	struct page_record records[MUNINN_PAGE_BYTES_MAX / RECORD_HEADER_BYTES + 1];
-	uint8_t whole[MUNINN_PAGE_BYTES_MAX];
-	struct page_record record;
-	uint32_t offset = 0, count = 0;
-
-	while (page_next(page, &offset, &record))
-		if (record_has_key(record.header, lookup->key) &&
-		    record_sequence(record.header) > lookup->after &&
-		    record_sequence(record.header) <= lookup->visibility.bound)
-			records[count++] = record;
-	/* Backwards: of one command's puts the last one counts. */
-	while (count-- > 0) {
-		int result = 0;
-
-		if (records[count].cut)
-			result = make_whole(lookup, page, &records[count], whole);
-		if (!result)
-			result = gathering->take(gathering->context, page, &records[count]);
-		if (result)
-			return result;
-	}
-	return -EAGAIN;
 }

@@ -19,7 +19,8 @@ struct lookup {
 	const struct record_key *key;
 	struct key_hash hash;
 	struct visibility visibility;
-	uint64_t after;        /* only what may hold higher numbers than this is searched */
+	uint64_t after; /* only what may hold higher numbers than this is searched */
+	uint64_t any; /* a record with at least this number will do; 0: only the newest one does */
 	struct merge_run *run; /* that it is made for; NULL: a user waits for it */
 	/*
 	 * Looks for the key in a page. 0: the search ends. -EAGAIN: it goes on to older places.
@@ -40,13 +41,6 @@ struct lookup {
 	uint32_t *crc; /* of the newest record: what its header has; NULL: not wanted */
 };
 
-/* Gathers records: a look-up whose visit is lookup_take_all. */
-struct gathering {
-	struct lookup lookup;
-	int (*take)(void *context, const struct page_view *page, const struct page_record *record);
-	void *context;
-};
-
 /* A page, and memory for it. */
 struct read_page {
 	struct page_view view;
@@ -55,14 +49,11 @@ struct read_page {
 	uint8_t spare_bytes[4096];
 };
 
-/*
- * Ways to visit a page. The newest record; several of the key; whether any is between two numbers;
- * all between two numbers.
+/* Ways to visit a page. The newest record; several of the key; whether any is between two numbers.
  */
 int lookup_take_newest(struct lookup *lookup, const struct page_view *page);
 int lookup_take_several(struct lookup *lookup, const struct page_view *page);
 int lookup_take_between(struct lookup *lookup, const struct page_view *page);
-int lookup_take_all(struct lookup *lookup, const struct page_view *page);
 
 /* Reads a page of flash, for a user or for a merge. -EINPROGRESS, -EBUSY, -EBADMSG. */
 int lookup_read_page(struct lookup *lookup, uint64_t number, struct read_page *page);

@@ -116,14 +116,13 @@ void merge_run_begin(struct merge_run *run, const struct record_keep *keep,
 	run->stage = MERGE_CHOOSE;
 	run->choice = (struct merge_choice){ 0 };
 	run->needs_segment = NO_SEGMENT;
+	run->counted = NO_SEGMENT;
 	run->count = 0;
 	run->result = 0;
 	run->tried_again = false;
 	run->void_before = run->store->void_before;
 	forget_pages(run);
 	memset(run->finds, 0, sizeof(run->finds));
-	run->list.from = run->list.to = 0;
-	run->list.searches = 0;
 	run->reads = 0;
 	run->reads_max = reads_max;
 	run->tries = 0;
@@ -390,14 +389,6 @@ static void fetch_pages(struct merge_run *run)
 	drop_page(run, run->empty);
 }
 
-void merge_run_fetch(struct merge_run *run)
-{
-	if (run->missing_segment != NO_SEGMENT)
-		fetch_segment(run);
-	if (run->missing_count)
-		fetch_pages(run);
-}
-
 bool merge_run_has_segment(struct merge_run *run, uint32_t segment)
 {
 	if (run->segment.number == segment)
@@ -427,6 +418,40 @@ static int view_in_segment(const struct merge_run *run, uint64_t number, struct 
 		*view = view_of(&run->segment.spares[page], number,
 				result ? NULL : segment_data_at(run, number));
 	return result;
+}
+
+/* What can't be read is given up when it is visited. */
+static void note_repeats(struct merge_run *run)
+{
+	const struct muninn_geometry *geometry = &run->store->geometry;
+	uint64_t first = segment_page(geometry, run->segment.number);
+	struct page_view view;
+
+	repeats_begin(&run->segment.repeats);
+	for (uint32_t n = 0; n < geometry->segment_pages; n++) {
+		int result = view_in_segment(run, first + n, &view);
+
+		if (!result || result == -EINPROGRESS)
+			repeats_note(&run->segment.repeats, &view);
+	}
+}
+
+void merge_run_fetch(struct merge_run *run)
+{
+	if (run->missing_segment != NO_SEGMENT) {
+		fetch_segment(run);
+		note_repeats(run);
+	}
+	if (run->missing_count)
+		fetch_pages(run);
+}
+
+bool merge_run_is_last_put(const struct merge_run *run, const struct record_key *key,
+			   uint64_t sequence)
+{
+	return run->visited == run->counted && run->counted == run->segment.number &&
+	       sequence < run->counted_most &&
+	       !repeats_may_have(&run->segment.repeats, key, sequence);
 }
 
 static int view_outside(struct merge_run *run, uint64_t number, struct page_view *view)
@@ -599,6 +624,7 @@ int merge_run_visit_page(struct merge_run *run, uint32_t segment, uint32_t page,
 	int result =
 		read_visited(run, segment_page(&run->store->geometry, segment) + page, &visited);
 
+	run->visited = segment;
 	while (!result && page_next(&visited.view, &offset, &record))
 		result = visit(run, &record, visited.view.serial, context);
 	return result;

@@ -8,9 +8,8 @@
 #ifndef MUNINN_ENGINE_MUNINN_MERGE_RUN_H
 #define MUNINN_ENGINE_MUNINN_MERGE_RUN_H
 
+#include "engine/muninn/repeats.h"
 #include "engine/muninn/store.h"
-
-#define MERGE_LISTED 8192
 
 /* What a merge has found for a key at a bound. */
 struct merge_find {
@@ -18,31 +17,12 @@ struct merge_find {
 	uint64_t bound;
 	uint64_t sequence; /* 0: nothing is noted here */
 	uint32_t crc;      /* its own, which its header has */
-	bool lasts;        /* what is put later has higher numbers than the bound */
+	bool lasts;        /* whatever is put later, or taken back */
+	bool is_any;       /* it is newer than what was judged; there may be newer ones */
 	bool hides;        /* by who sees what rollbacks leave, or by one who sees everything */
 };
 
 #define MERGE_FINDS 256
-
-/* All records of a key with numbers from `from` to `to`, hidden ones too, newest first. */
-#define MERGE_LIST_ANSWERS 64
-
-struct merge_list {
-	struct record_key key;
-	uint64_t from, to; /* 0, 0: nothing is listed */
-	uint32_t searches; /* made for the key in that range so far */
-	uint32_t count;
-	struct merge_listed {
-		uint64_t sequence;
-		uint32_t crc; /* as in struct merge_find */
-	} records[MERGE_LISTED];
-	/* Which of them readers find, so that hidden ones are passed over once for each bound. */
-	struct merge_list_answer {
-		uint64_t bound; /* 0: nothing is noted here */
-		bool hides;     /* as in struct merge_find */
-		uint32_t at;    /* `count`: none of them */
-	} answers[MERGE_LIST_ANSWERS];
-};
 
 /* A page that a merge has read. */
 struct merge_page {
@@ -69,6 +49,7 @@ struct merge_segment {
 	uint8_t *data;
 	struct page_spare *spares;
 	int *results; /* of reading each page; -EINPROGRESS: its data were not read */
+	struct repeats repeats;
 };
 
 /* A sealed segment. */
@@ -165,9 +146,9 @@ struct merge_run {
 	struct merge_segment segment;
 	struct page_spare header;             /* of the page whose header was read last */
 	struct merge_find finds[MERGE_FINDS]; /* what was found last */
-	struct merge_list list;               /* of a key with many records in a segment */
-	uint64_t from, to;                    /* the numbers in the segment that is counted */
-	uint64_t counted_at;                  /* the committed number when that began */
+	uint32_t counted;       /* the segment that is, or was last; NO_SEGMENT: none */
+	uint64_t counted_most;  /* the highest number in it */
+	uint64_t counted_at;    /* the committed number when that began */
 	uint8_t *needs;         /* what was found for each record of the segment counted last */
 	uint32_t needs_segment; /* NO_SEGMENT: none */
 	enum merge_stage stage;
@@ -187,6 +168,7 @@ struct merge_run {
 	uint32_t missing_segment; /* all of it; NO_SEGMENT: none */
 	bool is_asking;           /* the caller, whose look-ups are the run's meanwhile */
 	bool is_large;            /* what is looked at has a page for itself, or mostly so */
+	uint32_t visited;         /* the segment of the page that is looked at */
 	bool misses;              /* what is looked at now needs something that is missing */
 	uint32_t tries;           /* of the same thing */
 	uint32_t worked;          /* records that this piece has looked at */
@@ -266,6 +248,10 @@ void merge_run_fetch(struct merge_run *run);
 
 /* Whether the pages of a segment are there. False: they are missing. */
 bool merge_run_has_segment(struct merge_run *run, uint32_t segment);
+
+/* Whether the command has put nothing else of the key behind a record of the segment visited. */
+bool merge_run_is_last_put(const struct merge_run *run, const struct record_key *key,
+			   uint64_t sequence);
 
 int merge_run_visit_page(struct merge_run *run, uint32_t segment, uint32_t page,
 			 record_visitor *visit, void *context);

@@ -105,6 +105,16 @@ static int is_needed(const struct record_judged *judged, const uint64_t *bounds,
 	return count == 0;
 }
 
+/* Roughly: whether it is kept for the moment at which it was put, whatever came later. */
+static bool is_needed_then(const struct record_judged *judged, const uint64_t *bounds,
+			   uint32_t count)
+{
+	uint64_t sequence = judged->info->sequence;
+
+	return judged->roughly && count && bounds[0] == sequence &&
+	       !is_hidden(judged, sequence, sequence) && is_reachable(judged, sequence);
+}
+
 /* Whether a tombstone that is needed says something: without older versions most don't. */
 static int says_something(const struct record_judged *judged)
 {
@@ -130,14 +140,16 @@ int record_judge(const struct record_judged *judged)
 	uint64_t bounds[BOUNDS_MAX + 1], newest = 0;
 	uint32_t count = collect_bounds(judged, bounds);
 	int superseded = count ? or_keep(is_superseded(judged, bounds, count), 0) : 0;
-	int is_newest, needed;
+	int is_newest = 0, needed = 1;
 
 	if (superseded)
 		return superseded < 0 ? superseded : RECORD_NEED_NONE;
-	is_newest = judged->is_found(judged->context, RECORD_NEWEST, false, &newest);
-	if (is_newest < 0)
-		return or_keep(is_newest, RECORD_NEED_OLD);
-	needed = or_keep(is_needed(judged, bounds, count, is_newest, newest), 1);
+	if (!is_needed_then(judged, bounds, count)) {
+		is_newest = judged->is_found(judged->context, RECORD_NEWEST, false, &newest);
+		if (is_newest < 0)
+			return or_keep(is_newest, RECORD_NEED_OLD);
+		needed = or_keep(is_needed(judged, bounds, count, is_newest, newest), 1);
+	}
 	if (needed > 0 && judged->info->flags & RECORD_TOMBSTONE)
 		needed = or_keep(says_something(judged), 1);
 	if (needed <= 0)

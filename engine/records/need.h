@@ -22,7 +22,8 @@ struct record_judged {
 	const struct record_info *info;
 	/*
 	 * What is kept for the moment at which the version was put is not looked for, which may
-	 * take the most of all reads, and seldom finds that its command put another one.
+	 * take the most of all reads, and seldom finds that its command put another one. Nor
+	 * whether it is the newest, if it is kept for that moment: RECORD_NEED_OLD.
 	 */
 	bool roughly;
 	uint64_t latest; /* no version is newer than this number; 0: that is not known */
@@ -32,7 +33,7 @@ struct record_judged {
 	 * Whether a search of the key at `bound` finds this very version; `hides`: a search that
 	 * something is hidden from. 1, 0, or the error of the search. *sequence: of the
 	 * version that is found; 0: it is older than this one, or there is none, or
-	 * it is not known.
+	 * it is not known. At RECORD_NEWEST without hiding any newer version will do.
 	 */
 	int (*is_found)(void *context, uint64_t bound, bool hides, uint64_t *sequence);
 	/*

@@ -221,6 +221,71 @@ static void test_what_is_overwritten_makes_room_where_no_history_may_go(void **s
 	destroy(&device);
 }
 
+/* ---- many versions of a page that are kept ---- */
+
+#define KEPT_PARTITION UINT64_C(0x20000)
+
+static void write_kept(struct device *device, uint64_t number)
+{
+	static uint64_t data[PAGE / sizeof(uint64_t)];
+	const struct engine_address address = { .partition = KEPT_PARTITION, .object = OBJECT };
+	struct engine_txn *txn = begin(device, ENGINE_WRITE);
+
+	data[0] = number;
+	assert_int_equal(engine_write(txn, address, 0, data, PAGE), 0);
+	assert_int_equal(engine_commit(txn, false), 0);
+	device->now++;
+}
+
+/*
+ * A page of a partition that keeps all of its history is overwritten again and again, and then only
+ * others are. Merging has its versions moved, so most are in places newer than the newest. Page
+ * reads of merging for each WRITE.
+ */
+static double reads_behind_versions(uint64_t versions, enum index_kind index)
+{
+	const struct engine_retention all = { .kind = ENGINE_RETAIN_ALL };
+	const struct engine_retention none = { .kind = ENGINE_RETAIN_NONE };
+	const uint64_t writes = DEVICE_PAGES;
+	struct nand_counters before, after;
+	struct engine_txn *txn;
+	struct device device;
+	double reads;
+
+	make_device(&device, 300, index);
+	txn = begin(&device, ENGINE_WRITE);
+	assert_int_equal(engine_retention_set(txn, PARTITION, &none, false), 0);
+	assert_int_equal(engine_partition_create(txn, KEPT_PARTITION, NULL), 0);
+	assert_int_equal(engine_retention_set(txn, KEPT_PARTITION, &all, false), 0);
+	assert_int_equal(engine_create(txn, KEPT_PARTITION, ENGINE_USER_OBJECT, OBJECT, 1, NULL),
+			 0);
+	assert_int_equal(engine_commit(txn, false), 0);
+	for (uint64_t page = 0; page < device.live_pages; page++)
+		write_page(&device, page);
+	for (uint64_t n = 0; n < versions; n++) {
+		write_kept(&device, n);
+		overwrite(&device, 3);
+	}
+	nand_read_counters(device.nand, &before);
+	overwrite(&device, writes);
+	nand_read_counters(device.nand, &after);
+	reads = (double)(after.by_cause[NAND_CAUSE_MERGE].pages_read -
+			 before.by_cause[NAND_CAUSE_MERGE].pages_read) /
+		(double)writes;
+	print_message("%s, %llu versions: %.1f page reads of merging for each WRITE\n",
+		      index == INDEX_BLOOM ? "bloom" : "ribbon", (unsigned long long)versions,
+		      reads);
+	destroy(&device);
+	return reads;
+}
+
+/* When each version was looked for past all newer ones, it was 1,578. */
+static void test_many_versions_of_a_page_cost_merging_little(void **state)
+{
+	(void)state;
+	assert_true(reads_behind_versions(16384, INDEX_RIBBON) < 20);
+}
+
 /* Reads pages of an object at a version. `newest`: what wrote each last. Page reads of each. */
 static double read_version(struct device *device, uint32_t version, const uint64_t *newest)
 {
@@ -331,6 +396,7 @@ static void test_versions_within_segments_are_read_by_ribbon(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_many_versions_of_a_page_cost_merging_little),
 		cmocka_unit_test(test_overwriting_costs_little_and_leaves_history),
 		cmocka_unit_test(test_what_is_overwritten_makes_room_where_no_history_may_go),
 		cmocka_unit_test(test_a_version_is_read_past_newer_pages_by_bloom),

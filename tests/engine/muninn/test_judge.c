@@ -387,6 +387,70 @@ static void test_of_a_segment_whose_records_have_a_page_each_what_is_needed_is_r
 	close_store(store, nand);
 }
 
+/* ---- several puts of one command ---- */
+
+/* Each version is kept for the moment at which it was put. */
+static uint32_t own_moment(void *context, const struct record_key *key,
+			   const struct record_info *info, uint64_t *bounds, uint32_t max)
+{
+	(void)context;
+	(void)key;
+	(void)max;
+	bounds[0] = info->sequence;
+	return 1;
+}
+
+/*
+ * A command puts a key twice, with so many segments sealed between that the first one is not in the
+ * last one's segment, or is. The last one alone is kept, also when newer commands have put the key.
+ */
+static void check_puts_of_a_command(uint32_t segments_between)
+{
+	const struct record_keep keep = { .bounds = own_moment };
+	const struct record_key key = { .partition = 1, .identifier = 7 };
+	struct record_merge merge = { .live_permille_max = 1000,
+				      .segments_wanted = segments_between + 1 };
+	struct record_store *store;
+	uint64_t sequence, value;
+	struct record_info info;
+	uint32_t others = 0;
+	struct nand *nand;
+
+	store = open_store(&nand);
+	sequence = store->operations->begin(store, 0);
+	for (value = 1; value <= 2; value++) {
+		while (value == 2 && statistics_of(store).segments_sealed < segments_between)
+			assert_int_equal(
+				store->operations->put(
+					store,
+					&(struct record_key){ .partition = 1,
+							      .identifier = 0x20000 + others++ },
+					sequence, 0, &value, sizeof(value), RECORD_ROOM_WRITE),
+				0);
+		assert_int_equal(store->operations->put(store, &key, sequence, 0, &value,
+							sizeof(value), RECORD_ROOM_WRITE),
+				 0);
+	}
+	store->operations->commit(store);
+	put(store, &key, 0);
+	put_segments(store, segments_between + 1);
+	assert_int_equal(store->operations->merge(store, &keep, &merge), 0);
+	assert_int_equal(merge.segments_freed, segments_between + 1);
+	assert_int_equal(merge.records_dropped, 1);
+	assert_int_equal(
+		store->operations->get(store, &key, sequence, &value, sizeof(value), &info), 0);
+	assert_int_equal(info.sequence, sequence);
+	assert_int_equal(value, 2);
+	close_store(store, nand);
+}
+
+static void test_of_a_command_s_puts_of_a_key_the_last_one_is_kept(void **state)
+{
+	(void)state;
+	check_puts_of_a_command(0);
+	check_puts_of_a_command(1);
+}
+
 /* ---- pieces ---- */
 
 static uint32_t count_judged(void *context, const struct record_key *key,
@@ -453,6 +517,7 @@ static void test_a_piece_judges_few_records_while_others_wait_for_its_end(void *
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_of_a_command_s_puts_of_a_key_the_last_one_is_kept),
 		cmocka_unit_test(test_hidden_versions_are_passed_over_once_for_each_bound),
 		cmocka_unit_test(test_a_segment_is_read_at_once_and_not_again_to_be_moved),
 		cmocka_unit_test(test_a_candidate_is_sampled_until_it_is_known_to_be_dear),

@@ -373,35 +373,6 @@ static void test_two_pages_of_a_group_are_lost_and_what_was_on_them_alone(void *
 	end(model);
 }
 
-static int take_none(void *context, const struct page_view *page, const struct page_record *record)
-{
-	(void)context;
-	(void)page;
-	(void)record;
-	return -EAGAIN;
-}
-
-/* What a merge asks for: the versions of a key, wherever they are. Nothing is no error. */
-static void check_gathered(struct model *model, const struct losses *losses)
-{
-	const struct record_key absent = { .partition = 9, .identifier = 9 };
-	uint32_t failed = 0;
-
-	assert_int_equal(
-		lookup_gather(inside(model), &absent, 1, RECORD_NEWEST, NULL, take_none, NULL), 0);
-	for (uint32_t number = 0; number < MODEL_KEYS; number++) {
-		const struct record_key key = model_key(number);
-		int result =
-			lookup_gather(inside(model), &key, 1, RECORD_NEWEST, NULL, take_none, NULL);
-
-		assert_true(result == 0 || result == -EBADMSG);
-		if (losses->expected[number])
-			assert_int_equal(result, -EBADMSG);
-		failed += result != 0;
-	}
-	assert_true(failed < MODEL_KEYS / 2);
-}
-
 static void test_without_parity_what_was_on_a_lost_page_is_lost_alone(void **state)
 {
 	struct engine_options none = options;
@@ -415,7 +386,6 @@ static void test_without_parity_what_was_on_a_lost_page_is_lost_alone(void **sta
 	expect_losses(model, &page, 1, &losses);
 	lose_page(model->nand, page);
 	check_losses(model, &losses);
-	check_gathered(model, &losses);
 	assert_int_equal(model->store->operations->damaged(model->store), 0);
 	end(model);
 }

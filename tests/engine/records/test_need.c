@@ -65,10 +65,21 @@ static const struct version *find(const struct scene *scene, uint64_t bound, boo
 	return NULL;
 }
 
+/* The one behind that which is judged, or that one. */
+static const struct version *any_newer(const struct scene *scene)
+{
+	uint32_t n = scene->judged + 1;
+
+	while (n < scene->count && scene->versions[n].dropped)
+		n++;
+	return &scene->versions[n < scene->count ? n : scene->judged];
+}
+
 static int is_found(void *context, uint64_t bound, bool hides, uint64_t *sequence)
 {
 	struct scene *scene = context;
-	const struct version *version = find(scene, bound, hides);
+	const struct version *version =
+		bound == RECORD_NEWEST && !hides ? any_newer(scene) : find(scene, bound, hides);
 
 	scene->searches++;
 	*sequence = version ? version->info.sequence : 0;
@@ -282,9 +293,9 @@ static void test_a_rough_judgement_does_not_look_for_the_moment_of_the_put(void 
 	(void)state;
 	scene.bounds[scene.bound_count++] = 10;
 	assert_int_equal(judge(&scene, 0, &keep, true), RECORD_NEED_OLD);
-	assert_int_equal(scene.searches, 1);
+	assert_int_equal(scene.searches, 0);
 	assert_int_equal(judge(&scene, 0, &keep, false), RECORD_NEED_OLD);
-	assert_int_equal(scene.searches, 3);
+	assert_int_equal(scene.searches, 2);
 }
 
 static void test_one_search_tells_what_is_superseded_where_it_is_kept(void **state)
