@@ -67,6 +67,20 @@ static uint32_t collect_bounds(const struct record_judged *judged, uint64_t boun
 }
 
 /*
+ * Whether the version's own command has put another one in its place, which is all that matters of
+ * one that is kept unasked. 1, 0, or the error of the search.
+ */
+static int is_put_again(const struct record_judged *judged)
+{
+	uint64_t sequence = judged->info->sequence, other = 0;
+	int found = 1;
+
+	if (!judged->roughly)
+		found = judged->is_found(judged->context, sequence, false, &other);
+	return found < 0 ? found : !found && other == sequence;
+}
+
+/*
  * Whether another version is found at the lowest bound, and instead of this one at the others, too.
  * That is so of most versions that are not needed, and takes a single search. Not so where the
  * newest version of all tells the same. 1, 0, or the error of the search.
@@ -139,7 +153,8 @@ int record_judge(const struct record_judged *judged)
 {
 	uint64_t bounds[BOUNDS_MAX + 1], newest = 0;
 	uint32_t count = collect_bounds(judged, bounds);
-	int superseded = count ? or_keep(is_superseded(judged, bounds, count), 0) : 0;
+	int superseded =
+		or_keep(count ? is_superseded(judged, bounds, count) : is_put_again(judged), 0);
 	int is_newest = 0, needed = 1;
 
 	if (superseded)

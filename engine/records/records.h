@@ -148,7 +148,8 @@ struct record_keep {
 	 * The bounds besides the present (RECORD_NEWEST) at which a record is looked for,
 	 * ascending, none below its sequence number; at most `max`. Found and reachable at one of
 	 * them, it is kept. A bound equal to its sequence number means: keep it unless a later put
-	 * of its own command supersedes it. Returns how many; more than `max`: keep it anyway.
+	 * of its own command supersedes it. Returns how many; more than `max`: keep it as with
+	 * that bound, whether it can be reached or not.
 	 * Without rollbacks the lowest bound is enough, since what is superseded there stays so;
 	 * each rollback may bring a record back, so the lowest bound behind it belongs to the
 	 * list too. NULL: the present is all.

@@ -252,6 +252,18 @@ static void test_with_too_many_bounds_everything_is_kept(void **state)
 				 n == 2 ? RECORD_NEED_NEWEST : RECORD_NEED_OLD);
 }
 
+static void test_with_too_many_bounds_the_last_put_of_a_command_is_kept_alone(void **state)
+{
+	const struct record_keep keep = { .bounds = too_many_bounds };
+	struct scene scene = versions(3, 0);
+
+	(void)state;
+	scene.versions[1].info.sequence = scene.versions[0].info.sequence;
+	assert_int_equal(judge(&scene, 0, &keep, false), RECORD_NEED_NONE);
+	assert_int_equal(judge(&scene, 1, &keep, false), RECORD_NEED_OLD);
+	assert_int_equal(judge(&scene, 2, &keep, false), RECORD_NEED_NEWEST);
+}
+
 static int damaged(void *context, uint64_t bound, bool hides, uint64_t *sequence)
 {
 	(void)context;
@@ -401,6 +413,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_found_but_not_reached_is_not_needed),
 		cmocka_unit_test(test_a_tombstone_of_nothing_is_needed_only_if_it_says_something),
 		cmocka_unit_test(test_with_too_many_bounds_everything_is_kept),
+		cmocka_unit_test(test_with_too_many_bounds_the_last_put_of_a_command_is_kept_alone),
 		cmocka_unit_test(
 			test_what_can_t_be_judged_for_a_lost_page_is_kept_and_other_errors_are_told),
 		cmocka_unit_test(test_a_rough_judgement_does_not_look_for_the_moment_of_the_put),
