@@ -4,10 +4,17 @@
 
 #include <malloc.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine/muninn/index/index.h"
 
-enum { LEVELS = UINT16_MAX + 1 };
+enum { LEVELS = UINT16_MAX + 1, WIDE = sizeof(struct older_levels) / sizeof(uint16_t) };
+
+/* Until older_end: of each bit. */
+static struct older_levels *levels_of_all(struct older_ranges *ranges)
+{
+	return (struct older_levels *)(void *)ranges->levels;
+}
 
 void older_forget(struct older_pages *older)
 {
@@ -27,7 +34,7 @@ void older_begin(struct older_pages *older, uint64_t below)
 	/* Without memory look-ups read more pages. */
 	if (below)
 		older->ranges = calloc(1, sizeof(*older->ranges) +
-						  OLDER_BITS * sizeof(older->ranges->of[0]));
+						  OLDER_BITS * sizeof(struct older_levels));
 }
 
 void older_expect(struct older_pages *older, const struct sealed_segment *facts)
@@ -41,7 +48,7 @@ void older_expect(struct older_pages *older, const struct sealed_segment *facts)
 	ranges->first = first;
 	ranges->unit = (older->below - first + LEVELS - 1) / LEVELS;
 	for (uint32_t bit = 0; bit < OLDER_BITS; bit++)
-		ranges->of[bit] = none;
+		levels_of_all(ranges)[bit] = none;
 }
 
 /* ---- noting ---- */
@@ -92,22 +99,38 @@ void older_note(struct older_pages *older, uint32_t segment_pages, uint32_t page
 			continue;
 		older->map[bit / 64] |= UINT64_C(1) << bit % 64;
 		if (older->ranges && older->ranges->unit)
-			add(&older->ranges->of[bit], level_of(older->ranges, number));
+			add(&levels_of_all(older->ranges)[bit], level_of(older->ranges, number));
 	}
+}
+
+/* Moves the levels of bits that are set to the beginning. Returns how many are left. */
+static uint32_t pack(const struct older_pages *older, struct older_ranges *ranges)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t bit = 0; bit < OLDER_BITS; bit++) {
+		const struct older_levels levels = levels_of_all(ranges)[bit];
+		bool is_wide = levels.lowest != levels.highest;
+
+		if (!older_bit_is_set(older->map, bit))
+			continue;
+		memcpy(&ranges->levels[kept], &levels, sizeof(levels));
+		ranges->wide[bit / 64] |= (uint64_t)is_wide << bit % 64;
+		kept += is_wide ? WIDE : 1;
+	}
+	return kept;
 }
 
 void older_end(struct older_pages *older)
 {
 	struct older_ranges *ranges = older->ranges;
-	uint32_t kept = 0;
 
 	if (!ranges)
 		return;
-	for (uint32_t bit = 0; bit < OLDER_BITS; bit++)
-		if (older_has(older, bit))
-			ranges->of[kept++] = ranges->of[bit];
 	if (ranges->unit) {
-		ranges = realloc(ranges, sizeof(*ranges) + kept * sizeof(ranges->of[0]));
+		size_t bytes = pack(older, ranges) * sizeof(ranges->levels[0]);
+
+		ranges = realloc(ranges, sizeof(*ranges) + bytes);
 		older->ranges = ranges ? ranges : older->ranges;
 	} else {
 		free(ranges);
@@ -117,14 +140,27 @@ void older_end(struct older_pages *older)
 
 /* ---- asking ---- */
 
-static struct older_levels levels_of(const struct older_pages *older, uint32_t bit)
+/* How many bits before one are set. */
+static uint32_t set_before(const uint64_t map[OLDER_WORDS], uint32_t bit)
 {
-	uint64_t before = older->map[bit / 64] & ((UINT64_C(1) << bit % 64) - 1);
-	uint32_t n = (uint32_t)__builtin_popcountll(before);
+	uint64_t before = map[bit / 64] & ((UINT64_C(1) << bit % 64) - 1);
+	uint32_t count = (uint32_t)__builtin_popcountll(before);
 
 	for (uint32_t word = 0; word < bit / 64; word++)
-		n += (uint32_t)__builtin_popcountll(older->map[word]);
-	return older->ranges->of[n];
+		count += (uint32_t)__builtin_popcountll(map[word]);
+	return count;
+}
+
+static struct older_levels levels_of(const struct older_pages *older, uint32_t bit)
+{
+	const struct older_ranges *ranges = older->ranges;
+	const uint16_t *at = ranges->levels + set_before(older->map, bit) +
+			     (WIDE - 1) * set_before(ranges->wide, bit);
+	struct older_levels levels = { *at, *at, *at, *at };
+
+	if (older_bit_is_set(ranges->wide, bit))
+		memcpy(&levels, at, sizeof(levels));
+	return levels;
 }
 
 struct older_range older_range(const struct older_pages *older, uint32_t segment_pages,

@@ -30,10 +30,14 @@ struct older_levels {
 	uint16_t lowest, end, begin, highest;
 };
 
-/* Level n is of the numbers from first + n * unit on. */
+/*
+ * Level n is of the numbers from first + n * unit on. Until older_end there are the levels of each
+ * bit. Behind it, of those that are set: all of a `wide` one, and the only one of another.
+ */
 struct older_ranges {
-	uint64_t first, unit;     /* unit 0: there are none */
-	struct older_levels of[]; /* each bit that is set, in their order; all until older_end */
+	uint64_t first, unit; /* unit 0: there are none */
+	uint64_t wide[OLDER_WORDS];
+	uint16_t levels[];
 };
 
 struct older_pages {
@@ -69,9 +73,9 @@ static inline uint32_t older_bit(uint32_t segment_pages, uint32_t page)
 	return segment_pages > OLDER_BITS ? page / (segment_pages / OLDER_BITS) : page;
 }
 
-static inline bool older_has(const struct older_pages *older, uint32_t bit)
+static inline bool older_bit_is_set(const uint64_t map[OLDER_WORDS], uint32_t bit)
 {
-	return older->map[bit / 64] >> bit % 64 & 1;
+	return map[bit / 64] >> bit % 64 & 1;
 }
 
 /*
@@ -93,7 +97,7 @@ static inline bool older_passes(const struct older_pages *older, uint32_t segmen
 
 	if (bound >= older->below)
 		return false;
-	if (!older_has(older, older_bit(segment_pages, page)))
+	if (!older_bit_is_set(older->map, older_bit(segment_pages, page)))
 		return true;
 	if (!older->ranges)
 		return false;
