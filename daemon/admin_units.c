@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "daemon/admin_verbs.h"
 #include "daemon/check.h"
@@ -53,69 +52,6 @@ static int read_section(struct admin_request *request, unsigned int number, cons
 	return result;
 }
 
-static uint64_t partition_of(const struct lun_config *lun)
-{
-	return lun->options.disk.partition ? lun->options.disk.partition : ENGINE_FIRST_ID;
-}
-
-/* The number of a version that the request names; a moment of another kind is its value. */
-static int find_version(struct admin_request *request, const struct lun_config *device,
-			uint64_t partition, const char *version, uint64_t *number)
-{
-	char question[128], *answer;
-	int result;
-
-	snprintf(question, sizeof(question), "version %" PRIu64 " %s", partition, version);
-	result = admin_ask(request, device->number, question, &answer);
-	if (!result && sscanf(answer, "version %" SCNu64, number) != 1)
-		result = error_set(&request->error, -EPROTO, "the module's answer is no version");
-	free(answer);
-	return result;
-}
-
-/*
- * A start serves a disk of a version that somebody has dropped, which is not ready. Who adds one
- * has mistyped its name. A device that is to be made has no versions, and is not made for that.
- */
-static int check_version(struct admin_request *request, const struct lun_config *lun,
-			 bool is_served)
-{
-	const char *version = lun->options.disk.version;
-	uint64_t number;
-
-	if (!version[0])
-		return 0;
-	if (is_served)
-		return find_version(request, lun, partition_of(lun), version, &number);
-	if (access(lun->image, F_OK) == 0)
-		return 0;
-	return error_set(&request->error, -ENOENT,
-			 "version = %s: the device %s is not there yet, so it has no versions",
-			 version, lun->image);
-}
-
-/* `lun` as it is in `whole`. */
-static int add_unit(struct admin_request *request, const struct lun_config *lun)
-{
-	struct server *server = request->server;
-	struct error_text ignored;
-	int result = check_version(request, lun, false);
-
-	if (!result)
-		result = units_add(server, &whole, lun, &request->error);
-	if (result)
-		return result;
-	result = check_version(request, lun, true);
-	if (result)
-		units_remove(server, lun->number, &ignored);
-	if (result == -ENOENT)
-		error_set(&request->error, result,
-			  "partition 0x%" PRIx64 " has no version '%s': `muninnctl versions URL "
-			  "0x%" PRIx64 "` shows those that it has",
-			  partition_of(lun), lun->options.disk.version, partition_of(lun));
-	return result;
-}
-
 /* Serves what a section says of a unit, and answers with the section. */
 static int add_section(struct admin_request *request, unsigned int number, const char *section)
 {
@@ -129,7 +65,7 @@ static int add_section(struct admin_request *request, unsigned int number, const
 	if (!result)
 		result = read_section(request, number, section, &lun);
 	if (!result)
-		result = add_unit(request, lun);
+		result = units_add(server, &whole, lun, &request->error);
 	if (result)
 		return result;
 	origin_add(server->origin, number, section);
@@ -288,7 +224,8 @@ static const struct lun_config *find_disk(const struct config *config,
 		const struct lun_config *lun = &config->luns[i];
 
 		if (lun->type == &unit_types[UNIT_TYPE_DISK] && units_share_device(lun, device) &&
-		    partition_of(lun) == partition && (versions || !lun->options.disk.version[0]))
+		    config_partition(lun) == partition &&
+		    (versions || !lun->options.disk.version[0]))
 			return lun;
 	}
 	return NULL;
@@ -469,7 +406,7 @@ static void add_volume(struct admin_request *request, const struct lun_config *d
 		const struct lun_config *lun = &config->luns[i];
 
 		if (lun->type == &unit_types[UNIT_TYPE_DISK] && units_share_device(lun, device) &&
-		    partition_of(lun) == partition)
+		    config_partition(lun) == partition)
 			json_array_append_new(units, json_integer(lun->number));
 	}
 	json_array_append_new(json_object_get(request->ok, "volumes"), volume);
@@ -683,7 +620,8 @@ static int expose(struct admin_request *request, const struct lun_config *device
 	int result = 0;
 
 	if (version)
-		result = find_version(request, device, partition, version, &value);
+		result = units_find_version(request->server, device, partition, version, &value,
+					    &request->error);
 	else if (kind && strcmp(kind, "now"))
 		result = admin_number(request, "value", &value);
 	if (!result && (!version || admin_flag(request, "writable"))) {

@@ -171,6 +171,9 @@ void config_warn_of_readers(const struct config_file *file, const struct config 
  */
 const char *config_key_name(size_t i);
 
+/* The partition that a disk is in. */
+uint64_t config_partition(const struct lun_config *lun);
+
 /* Parses a TCP port. -EINVAL with a sentence. */
 int config_parse_port(const char *text, uint16_t *port, struct error_text *error);
 

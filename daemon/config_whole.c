@@ -59,7 +59,7 @@ static int check_files(const struct lun_config *lun, const struct lun_config *ot
 	return 0;
 }
 
-static uint64_t partition_of(const struct lun_config *lun)
+uint64_t config_partition(const struct lun_config *lun)
 {
 	return lun->options.disk.partition ? lun->options.disk.partition : ENGINE_FIRST_ID;
 }
@@ -77,13 +77,13 @@ static int check_shared(const struct lun_config *lun, const struct lun_config *o
 				 "logical units %u and %u are both OSDs on device %s; it can have "
 				 "one, which shows all of it",
 				 other->number, lun->number, lun->device);
-	if (partition_of(lun) == partition_of(other) &&
+	if (config_partition(lun) == config_partition(other) &&
 	    !strcmp(lun->options.disk.version, other->options.disk.version))
 		return error_set(reason, -EINVAL,
 				 "logical units %u and %u are both partition 0x%llx of device %s; "
 				 "each disk needs its own, or a version of its own",
-				 other->number, lun->number, (unsigned long long)partition_of(lun),
-				 lun->device);
+				 other->number, lun->number,
+				 (unsigned long long)config_partition(lun), lun->device);
 	return 0;
 }
 
@@ -92,7 +92,7 @@ static uint64_t scheduled_partition(const struct lun_config *lun, const struct s
 {
 	bool is_disk = lun->type == &unit_types[UNIT_TYPE_DISK];
 
-	return rule->partition ? rule->partition : is_disk ? partition_of(lun) : 0;
+	return rule->partition ? rule->partition : is_disk ? config_partition(lun) : 0;
 }
 
 /* The words of a schedule are right: the key has been parsed. */

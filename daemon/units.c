@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/clock.h"
 #include "daemon/access.h"
@@ -107,10 +108,59 @@ static int create(struct server *server, const struct lun_config *lun, struct er
 	return result > 0 ? -EINVAL : result;
 }
 
+int units_find_version(struct server *server, const struct lun_config *lun, uint64_t partition,
+		       const char *version, uint64_t *number, struct error_text *error)
+{
+	char question[128], *answer;
+	int refusal, result;
+
+	snprintf(question, sizeof(question), "version %" PRIu64 " %s", partition, version);
+	result = tgt_lun_ask(&server->tgtd, lun->number, question, &answer, &refusal, error);
+	if (!result && sscanf(answer, "version %" SCNu64, number) != 1)
+		result = error_set(error, -EPROTO, "the module's answer is no version");
+	free(answer);
+	return admin_result(result, refusal);
+}
+
+/* A device that is to be made has no versions, and is not made for that. */
+static int check_device_of_version(const struct lun_config *lun, struct error_text *error)
+{
+	const char *version = lun->options.disk.version;
+
+	if (!version[0] || access(lun->image, F_OK) == 0)
+		return 0;
+	return error_set(error, -ENOENT,
+			 "version = %s: the device %s is not there yet, so it has no versions",
+			 version, lun->image);
+}
+
+/*
+ * A start serves a disk of a version that somebody has dropped, which is not ready. Who adds one
+ * has mistyped its name.
+ */
+static int check_version(struct server *server, const struct lun_config *lun,
+			 struct error_text *error)
+{
+	const char *version = lun->options.disk.version;
+	uint64_t partition = config_partition(lun), number;
+	int result;
+
+	if (!version[0])
+		return 0;
+	result = units_find_version(server, lun, partition, version, &number, error);
+	if (result == -ENOENT)
+		error_set(error, result,
+			  "partition 0x%" PRIx64 " has no version '%s': `muninnctl versions URL "
+			  "0x%" PRIx64 "` shows those that it has",
+			  partition, version, partition);
+	return result;
+}
+
 int units_add(struct server *server, const struct config *wanted, const struct lun_config *lun,
 	      struct error_text *error)
 {
 	struct config *config = server->config;
+	struct error_text ignored;
 	int result;
 
 	if (units_find(server, lun->number))
@@ -121,12 +171,18 @@ int units_add(struct server *server, const struct config *wanted, const struct l
 	result = check_target(server, wanted, lun, error);
 	if (!result)
 		result = check_neighbours(server, lun, error);
+	if (!result)
+		result = check_device_of_version(lun, error);
 	if (!result && !find_neighbour(server, lun))
 		result = server_prepare_image(server, lun, error);
 	if (!result)
 		result = create(server, lun, error);
-	if (!result)
+	if (!result) {
 		config->luns[config->lun_count++] = *lun;
+		result = check_version(server, lun, error);
+		if (result)
+			units_remove(server, lun->number, &ignored);
+	}
 	server_tell_status(server);
 	return result;
 }

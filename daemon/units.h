@@ -16,9 +16,16 @@ bool units_share_device(const struct lun_config *lun, const struct lun_config *o
 bool units_needs_start(const struct server *server, const struct lun_config *lun);
 
 /*
+ * The number of a partition's version, by that or its name, on the device of a unit that is served.
+ * -ENOENT: there is none; with a sentence.
+ */
+int units_find_version(struct server *server, const struct lun_config *lun, uint64_t partition,
+		       const char *version, uint64_t *number, struct error_text *error);
+
+/*
  * Serves one more unit of `wanted`, which is what the file says: makes its device if that is
- * missing. Not at a target that lets in whom the file does not (access_lacks_account). -errno with
- * a sentence; then nothing has changed.
+ * missing. Not at a target that lets in whom the file does not (access_lacks_account), and not a
+ * disk of a version that is not there. -errno with a sentence; then nothing has changed.
  */
 int units_add(struct server *server, const struct config *wanted, const struct lun_config *lun,
 	      struct error_text *error);

@@ -108,6 +108,25 @@ class Reload(ServiceTest):
         self.assertEqual(disk.read(0, 128).data_in, data)
         self.assertEqual(daemon.stop(), 0)
 
+    def test_a_unit_of_a_version_that_is_not_there_is_told_and_the_rest_is_done(self):
+        daemon = self.serve()
+        self.ctl("snapshot", daemon.url(), "0x10002", "--name", "before")
+        past = "[lun 9]\ntype = disk\ndevice = pool\npartition = 0x10002\nversion = {}\n"
+        new = "[lun 8]\ntype = disk\nsize = 16M\nversion = before\n"
+        for wrong in ("befor", "77"):
+            done, left, restart = self.reload(daemon, POOL + past.format(wrong) + new + THIRD, code=8)
+            self.assertEqual((done, restart, len(left)), (["LUN 3 is added"], [], 2))
+            self.assertIn("LUN 8 is not added: version = before: the device", left[1])
+            self.assertIn(f"LUN 9 is not added: partition 0x10002 has no version '{wrong}'", left[0])
+            self.assertIn("`muninnctl versions URL 0x10002` shows those that it has", left[0])
+            self.assertEqual(sorted(self.units(daemon)), [1, 2, 3])
+            self.assertEqual(self.reload(daemon, POOL), (["LUN 3 is removed"], [], []))
+        self.assertFalse(os.path.exists(daemon.image(8)))
+        # It is corrected: no restart is needed.
+        self.assertEqual(self.reload(daemon, POOL + past.format("before")), (["LUN 9 is added"], [], []))
+        self.good(self.attach(daemon, 9).read(0, 1))
+        self.assertEqual(daemon.stop(), 0)
+
     def test_a_partition_is_not_served_twice_while_its_old_unit_is_used(self):
         daemon = self.serve()
         disk = self.attach(daemon, 2, name=HOST)
