@@ -62,16 +62,34 @@ static bool is_own(const struct target *target)
 	       S_ISREG(opened.st_mode) && opened.st_uid == geteuid() && opened.st_nlink == 1;
 }
 
-/* Takes over what an interrupted backup has left. */
-static int open_target(struct ctl *ctl, struct target *target)
+static bool is_there(const char *path)
 {
 	struct stat there;
 
-	if (lstat(target->path, &there) == 0)
+	return lstat(path, &there) == 0;
+}
+
+/* Before anything is opened: one that was killed between its two names has left all of a copy. */
+static int check_names(struct ctl *ctl, const struct target *image, const struct target *nvram)
+{
+	const bool has_image = is_there(image->path);
+
+	if (!has_image && !is_there(nvram->path))
+		return CTL_OK;
+	if (!has_image && is_there(image->partial) && !is_there(nvram->partial))
 		return ctl_fail(ctl, CTL_EXISTS,
-				"device backup: %s is there already: name another file, or remove "
-				"it",
-				target->path);
+				"device backup: %s is there already, and %s: a backup was killed "
+				"when it was about to give that its name. Rename it to %s to have "
+				"that backup, or remove both",
+				nvram->path, image->partial, image->path);
+	return ctl_fail(ctl, CTL_EXISTS,
+			"device backup: %s is there already: name another file, or remove it",
+			has_image ? image->path : nvram->path);
+}
+
+/* Takes over what an interrupted backup has left. */
+static int open_target(struct ctl *ctl, struct target *target)
+{
 	target->fd =
 		open(target->partial, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 	if (target->fd < 0)
@@ -250,6 +268,8 @@ int verb_device_backup(struct ctl *ctl)
 	    name_target(&backup.nvram, ctl->arguments[1], ".nvram"))
 		code = ctl_fail(ctl, CTL_LOCAL, "device backup: out of memory");
 	progress_catch_signals();
+	if (code == CTL_OK)
+		code = check_names(ctl, &backup.image, &backup.nvram);
 	if (code == CTL_OK)
 		code = open_target(ctl, &backup.image);
 	if (code == CTL_OK)

@@ -162,6 +162,21 @@ class DeviceBackup(E2ETest):
         self.assertIn("nothing is wrong", self.tool(FSCK, self.copy))
         self.check_serves(self.restore(self.copy))
 
+    def test_one_that_is_killed_between_its_names_is_kept_whole(self):
+        daemon = self.serve()
+        self.fill(daemon)
+        copy = os.path.join(self.folder(), "copy.img")
+        self.back_up(copy)
+        os.rename(copy, copy + ".partial")
+        for _ in range(2):
+            message = self.refused(EXISTS, copy)
+            self.assertIn(f"{copy}.nvram is there already, and {copy}.partial", message)
+            self.assertIn(f"Rename it to {copy} to have that backup, or remove both", message)
+        os.rename(copy + ".partial", copy)
+        self.assertEqual(sorted(os.listdir(os.path.dirname(copy))), ["copy.img", "copy.img.nvram"])
+        self.assertIn("nothing is wrong", self.tool(FSCK, copy))
+        self.check_serves(self.restore(copy))
+
     def test_an_unfinished_file_is_taken_over_unless_it_is_in_use_or_has_another_name(self):
         self.serve()
         folder = self.folder()
