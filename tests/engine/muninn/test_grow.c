@@ -17,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/bytes.h"
 #include "common/log.h"
 #include "engine/muninn/store.h"
 #include "nand/format.h"
@@ -430,6 +431,45 @@ static void test_places_and_sizes_of_what_is_stored_do_not_follow_the_size(void 
 	}
 }
 
+/* NVRAM of the largest device that one of so many blocks grows to; 0: there is no such device. */
+static uint64_t most_nvram(uint32_t block_pages, uint32_t segment_pages, uint32_t blocks)
+{
+	const struct engine_options options = {
+		.muninn = { .index = index_under_test(),
+			    .rows = 4096,
+			    .record_bytes = 64,
+			    .segment_pages = segment_pages },
+	};
+	const struct nand_geometry shape = {
+		.page_bytes = MUNINN_PAGE_BYTES_MAX,
+		.spare_bytes = 256,
+		.pages_per_block = block_pages,
+		.channels = 1,
+		.dies_per_channel = 1,
+		.blocks = (uint32_t)nand_growth_limit(blocks),
+		.grown_from = blocks,
+	};
+	struct muninn_geometry grown;
+	struct error_text error;
+
+	return muninn_geometry_choose(&shape, &options.records, &options.muninn, &grown, &error)
+		       ? 0
+		       : grown.nvram_bytes;
+}
+
+/* So no growth fails at that limit. Many rows take the most, and many or large segments. */
+static void test_no_device_grows_to_more_nvram_than_an_image_may_have(void **state)
+{
+	uint64_t most = 0;
+
+	(void)state;
+	for (uint32_t block_pages = 8; block_pages <= 1024; block_pages *= 2)
+		for (uint32_t pages = block_pages; pages <= MUNINN_SEGMENT_PAGES_MAX; pages *= 2)
+			for (uint32_t blocks = 1 << 12; blocks < 1 << 28; blocks *= 2)
+				most = max_u64(most, most_nvram(block_pages, pages, blocks));
+	assert_in_range(most, UINT64_C(1) << 36, NAND_NVRAM_BYTES_MAX / 16);
+}
+
 /* A format makes a device of the grown size. */
 static void test_a_grown_device_can_be_formatted(void **state)
 {
@@ -464,6 +504,7 @@ int main(void)
 		cmocka_unit_test(test_what_can_t_be_is_refused_and_changes_nothing),
 		cmocka_unit_test(test_a_device_of_small_segments_grows_as_far_as_its_roots_reach),
 		cmocka_unit_test(test_places_and_sizes_of_what_is_stored_do_not_follow_the_size),
+		cmocka_unit_test(test_no_device_grows_to_more_nvram_than_an_image_may_have),
 		cmocka_unit_test(test_a_grown_device_can_be_formatted),
 	};
 
