@@ -11,7 +11,8 @@
 struct judged {
 	struct merge_run *run;
 	const struct record_header *header;
-	bool roughly; /* see struct record_judged */
+	bool roughly;  /* see struct record_judged */
+	bool is_blind; /* a search has met a page that can't be read */
 };
 
 /* ---- what has been found ---- */
@@ -113,6 +114,7 @@ static int search_at(void *context, uint64_t bound, bool hides, uint64_t *sequen
 	struct judged *judged = context;
 	const struct record_header *header = judged->header;
 	struct visibility visibility = store_visibility(judged->run->store, bound);
+	int result;
 
 	/* The judgement has seen to it that nothing hides it there. */
 	if (bound == header->sequence && !judged->roughly &&
@@ -122,7 +124,9 @@ static int search_at(void *context, uint64_t bound, bool hides, uint64_t *sequen
 	}
 	if (!hides)
 		visibility.hidden = NULL;
-	return is_found(judged, &visibility, sequence);
+	result = is_found(judged, &visibility, sequence);
+	judged->is_blind |= result == -EBADMSG;
+	return result;
 }
 
 static int has_older(void *context)
@@ -141,6 +145,20 @@ static void note_asking(void *context, bool begins)
 	judged->run->is_asking = begins;
 }
 
+/*
+ * A record is kept although not all was seen. Where it is moved to it is in front of the others of
+ * its command, and nothing tells any more which was put last. So it must be that one.
+ */
+static int need_if_last_put(struct judged *judged, int need)
+{
+	uint64_t sequence;
+	int found = search_at(judged, judged->header->sequence, false, &sequence);
+
+	if (found < 0)
+		return found;
+	return found || sequence != judged->header->sequence ? need : RECORD_NEED_NONE;
+}
+
 int judge_record(struct merge_run *run, const struct record_header *header, bool roughly)
 {
 	const struct visibility everything = store_visibility(run->store, RECORD_NEWEST);
@@ -150,6 +168,7 @@ int judge_record(struct merge_run *run, const struct record_header *header, bool
 		.flags = header->flags & (RECORD_TOMBSTONE | RECORD_ABSORB),
 	};
 	struct judged judged = { .run = run, .header = header, .roughly = roughly };
+	int need;
 
 	run->worked++;
 	run->is_large = record_is_large(&run->store->geometry, header->length);
@@ -157,7 +176,7 @@ int judge_record(struct merge_run *run, const struct record_header *header, bool
 		return RECORD_NEED_NONE;
 	if (run->reads > run->reads_max)
 		return -EBUSY;
-	return record_judge(&(struct record_judged){
+	need = record_judge(&(struct record_judged){
 		.keep = run->keep,
 		.hidden = run->store->hidden,
 		.key = &header->key,
@@ -169,4 +188,7 @@ int judge_record(struct merge_run *run, const struct record_header *header, bool
 		.has_older = has_older,
 		.asks = note_asking,
 	});
+	if (need > RECORD_NEED_NONE && judged.is_blind && !roughly)
+		need = need_if_last_put(&judged, need);
+	return need;
 }

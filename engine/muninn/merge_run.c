@@ -420,7 +420,6 @@ static int view_in_segment(const struct merge_run *run, uint64_t number, struct 
 	return result;
 }
 
-/* What can't be read is given up when it is visited. */
 static void note_repeats(struct merge_run *run)
 {
 	const struct muninn_geometry *geometry = &run->store->geometry;
@@ -433,6 +432,8 @@ static void note_repeats(struct merge_run *run)
 
 		if (!result || result == -EINPROGRESS)
 			repeats_note(&run->segment.repeats, &view);
+		else
+			repeats_note_lost(&run->segment.repeats);
 	}
 }
 

@@ -48,6 +48,11 @@ void repeats_note(struct repeats *repeats, const struct page_view *page)
 	}
 }
 
+void repeats_note_lost(struct repeats *repeats)
+{
+	memset(repeats->repeated, 0xff, sizeof(repeats->repeated));
+}
+
 bool repeats_may_have(const struct repeats *repeats, const struct record_key *key,
 		      uint64_t sequence)
 {

@@ -27,6 +27,9 @@ void repeats_begin(struct repeats *repeats);
 /* Notes the records of a page, whose data need not be there if its header is. */
 void repeats_note(struct repeats *repeats, const struct page_view *page);
 
+/* Notes a page that can't be read: it may repeat anything. */
+void repeats_note_lost(struct repeats *repeats);
+
 /* Whether the segment may have two records of the key and sequence number. */
 bool repeats_may_have(const struct repeats *repeats, const struct record_key *key,
 		      uint64_t sequence);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * What judging the records of a segment costs: in searches, of a key that has many of which a
- * rollback hides some, and in pages and rounds of reads. How much of that a piece does.
+ * rollback hides some, and in pages and rounds of reads. How much of that a piece does. Which of a
+ * command's puts of a key are kept.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,9 +14,11 @@
 #include <cmocka.h>
 #include <errno.h>
 
+#include "common/log.h"
 #include "engine/muninn/merge_run.h"
 #include "engine/open.h"
 #include "engine/options.h"
+#include "tests/engine/lost_page.h"
 
 enum {
 	SEGMENT_PAGES = 64,
@@ -412,6 +415,34 @@ static uint32_t many_moments(void *context, const struct record_key *key,
 }
 
 /*
+ * A command puts a key twice, value 1 and 2, and between that so many others, and others until so
+ * many segments are sealed. Returns its number.
+ */
+static uint64_t put_twice(struct record_store *store, const struct record_key *key,
+			  uint32_t others_between, uint32_t segments_between)
+{
+	uint64_t sequence = store->operations->begin(store, 0);
+	uint32_t others = 0;
+
+	for (uint64_t value = 1; value <= 2; value++) {
+		while (value == 2 && (others < others_between ||
+				      statistics_of(store).segments_sealed < segments_between))
+			assert_int_equal(
+				store->operations->put(
+					store,
+					&(struct record_key){ .partition = 1,
+							      .identifier = 0x20000 + others++ },
+					sequence, 0, &value, sizeof(value), RECORD_ROOM_WRITE),
+				0);
+		assert_int_equal(store->operations->put(store, key, sequence, 0, &value,
+							sizeof(value), RECORD_ROOM_WRITE),
+				 0);
+	}
+	store->operations->commit(store);
+	return sequence;
+}
+
+/*
  * A command puts a key twice, with so many segments sealed between that the first one is not in the
  * last one's segment, or is. The last one alone is kept, also when newer commands have put the key.
  */
@@ -423,25 +454,10 @@ static void check_puts_of_a_command(uint32_t segments_between, const struct reco
 	struct record_store *store;
 	uint64_t sequence, value;
 	struct record_info info;
-	uint32_t others = 0;
 	struct nand *nand;
 
 	store = open_store(&nand);
-	sequence = store->operations->begin(store, 0);
-	for (value = 1; value <= 2; value++) {
-		while (value == 2 && statistics_of(store).segments_sealed < segments_between)
-			assert_int_equal(
-				store->operations->put(
-					store,
-					&(struct record_key){ .partition = 1,
-							      .identifier = 0x20000 + others++ },
-					sequence, 0, &value, sizeof(value), RECORD_ROOM_WRITE),
-				0);
-		assert_int_equal(store->operations->put(store, &key, sequence, 0, &value,
-							sizeof(value), RECORD_ROOM_WRITE),
-				 0);
-	}
-	store->operations->commit(store);
+	sequence = put_twice(store, &key, 0, segments_between);
 	put(store, &key, 0);
 	put_segments(store, segments_between + 1);
 	assert_int_equal(store->operations->merge(store, &keep, &merge), 0);
@@ -461,6 +477,95 @@ static void test_of_a_command_s_puts_of_a_key_the_last_one_is_kept(void **state)
 		check_puts_of_a_command(between, (struct record_keep){ .bounds = own_moment });
 		check_puts_of_a_command(between, (struct record_keep){ .bounds = many_moments });
 	}
+}
+
+/* The flash page with a record of the key that has this value; in a sealed segment. */
+static uint64_t page_of_value(struct record_store *base, const struct record_key *key,
+			      uint64_t value)
+{
+	struct muninn_store *store = (struct muninn_store *)(void *)base;
+	uint8_t data[MUNINN_PAGE_BYTES_MAX], spare_bytes[SPARE_BYTES];
+	uint64_t pages = (uint64_t)store->geometry.segments * SEGMENT_PAGES;
+
+	for (uint64_t page = 0; page < pages; page++) {
+		struct nand_page_io io = { .page = page, .data = data, .spare = spare_bytes };
+		struct page_record record;
+		struct page_spare spare;
+		struct page_view view;
+		uint32_t offset = 0;
+
+		if (store->segment_rows[page / SEGMENT_PAGES] == NO_ROW ||
+		    nand_read(store->nand, NAND_CAUSE_USER, &io, 1) ||
+		    !page_spare_decode(spare_bytes, store->geometry.page_bytes, &spare))
+			continue;
+		view = page_view_of(&spare, page, data);
+		while (page_next(&view, &offset, &record))
+			if (record_has_key(record.header, key) &&
+			    memcmp(record.value, &value, sizeof(value)) == 0)
+				return page;
+	}
+	fail_msg("no page has the value %llu", (unsigned long long)value);
+	return 0;
+}
+
+/*
+ * A command puts a key twice, to one segment or to two. While the later one can't be read, no merge
+ * moves the earlier one in front of it. When it can be read again, it is what is found.
+ */
+static void check_later_put_lost(uint32_t segments_between, const struct record_keep keep)
+{
+	enum { OTHERS_BETWEEN = 200, LOST = 4, MERGES = 8 };
+	const struct record_key key = { .partition = 1, .identifier = 7 };
+	struct record_store *store;
+	uint64_t sequence, value, page;
+	struct record_info info;
+	struct nand *nand;
+
+	store = open_store(&nand);
+	sequence = put_twice(store, &key, OTHERS_BETWEEN, segments_between);
+	put_segments(store, 2 * segments_between + 1);
+	page = page_of_value(store, &key, 2);
+	assert_int_not_equal(page, page_of_value(store, &key, 1));
+	lose_page(nand, page);
+	for (int n = 0; n < MERGES; n++) {
+		struct record_merge merge = { .live_permille_max = 1000, .segments_wanted = 1 };
+		int result = store->operations->merge(store, &keep, &merge);
+		int found;
+
+		assert_true(result == 0 || result == -EAGAIN || result == -EBADMSG);
+		found = store->operations->get(store, &key, RECORD_NEWEST, &value, sizeof(value),
+					       &info);
+		if (n < LOST) {
+			assert_int_equal(found, -EBADMSG);
+		} else {
+			assert_int_equal(found, 0);
+			assert_int_equal(info.sequence, sequence);
+			assert_int_equal(value, 2);
+		}
+		if (n == LOST - 1)
+			lose_page(nand, page);
+	}
+	close_store(store, nand);
+}
+
+static void no_log(enum log_level level, const char *line)
+{
+	(void)level;
+	(void)line;
+}
+
+static void test_an_earlier_put_is_not_moved_while_the_later_one_can_t_be_read(void **state)
+{
+	static const struct record_keep keeps[] = { { .bounds = NULL }, /* the present is all */
+						    { .bounds = own_moment },
+						    { .bounds = many_moments } };
+
+	(void)state;
+	log_configure(no_log, LOG_LEVEL_ERROR);
+	for (uint32_t between = 0; between < 2; between++)
+		for (uint32_t n = 0; n < 3; n++)
+			check_later_put_lost(between, keeps[n]);
+	log_configure(NULL, LOG_LEVEL_WARNING);
 }
 
 /* ---- pieces ---- */
@@ -530,6 +635,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_of_a_command_s_puts_of_a_key_the_last_one_is_kept),
+		cmocka_unit_test(
+			test_an_earlier_put_is_not_moved_while_the_later_one_can_t_be_read),
 		cmocka_unit_test(test_hidden_versions_are_passed_over_once_for_each_bound),
 		cmocka_unit_test(test_a_segment_is_read_at_once_and_not_again_to_be_moved),
 		cmocka_unit_test(test_a_candidate_is_sampled_until_it_is_known_to_be_dear),

@@ -84,11 +84,24 @@ static void test_another_number_class_or_key_is_another_put(void **state)
 	assert_true(!repeats_may_have(&repeats, &header.key, 9));
 }
 
+static void test_with_a_lost_page_anything_may_have_been_put_twice(void **state)
+{
+	const struct record_key key = key_of(7);
+
+	(void)state;
+	repeats_begin(&repeats);
+	repeats_note_lost(&repeats);
+	assert_true(repeats_may_have(&repeats, &key, 9));
+	repeats_begin(&repeats);
+	assert_true(!repeats_may_have(&repeats, &key, 9));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_was_put_twice_is_told_and_little_else),
 		cmocka_unit_test(test_another_number_class_or_key_is_another_put),
+		cmocka_unit_test(test_with_a_lost_page_anything_may_have_been_put_twice),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
