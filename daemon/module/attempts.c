@@ -20,7 +20,7 @@
 #define ATTEMPTS_MAX 5
 
 /* Commands whose reads set out together at most, while tgtd has more to do. */
-#define SENT_TOGETHER_MAX 4
+#define SENT_TOGETHER_MAX 8
 
 enum outcome {
 	ENDED,
