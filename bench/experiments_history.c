@@ -202,6 +202,22 @@ static int measure_all(struct experiment *experiment, const struct history *hist
 	return result;
 }
 
+/* What the index knew of old records may be forgotten. */
+static int measure_after_restart(struct experiment *experiment, const struct history *history,
+				 struct error_text *error)
+{
+	static const struct measured all[] = {
+		{ "page_reads_behind_1000_newer_after_restart", NULL, NULL, VERSIONS / 2,
+		  VERSIONS },
+		{ "page_reads_of_any_version_after_restart", NULL, NULL, 0, 10 },
+	};
+	int result = bench_store_crash(history->store, error);
+
+	for (size_t i = 0; !result && i < sizeof(all) / sizeof(all[0]); i++)
+		result = measure(experiment, history, &all[i], error);
+	return result;
+}
+
 /* ---- all of it ---- */
 
 static int run_history(struct experiment *experiment, struct bench_store *store,
@@ -232,6 +248,8 @@ static int run_history(struct experiment *experiment, struct bench_store *store,
 	}
 	if (!result)
 		result = measure_all(experiment, history, error);
+	if (!result && store->options.merge != BENCH_MERGE_OFF)
+		result = measure_after_restart(experiment, history, error);
 	store->keep = (struct record_keep){ 0 };
 	free(history);
 	return result;

@@ -92,6 +92,14 @@ static bool counts(struct walk *walk, const struct place *place, const struct re
 	return sequence_is_visible(&walk->visibility, header->sequence);
 }
 
+/* Whether a look-up of the record passes over its page for what is known of old records there. */
+static bool is_passed_over(const struct walk *walk, const struct place *place, uint64_t sequence)
+{
+	return older_passes(&walk->store->older[place->segment],
+			    walk->store->geometry.segment_pages, place->page, sequence - 1,
+			    sequence);
+}
+
 static void check_record(struct walk *walk, const struct place *place, const struct page_view *view,
 			 const struct page_record *record)
 {
@@ -117,6 +125,9 @@ static void check_record(struct walk *walk, const struct place *place, const str
 		return;
 	if (place->segment != NO_SEGMENT && is_found(walk, place, &hash, header.sequence) == 0)
 		report_record(walk, place, &header, "is not where the index looks for it");
+	if (place->segment != NO_SEGMENT && is_passed_over(walk, place, header.sequence))
+		report_record(walk, place, &header,
+			      "is not among the numbers that the index knows of its page");
 	if (!walk->check->record)
 		return;
 	info = (struct record_info){ .sequence = header.sequence,

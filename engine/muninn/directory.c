@@ -154,8 +154,7 @@ void directory_take_out(struct muninn_store *store, uint32_t number,
 	if (live)
 		sum_end(store_sum(store, SUM_DIRECTORY));
 	store->segment_rows[segment->segment] = NO_ROW;
-	store->older_bytes -= older_memory(&store->older[segment->segment]);
-	older_forget(&store->older[segment->segment]);
+	store_forget_older(store, segment->segment);
 	merge_run_forget(store, segment->segment);
 	repair_forget(store, segment->segment);
 	store->counters.sealed_records -= segment->records;

@@ -228,6 +228,22 @@ enum {
 	ROOT_GROUP_ENTRY_AT = 8,
 };
 
+/* ---- ranges of old records ---- */
+
+/*
+ * What older.h knows of a segment. The image of a group may have that of each of its members, one
+ * behind the other, the oldest member first. Of a member that it leaves out nothing is known.
+ */
+enum {
+	RANGES_MEMBER_AT = 0, /* 1: number in the group; the next byte is zero */
+	RANGES_LEVELS_AT = 2, /* 2: how many there are; 0: old records may have any numbers */
+	RANGES_BELOW_AT = 4,  /* 6: what is new of the segment has this number or a higher one */
+	RANGES_FIRST_AT = 10, /* 6: its lowest number; without levels zero */
+	RANGES_MAP_AT = 16,   /* 32: a bit for each page, or for 2, 4, ... of a larger segment */
+	RANGES_WIDE_AT = 48,  /* 32: bits of the map that have four levels; others have one */
+	RANGES_BYTES = 80,    /* behind them 2 bytes for each level, in the order of the bits */
+};
+
 /* ---- NVRAM ---- */
 
 #define NVRAM_MAGIC UINT64_C(0x314e4e494e554d) /* "MUNINN1" */

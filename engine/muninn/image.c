@@ -59,6 +59,62 @@ static int allocate_image(struct muninn_store *store, uint32_t bytes, uint8_t *e
 	return result;
 }
 
+/* ---- ranges of old records ---- */
+
+static void add_ranges(struct image_writing *writing, uint32_t member,
+		       const struct older_pages *older)
+{
+	uint32_t bytes = older_stored(older);
+	uint8_t *grown = bytes ? realloc(writing->ranges, writing->ranges_bytes + bytes) : NULL;
+
+	if (!grown)
+		return;
+	older_put(older, member, grown + writing->ranges_bytes);
+	writing->ranges = grown;
+	writing->ranges_bytes += bytes;
+}
+
+/*
+ * In turn: copies what is known of the old records of a group's segments, which may be merged away
+ * while the image is made. That is nothing where no segment has versions that a merge moved.
+ */
+static void gather_ranges(struct muninn_store *store, uint32_t group)
+{
+	struct image_writing *writing = &store->image_writing;
+	struct index_walk walk = { 0 };
+	struct sealed_segment segment;
+	bool has_ranges = false;
+
+	while (row_index_next(store->rows[writing->row].index, &walk, &segment)) {
+		const struct older_pages *older = &store->older[segment.segment];
+
+		if (segment.group != group)
+			continue;
+		add_ranges(writing, segment.member, older);
+		has_ranges |= older->ranges != NULL;
+	}
+	if (!has_ranges)
+		writing->ranges_bytes = 0;
+}
+
+/* Those of the first segments, if an image has no room for more. */
+static void append_ranges(struct muninn_store *store)
+{
+	struct image_writing *writing = &store->image_writing;
+	uint64_t room = store->geometry.image_bytes_max - writing->image.length;
+	uint32_t bytes = 0, next;
+
+	assert(writing->image.length <= store->geometry.image_bytes_max);
+	while ((next = older_stored_at(writing->ranges + bytes, writing->ranges_bytes - bytes)) &&
+	       bytes + next <= room)
+		bytes += next;
+	index_image_append(store->index, &writing->image, writing->ranges, bytes);
+	free(writing->ranges);
+	writing->ranges = NULL;
+}
+
+/* ---- parity ---- */
+
 /* Puts parity behind an image, up to the end of pages. */
 static int add_parity(struct muninn_store *store, struct index_image *image)
 {
@@ -86,6 +142,8 @@ static void drop_parity(struct index_image *image)
 	if (bytes)
 		image->bytes = bytes;
 }
+
+/* ---- stages ---- */
 
 static int program_image_page(struct muninn_store *store, const struct image_writing *writing)
 {
@@ -119,6 +177,7 @@ static int program_image_page(struct muninn_store *store, const struct image_wri
 static void forget(struct muninn_store *store)
 {
 	free(store->image_writing.image.bytes);
+	free(store->image_writing.ranges);
 	store->image_writing = (struct image_writing){ 0 };
 }
 
@@ -158,6 +217,7 @@ int image_begin(struct muninn_store *store, uint32_t number)
 	if (!entry)
 		return -ENOSPC;
 	store->image_writing = (struct image_writing){ .entry = entry, .row = number };
+	gather_ranges(store, row_index_growing(store->rows[number].index));
 	return 0;
 }
 
@@ -178,7 +238,10 @@ int image_make(struct muninn_store *store)
 
 	if (!result)
 		result = row_index_make_image(store->rows[writing->row].index, &writing->image);
-	return result ? result : add_parity(store, &writing->image);
+	if (result)
+		return result;
+	append_ranges(store);
+	return add_parity(store, &writing->image);
 }
 
 int image_place(struct muninn_store *store, int result)
@@ -347,13 +410,17 @@ static int begin_again(struct muninn_store *store, uint32_t number, uint32_t gro
 
 	if (!result)
 		result = row_index_copy_image(store->rows[number].index, group, &image);
-	if (!result)
-		result = add_parity(store, &image);
 	if (result)
 		return result;
 	store->image_writing =
 		(struct image_writing){ .image = image, .entry = entry, .row = number };
-	return place_image(store);
+	gather_ranges(store, group);
+	append_ranges(store);
+	result = add_parity(store, &store->image_writing.image);
+	if (!result)
+		return place_image(store);
+	forget(store);
+	return result;
 }
 
 static int run_to_end(struct muninn_store *store)

@@ -244,6 +244,27 @@ static int load_image(struct muninn_store *store, uint8_t *entry, struct index_i
 	return result;
 }
 
+/* What an image says of the old records of those of its segments that are there. */
+static void load_ranges(struct muninn_store *store, const struct index_image *image)
+{
+	uint64_t live = get_le64(image->live);
+	uint32_t length, used;
+	const uint8_t *at = index_image_appended(store->index, image, &length);
+
+	for (; (used = older_stored_at(at, length)) != 0; at += used, length -= used) {
+		struct older_pages older;
+		uint32_t member = older_get(&older, at), segment = NO_SEGMENT;
+
+		if (member < GROUP_SEGMENTS && live >> member & 1)
+			segment = get_le32(image->bytes +
+					   index_image_member_at(&store->geometry, member));
+		if (segment < store->geometry.segments)
+			store_note_older(store, segment, &older);
+		else
+			older_forget(&older);
+	}
+}
+
 /*
  * The process ended while an image was written anew: two entries are of the same group. What has
  * been taken out of either has been taken out.
@@ -299,6 +320,8 @@ static int load_group(struct muninn_store *store, uint8_t *entry, bool *in_use,
 		directory_set_live(store, entry, 0);
 		return 0;
 	}
+	if (!result)
+		load_ranges(store, &image);
 	if (!result && row_index_replace(index, image.group, image.group, &image))
 		result = error_set(error, -ENOMEM, "out of memory while loading the index");
 	if (result)

@@ -10,6 +10,11 @@
 
 enum { LEVELS = UINT16_MAX + 1, WIDE = sizeof(struct older_levels) / sizeof(uint16_t) };
 
+static uint64_t unit_of(uint64_t first, uint64_t below)
+{
+	return (below - first + LEVELS - 1) / LEVELS;
+}
+
 /* Until older_end: of each bit. */
 static struct older_levels *levels_of_all(struct older_ranges *ranges)
 {
@@ -46,7 +51,7 @@ void older_expect(struct older_pages *older, const struct sealed_segment *facts)
 	if (!ranges || facts->is_ordered || first >= older->below)
 		return;
 	ranges->first = first;
-	ranges->unit = (older->below - first + LEVELS - 1) / LEVELS;
+	ranges->unit = unit_of(first, older->below);
 	for (uint32_t bit = 0; bit < OLDER_BITS; bit++)
 		levels_of_all(ranges)[bit] = none;
 }
@@ -136,6 +141,116 @@ void older_end(struct older_pages *older)
 		free(ranges);
 		older->ranges = NULL;
 	}
+}
+
+/* ---- storing ---- */
+
+static uint32_t count_bits(const uint64_t map[OLDER_WORDS])
+{
+	uint32_t count = 0;
+
+	for (uint32_t word = 0; word < OLDER_WORDS; word++)
+		count += (uint32_t)__builtin_popcountll(map[word]);
+	return count;
+}
+
+/* How many there are of a map's bits. */
+static uint32_t levels_count(const uint64_t map[OLDER_WORDS], const uint64_t wide[OLDER_WORDS])
+{
+	return count_bits(map) + (WIDE - 1) * count_bits(wide);
+}
+
+static uint32_t levels_stored(const struct older_pages *older)
+{
+	return older->ranges ? levels_count(older->map, older->ranges->wide) : 0;
+}
+
+uint32_t older_stored(const struct older_pages *older)
+{
+	if (!older->below || !count_bits(older->map))
+		return 0;
+	return RANGES_BYTES + levels_stored(older) * sizeof(uint16_t);
+}
+
+static void put_map(uint8_t *to, const uint64_t map[OLDER_WORDS])
+{
+	for (uint32_t word = 0; word < OLDER_WORDS; word++)
+		put_le64(to + word * sizeof(uint64_t), map[word]);
+}
+
+static void get_map(const uint8_t *from, uint64_t map[OLDER_WORDS])
+{
+	for (uint32_t word = 0; word < OLDER_WORDS; word++)
+		map[word] = get_le64(from + word * sizeof(uint64_t));
+}
+
+void older_put(const struct older_pages *older, uint32_t member, uint8_t *to)
+{
+	const struct older_ranges *ranges = older->ranges;
+	uint32_t levels = levels_stored(older);
+
+	memset(to, 0, RANGES_BYTES);
+	to[RANGES_MEMBER_AT] = (uint8_t)member;
+	put_le16(to + RANGES_LEVELS_AT, (uint16_t)levels);
+	put_le48(to + RANGES_BELOW_AT, older->below);
+	put_map(to + RANGES_MAP_AT, older->map);
+	if (!ranges)
+		return;
+	put_le48(to + RANGES_FIRST_AT, ranges->first);
+	put_map(to + RANGES_WIDE_AT, ranges->wide);
+	for (uint32_t n = 0; n < levels; n++)
+		put_le16(to + RANGES_BYTES + n * sizeof(uint16_t), ranges->levels[n]);
+}
+
+/* What says where levels are makes sense. */
+static bool maps_make_sense(const uint8_t *from)
+{
+	uint32_t levels = get_le16(from + RANGES_LEVELS_AT);
+	uint64_t map[OLDER_WORDS], wide[OLDER_WORDS];
+	bool is_within = true;
+
+	get_map(from + RANGES_MAP_AT, map);
+	get_map(from + RANGES_WIDE_AT, wide);
+	for (uint32_t word = 0; word < OLDER_WORDS; word++)
+		is_within &= !(wide[word] & ~map[word]);
+	if (!levels)
+		return !count_bits(wide);
+	return is_within && levels == levels_count(map, wide) &&
+	       get_le48(from + RANGES_FIRST_AT) < get_le48(from + RANGES_BELOW_AT);
+}
+
+uint32_t older_stored_at(const uint8_t *from, uint64_t length)
+{
+	uint32_t bytes;
+
+	if (length < RANGES_BYTES)
+		return 0;
+	bytes = RANGES_BYTES + get_le16(from + RANGES_LEVELS_AT) * (uint32_t)sizeof(uint16_t);
+	return bytes <= length && maps_make_sense(from) ? bytes : 0;
+}
+
+static struct older_ranges *get_ranges(const uint8_t *from, uint64_t below)
+{
+	uint32_t levels = get_le16(from + RANGES_LEVELS_AT);
+	struct older_ranges *ranges =
+		levels ? malloc(sizeof(*ranges) + levels * sizeof(ranges->levels[0])) : NULL;
+
+	if (!ranges)
+		return NULL;
+	ranges->first = get_le48(from + RANGES_FIRST_AT);
+	ranges->unit = unit_of(ranges->first, below);
+	get_map(from + RANGES_WIDE_AT, ranges->wide);
+	for (uint32_t n = 0; n < levels; n++)
+		ranges->levels[n] = get_le16(from + RANGES_BYTES + n * sizeof(uint16_t));
+	return ranges;
+}
+
+uint32_t older_get(struct older_pages *older, const uint8_t *from)
+{
+	*older = (struct older_pages){ .below = get_le48(from + RANGES_BELOW_AT) };
+	get_map(from + RANGES_MAP_AT, older->map);
+	older->ranges = get_ranges(from, older->below);
+	return from[RANGES_MEMBER_AT];
 }
 
 /* ---- asking ---- */

@@ -5,16 +5,20 @@
  * says nothing. Who looks for a key as of a moment before the segment reads only pages that may
  * have something between that moment and what he has found. Other pages are of no use to him.
  *
- * This is in memory, of segments that were sealed since the store was opened: of others every page
- * may have old records, of any numbers. Ranges of numbers take memory only for pages with old
- * records, and only in segments with versions that a merge moved while newer ones existed. So a
- * device without history has none.
+ * This is in memory. The image of a group has it too, as far as there is room, so it survives a
+ * restart. Nothing is known of segments that were sealed before the store was opened and whose
+ * group still grows: there every page may have old records, of any numbers.
+ *
+ * Ranges of numbers take space only for pages with old records, and only in segments with versions
+ * that a merge moved while newer ones existed. So a device without history has none.
  */
 #ifndef MUNINN_ENGINE_MUNINN_OLDER_H
 #define MUNINN_ENGINE_MUNINN_OLDER_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "engine/muninn/format.h"
 
 struct page_view;
 struct sealed_segment;
@@ -31,7 +35,8 @@ struct older_levels {
 };
 
 /*
- * Level n is of the numbers from first + n * unit on. Until older_end there are the levels of each
+ * Level n is of the numbers from first + n * unit on. The unit is the smallest one with which
+ * levels reach up to older_pages.below. Until older_end there are the levels of each
  * bit. Behind it, of those that are set: all of a `wide` one, and the only one of another.
  */
 struct older_ranges {
@@ -39,6 +44,8 @@ struct older_ranges {
 	uint64_t wide[OLDER_WORDS];
 	uint16_t levels[];
 };
+
+enum { OLDER_STORED_MAX = RANGES_BYTES + OLDER_BITS * sizeof(struct older_levels) };
 
 struct older_pages {
 	uint64_t below; /* pages whose bit is 0 have no number below this; 0: nothing is known */
@@ -64,6 +71,26 @@ void older_end(struct older_pages *older);
 
 /* Forgets what is known, and gives back its memory. */
 void older_forget(struct older_pages *older);
+
+/*
+ * Bytes that older_put stores, at most OLDER_STORED_MAX (format.h has their layout). 0: there is
+ * nothing to store, since no page has old records, or nothing is known.
+ */
+uint32_t older_stored(const struct older_pages *older);
+
+/* Stores all that is known of `member` of a group, behind older_end. */
+void older_put(const struct older_pages *older, uint32_t member, uint8_t *to);
+
+/*
+ * How many bytes at the beginning of `length` older_put has stored of a segment. 0: these are none.
+ */
+uint32_t older_stored_at(const uint8_t *from, uint64_t length);
+
+/*
+ * Takes up such bytes, of which there are older_stored_at, and returns the member. Without memory
+ * there are no ranges. What `older` was is not given back.
+ */
+uint32_t older_get(struct older_pages *older, const uint8_t *from);
 
 /* Bytes that the allocator gave for ranges. */
 uint64_t older_memory(const struct older_pages *older);

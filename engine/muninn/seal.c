@@ -114,8 +114,7 @@ static int end_column(struct muninn_store *store, uint32_t number, int result)
 	if (sealing->facts.last_sequence > store->committed)
 		store->sealed_running = true;
 	older_end(&sealing->older);
-	store->older[sealing->segment] = sealing->older;
-	store->older_bytes += older_memory(&sealing->older);
+	store_note_older(store, sealing->segment, &sealing->older);
 	sealing->older = (struct older_pages){ 0 };
 	row_index_commit(row->index);
 	count_up(&store->counters.sealed_records, sealing->facts.records);

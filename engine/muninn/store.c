@@ -21,6 +21,7 @@ void store_free(struct muninn_store *store)
 	for (uint32_t number = 0; store->rows && number < store->geometry.rows; number++)
 		free_row(&store->rows[number]);
 	free(store->image_writing.image.bytes);
+	free(store->image_writing.ranges);
 	for (uint32_t n = 0; n < store->free_buffer_count; n++)
 		buffer_destroy(&store->free_buffers[n]);
 	free(store->free_buffers);
@@ -84,6 +85,19 @@ int store_allocate(struct muninn_store *store, struct error_text *error)
 					 "out of memory for the index of %u buffers",
 					 geometry->buffers);
 	return 0;
+}
+
+void store_forget_older(struct muninn_store *store, uint32_t segment)
+{
+	store->older_bytes -= older_memory(&store->older[segment]);
+	older_forget(&store->older[segment]);
+}
+
+void store_note_older(struct muninn_store *store, uint32_t segment, const struct older_pages *older)
+{
+	store_forget_older(store, segment);
+	store->older[segment] = *older;
+	store->older_bytes += older_memory(older);
 }
 
 int store_refuse_nvram(const struct muninn_store *store, const char *what, uint64_t at,

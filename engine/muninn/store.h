@@ -85,6 +85,8 @@ struct image_writing {
 	uint8_t *entry;           /* of the directory, not in use yet; NULL: none is on its way */
 	struct index_image image; /* `bytes` NULL: it has not been made */
 	bool is_placed;           /* the entry's segments count as used */
+	uint8_t *ranges;          /* of its segments' old records: to be put behind the image */
+	uint32_t ranges_bytes;
 	uint32_t row;
 	uint32_t pages; /* that have been programmed */
 	uint32_t attempts;
@@ -235,6 +237,14 @@ int store_refuse_nvram(const struct muninn_store *store, const char *what, uint6
 
 /* Which records count up to `bound`, for readers. */
 struct visibility store_visibility(const struct muninn_store *store, uint64_t bound);
+
+/*
+ * Notes what is known of the old records of a segment, which the store takes over; forgets what it
+ * knows of them.
+ */
+void store_note_older(struct muninn_store *store, uint32_t segment,
+		      const struct older_pages *older);
+void store_forget_older(struct muninn_store *store, uint32_t segment);
 
 /*
  * Memory for a store whose geometry is known. -EINVAL (too little NVRAM), -ENOMEM, with a sentence.

@@ -293,6 +293,20 @@ int row_index_check_image(const struct row_index *row, const struct index_image 
 	return row->type->check_image(row, image, error);
 }
 
+void index_image_append(const struct index *index, struct index_image *image, const uint8_t *bytes,
+			uint32_t count)
+{
+	if (count && index->type->append)
+		index->type->append(image, bytes, count);
+}
+
+const uint8_t *index_image_appended(const struct index *index, const struct index_image *image,
+				    uint32_t *count)
+{
+	*count = 0;
+	return index->type->appended ? index->type->appended(image, count) : NULL;
+}
+
 int row_index_refresh(struct row_index *row)
 {
 	return row->type->refresh(row);

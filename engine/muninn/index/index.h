@@ -283,10 +283,21 @@ int row_index_replace(struct row_index *row, uint32_t first, uint32_t last,
 		      const struct index_image *by);
 
 /*
- * The image of a complete group, on the heap, as it is written to flash, with its live word.
+ * The image of a complete group, on the heap, as it is written to flash, with its live word, and
+ * with nothing appended.
  * -ENOMEM, and the errors of reading.
  */
 int row_index_copy_image(const struct row_index *row, uint32_t group, struct index_image *image);
+
+/*
+ * Puts `count` bytes, which are the store's, behind a whole image, and covers them by its checksum.
+ * row_index_replace drops them. Nothing is added without memory, or by an index without a place for
+ * them; index_image_appended gives what was: bytes in the image, or NULL.
+ */
+void index_image_append(const struct index *index, struct index_image *image, const uint8_t *bytes,
+			uint32_t count);
+const uint8_t *index_image_appended(const struct index *index, const struct index_image *image,
+				    uint32_t *count);
 
 /* Whether all of a complete group's image is in memory. */
 bool row_index_is_in_memory(const struct row_index *row, uint32_t group);

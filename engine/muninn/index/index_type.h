@@ -90,6 +90,9 @@ struct index_type {
 	int (*refresh)(struct row_index *row);
 	/* Of complete group `n`. */
 	int (*copy_image)(const struct row_index *row, uint32_t n, struct index_image *image);
+	/* NULL: there is no place for that. */
+	void (*append)(struct index_image *image, const uint8_t *bytes, uint32_t count);
+	const uint8_t *(*appended)(const struct index_image *image, uint32_t *count);
 	bool (*is_in_memory)(const struct row_index *row, uint32_t n);
 	/*
 	 * For each live member of complete group `n` how much of it is, per mille. NULL: the index

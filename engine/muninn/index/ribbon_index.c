@@ -446,6 +446,21 @@ static int copy_image(const struct row_index *base, uint32_t n, struct index_ima
 	return ribbon_row_copy_image(row_in(base), n, &image->bytes, &image->length);
 }
 
+static void append(struct index_image *image, const uint8_t *bytes, uint32_t count)
+{
+	group_append(&image->bytes, &image->length, bytes, count);
+}
+
+static const uint8_t *appended(const struct index_image *image, uint32_t *count)
+{
+	struct group group;
+
+	if (!group_attach(&group, image->bytes, image->length) || !group.appended)
+		return NULL;
+	*count = group.appended;
+	return image->bytes + image->length - group.appended;
+}
+
 static bool is_in_memory(const struct row_index *base, uint32_t n)
 {
 	(void)base;
@@ -531,6 +546,7 @@ static bool tell_image(const struct muninn_geometry *geometry, uint8_t *image, u
 	field_number(to, "member_count", group.members);
 	field_number(to, "entries", group.entries);
 	field_number(to, "failed_entries", group.failed);
+	field_number(to, "appended_bytes", group.appended);
 	field_number(to, "starts", group.band.shape.starts);
 	field_number(to, "columns", group.band.shape.columns);
 	field_number(to, "fingerprint_bits", group.band.shape.fingerprint_bits);
@@ -764,6 +780,8 @@ const struct index_type ribbon_index = {
 	.check_image = check_image,
 	.refresh = refresh,
 	.copy_image = copy_image,
+	.append = append,
+	.appended = appended,
 	.is_in_memory = is_in_memory,
 
 	.groups = groups,

@@ -16,7 +16,9 @@
 #include <cmocka.h>
 #include <errno.h>
 
+#include "common/finding.h"
 #include "common/log.h"
+#include "engine/muninn/directory.h"
 #include "nand/faults.h"
 #include "tests/engine/index_under_test.h"
 #include "tests/engine/muninn/losses.h"
@@ -37,6 +39,7 @@ enum {
 	REPEATED_EACH = 3,   /* ... or is put twice by its command, ... */
 	ABORTED_EACH = 29,   /* ... or comes behind one that is aborted */
 	NEWER_VERSIONS = 10, /* that are looked up so */
+	ROOM_BYTES = 500,    /* of images, behind what the index needs */
 };
 
 static const struct nand_geometry nand = SMALL_FLASH(SEGMENTS * SEGMENT_PAGES / PAGES_PER_BLOCK);
@@ -280,6 +283,83 @@ static uint64_t segments_memory(const struct scene *scene)
 	return 0;
 }
 
+/* What is known of each segment, as an image stores it. */
+struct known {
+	uint32_t bytes[SEGMENTS];
+	uint8_t stored[SEGMENTS][OLDER_STORED_MAX];
+};
+
+static struct known *known_now(const struct scene *scene)
+{
+	const struct muninn_store *store = inside(scene->model);
+	struct known *known = calloc(1, sizeof(*known));
+
+	assert_non_null(known);
+	for (uint32_t segment = 0; segment < store->geometry.segments; segment++) {
+		known->bytes[segment] = older_stored(&store->older[segment]);
+		if (known->bytes[segment])
+			older_put(&store->older[segment], 0, known->stored[segment]);
+	}
+	return known;
+}
+
+/* Whether the index has a place for what is known of a segment. */
+static bool is_stored(const struct scene *scene, const struct sealed_segment *segment)
+{
+	return index_under_test() == INDEX_RIBBON &&
+	       segment->group != row_index_growing(inside(scene->model)->rows[0].index);
+}
+
+/*
+ * What is known now is what was known before, of every segment that the index has a place for.
+ * Returns of how many; *left_out: of how many that is forgotten; NULL: of none.
+ */
+static uint32_t expect_known(const struct scene *scene, const struct known *before,
+			     uint32_t *left_out)
+{
+	struct known *now = known_now(scene);
+	const struct muninn_store *store = inside(scene->model);
+	struct index_walk walk = { 0 };
+	struct sealed_segment segment;
+	uint32_t count = 0;
+
+	while (row_index_next(store->rows[0].index, &walk, &segment)) {
+		uint32_t n = segment.segment;
+
+		if (!is_stored(scene, &segment)) {
+			assert_int_equal(now->bytes[n], 0);
+		} else if (left_out && !now->bytes[n]) {
+			*left_out += before->bytes[n] > 0;
+		} else {
+			assert_int_equal(now->bytes[n], before->bytes[n]);
+			assert_memory_equal(now->stored[n], before->stored[n], now->bytes[n]);
+			count += now->bytes[n] > 0;
+		}
+	}
+	free(now);
+	return count;
+}
+
+/* ---- what a check finds ---- */
+
+static void count_finding(void *context, const struct finding *finding)
+{
+	uint32_t *count = context;
+
+	assert_int_equal(finding->kind, FINDING_RECORD);
+	++*count;
+}
+
+static uint32_t findings_of_check(const struct scene *scene)
+{
+	uint32_t count = 0;
+	struct findings findings = { .take = count_finding, .context = &count };
+	struct record_check check = { .findings = &findings };
+
+	assert_int_equal(operations(scene)->check(scene->model->store, &check), 0);
+	return count;
+}
+
 /* ---- tests ---- */
 
 static void test_every_version_is_found_with_few_page_reads_behind_many_merges(void **state)
@@ -300,23 +380,113 @@ static void test_every_version_is_found_with_few_page_reads_behind_many_merges(v
 	end(scene);
 }
 
-/* Of segments that were there at the opening nothing is known. */
 static void test_every_version_is_found_behind_a_restart(void **state)
 {
 	struct scene *scene = begin(true);
+	struct known *known;
+	uint32_t count;
 
 	(void)state;
-	put_versions(scene, VERSIONS / 3);
+	put_versions(scene, VERSIONS / 2);
 	assert_true(with_ranges(scene) > 0);
+	known = known_now(scene);
 	model_crash(scene->model);
-	assert_int_equal(with_ranges(scene), 0);
+	count = expect_known(scene, known, NULL);
+	assert_true(index_under_test() == INDEX_RIBBON ? count > 10 : count == 0);
+	free(known);
 	look_up_all(scene);
+	assert_int_equal(findings_of_check(scene), 0);
 	/* Until some are known of again, and some are not. */
 	put_versions(scene, VERSIONS / 15);
 	assert_true(with_ranges(scene) > 0);
 	look_up_all(scene);
 	put_versions(scene, VERSIONS / 6);
 	look_up_all(scene);
+	end(scene);
+}
+
+/* Each image lost a page, and is written anew: with what memory knows. */
+static void test_images_that_are_written_anew_have_what_is_known(void **state)
+{
+	struct scene *scene = begin(true);
+	struct record_merge mend = { .segments_wanted = 1, .choice = RECORD_MERGE_MENDED };
+	struct known *known;
+
+	(void)state;
+	put_versions(scene, VERSIONS / 2);
+	known = known_now(scene);
+	assert_true(lose_of_every_image(scene->model) > 0);
+	scrub_all(scene->model);
+	while (operations(scene)->damaged(scene->model->store))
+		assert_int_equal(operations(scene)->merge(scene->model->store,
+							  &(struct record_keep){ 0 }, &mend),
+				 0);
+	model_crash(scene->model);
+	assert_int_equal(expect_known(scene, known, NULL) > 0, index_under_test() == INDEX_RIBBON);
+	free(known);
+	look_up_all(scene);
+	end(scene);
+}
+
+/* They have what is known of their first segments, whatever is put from now on. */
+static void leave_no_room(struct scene *scene)
+{
+	struct muninn_store *store = inside(scene->model);
+	uint64_t largest = 0;
+	const uint8_t *entry;
+
+	for (uint32_t n = 0; (entry = directory_next(store, &n)) != NULL;)
+		largest = max_u64(largest, get_le32(entry + DIRECTORY_BYTES_AT));
+	store->geometry.image_bytes_max = largest + ROOM_BYTES;
+}
+
+static void test_images_without_room_leave_some_segments_out(void **state)
+{
+	struct scene *scene = begin(true);
+	struct known *known;
+	uint32_t left_out = 0;
+
+	(void)state;
+	put_versions(scene, VERSIONS / 3);
+	if (index_under_test() == INDEX_RIBBON)
+		leave_no_room(scene);
+	put_versions(scene, VERSIONS * 2 / 3);
+	known = known_now(scene);
+	model_crash(scene->model);
+	assert_int_equal(expect_known(scene, known, &left_out) > 0,
+			 index_under_test() == INDEX_RIBBON);
+	assert_int_equal(left_out > 0, index_under_test() == INDEX_RIBBON);
+	free(known);
+	look_up_all(scene);
+	end(scene);
+}
+
+/* As wrong ranges in an image would be. */
+static void test_a_check_finds_what_is_wrongly_known_of_old_records(void **state)
+{
+	struct scene *scene = begin(true);
+	struct older_pages *older;
+	uint32_t segment = 0, bit = 0;
+
+	(void)state;
+	put_versions(scene, VERSIONS / 3);
+	assert_int_equal(findings_of_check(scene), 0);
+	while (!inside(scene->model)->older[segment].ranges)
+		segment++;
+	older = &inside(scene->model)->older[segment];
+	while (!older_bit_is_set(older->map, bit))
+		bit++;
+	older->ranges->first += older->ranges->unit;
+	assert_true(findings_of_check(scene) > 0);
+	older->ranges->first -= 2 * older->ranges->unit;
+	assert_true(findings_of_check(scene) > 0);
+	older->ranges->first += older->ranges->unit;
+	assert_int_equal(findings_of_check(scene), 0);
+	older->below += 100;
+	assert_true(findings_of_check(scene) > 0);
+	older->below -= 100;
+	older->map[bit / 64] ^= UINT64_C(1) << bit % 64;
+	assert_true(findings_of_check(scene) > 0);
 	end(scene);
 }
 
@@ -374,6 +544,9 @@ int main(void)
 		cmocka_unit_test(
 			test_every_version_is_found_with_few_page_reads_behind_many_merges),
 		cmocka_unit_test(test_every_version_is_found_behind_a_restart),
+		cmocka_unit_test(test_images_that_are_written_anew_have_what_is_known),
+		cmocka_unit_test(test_images_without_room_leave_some_segments_out),
+		cmocka_unit_test(test_a_check_finds_what_is_wrongly_known_of_old_records),
 		cmocka_unit_test(test_lost_pages_give_errors_and_no_other_version),
 		cmocka_unit_test(
 			test_memory_is_spent_only_on_segments_with_versions_that_were_moved),

@@ -259,6 +259,138 @@ static void test_ranges_take_memory_only_where_a_merge_moved_old_versions(void *
 	end(scene);
 }
 
+/* ---- storing ---- */
+
+/* What is stored and taken up again says the same of every page. */
+static void check_stored(struct scene *scene)
+{
+	uint32_t bytes = older_stored(&scene->older);
+	uint8_t *stored = malloc(bytes), *again = malloc(bytes);
+
+	assert_in_range(bytes, RANGES_BYTES, OLDER_STORED_MAX);
+	older_put(&scene->older, 23, stored);
+	assert_int_equal(older_stored_at(stored, bytes), bytes);
+	assert_int_equal(older_stored_at(stored, bytes + 100), bytes);
+	for (uint32_t shorter = 0; shorter < bytes; shorter++)
+		assert_int_equal(older_stored_at(stored, shorter), 0);
+	older_forget(&scene->older);
+	assert_int_equal(older_get(&scene->older, stored), 23);
+	assert_int_equal(scene->older.below, scene->below);
+	older_put(&scene->older, 23, again);
+	assert_int_equal(older_stored(&scene->older), bytes);
+	assert_memory_equal(again, stored, bytes);
+	free(stored);
+	free(again);
+}
+
+static void check_shape_stored(uint32_t pages, uint64_t first, uint64_t below, bool is_ordered)
+{
+	struct scene *scene = begin(pages, below);
+
+	put(scene, 0, first);
+	for (uint32_t page = 1; page < pages; page++)
+		put_some(scene, page, first);
+	seal(scene, is_ordered);
+	check_stored(scene);
+	assert_int_equal(scene->older.ranges != NULL, !is_ordered);
+	assert_true(check_some(scene, first) > 0 || is_ordered);
+	end(scene);
+}
+
+static void test_what_is_stored_passes_over_the_same_pages_when_it_is_taken_up_again(void **state)
+{
+	(void)state;
+	for (int is_ordered = 0; is_ordered < 2; is_ordered++) {
+		check_shape_stored(PAGES, 1000, 100000, is_ordered);
+		check_shape_stored(8, 1000, 100000, is_ordered);
+		check_shape_stored(PAGES, 5000, 5001 + LEVELS, is_ordered);
+		check_shape_stored(PAGES, 1, RECORD_NEWEST - 1000, is_ordered);
+		check_shape_stored(PAGES, RECORD_NEWEST - 4000, RECORD_NEWEST - 1000, is_ordered);
+		check_shape_stored(MUNINN_SEGMENT_PAGES_MAX, 1000, 10000000, is_ordered);
+	}
+}
+
+/* The example of docs/format.md. */
+static void test_ranges_have_the_documented_bytes(void **state)
+{
+	static const uint8_t head[] = { 0x05, 0x00, 0x06, 0x00, 0x64, 0x00, 0x0a, 0x00,
+					0x00, 0x00, 0x64, 0x00, 0x00, 0x00, 0x00, 0x00 };
+	static const uint8_t map[] = { 0x81, 0x00, 0x02 }, wide[] = { 0x80, 0x00, 0x00 };
+	static const uint8_t levels[] = { 0x00, 0x00, 0x5a, 0x00, 0x5b, 0x00,
+					  0xbe, 0x00, 0xbf, 0x00, 0x14, 0x00 };
+	struct scene *scene = begin(PAGES, 100 + 10 * LEVELS);
+	uint8_t stored[OLDER_STORED_MAX], documented[RANGES_BYTES + sizeof(levels)] = { 0 };
+
+	(void)state;
+	memcpy(documented, head, sizeof(head));
+	memcpy(documented + 16, map, sizeof(map));
+	memcpy(documented + 48, wide, sizeof(wide));
+	memcpy(documented + 80, levels, sizeof(levels));
+	put(scene, 0, 100);
+	for (uint32_t n = 0; n < 2; n++) {
+		put(scene, 7, 1000 + 10 * n);
+		put(scene, 7, 2000 + 10 * n);
+	}
+	put(scene, 17, 300);
+	put(scene, 18, scene->below);
+	seal(scene, false);
+	assert_int_equal(older_stored(&scene->older), sizeof(documented));
+	older_put(&scene->older, 5, stored);
+	assert_memory_equal(stored, documented, sizeof(documented));
+	end(scene);
+}
+
+static void test_nothing_is_stored_where_nothing_is_known_and_where_nothing_is_old(void **state)
+{
+	struct scene *scene = begin(PAGES, 1000);
+
+	(void)state;
+	put(scene, 3, 1000);
+	seal(scene, false);
+	assert_int_equal(older_stored(&scene->older), 0);
+	put(scene, 4, 999);
+	older_begin(&scene->older, 0);
+	seal(scene, false);
+	assert_int_equal(older_stored(&scene->older), 0);
+	older_begin(&scene->older, 1000);
+	seal(scene, true);
+	assert_int_equal(older_stored(&scene->older), RANGES_BYTES);
+	end(scene);
+}
+
+/* Whatever bytes there are, no level is looked for outside of them. */
+static void test_bytes_that_contradict_each_other_are_no_ranges(void **state)
+{
+	struct scene *scene = begin(PAGES, 100000);
+	uint8_t stored[OLDER_STORED_MAX], copy[OLDER_STORED_MAX];
+	uint32_t bytes, taken = 0;
+
+	(void)state;
+	put(scene, 0, 1000);
+	for (uint32_t page = 1; page < PAGES; page++)
+		put_some(scene, page, 1000);
+	seal(scene, false);
+	bytes = older_stored(&scene->older);
+	older_put(&scene->older, 0, stored);
+	for (uint32_t bit = 0; bit < RANGES_BYTES * 8; bit++) {
+		bool is_of_levels = bit / 8 == 2 || bit / 8 == 3 || bit / 8 >= RANGES_MAP_AT;
+		uint32_t page = 0, used;
+
+		memcpy(copy, stored, bytes);
+		copy[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		used = older_stored_at(copy, bytes);
+		assert_true(used == 0 || (used == bytes && !is_of_levels));
+		if (!used)
+			continue;
+		older_forget(&scene->older);
+		older_get(&scene->older, copy);
+		for (taken++; page < PAGES; page++)
+			passes(scene, page, 0, scene->older.below - 1);
+	}
+	assert_true(taken > 0);
+	end(scene);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -267,6 +399,12 @@ int main(void)
 			test_pages_whose_old_records_are_beside_what_is_looked_for_are_passed_over),
 		cmocka_unit_test(test_the_widest_gap_is_kept),
 		cmocka_unit_test(test_ranges_take_memory_only_where_a_merge_moved_old_versions),
+		cmocka_unit_test(
+			test_what_is_stored_passes_over_the_same_pages_when_it_is_taken_up_again),
+		cmocka_unit_test(test_ranges_have_the_documented_bytes),
+		cmocka_unit_test(
+			test_nothing_is_stored_where_nothing_is_known_and_where_nothing_is_old),
+		cmocka_unit_test(test_bytes_that_contradict_each_other_are_no_ranges),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

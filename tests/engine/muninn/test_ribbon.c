@@ -560,6 +560,39 @@ static void test_every_changed_bit_of_an_image_is_noticed(void **state)
 	unmake(&made);
 }
 
+/* Bytes behind an image are covered by its checksum, and not kept. */
+static void test_what_is_appended_to_an_image_is_the_end_of_it(void **state)
+{
+	static const uint8_t bytes[] = { 1, 2, 3, 4, 5 };
+	struct made made;
+	struct group group;
+	uint64_t before;
+
+	(void)state;
+	make_group(&made, 3, 200, 100, 3, 1);
+	before = made.length;
+	assert_int_equal(made.group.appended, 0);
+	group_append(&made.image, &made.length, bytes, sizeof(bytes));
+	assert_int_equal(made.length, before + sizeof(bytes));
+	assert_int_equal(get_le32(made.image + 40), sizeof(bytes));
+	assert_memory_equal(made.image + before, bytes, sizeof(bytes));
+	assert_true(group_attach(&group, made.image, made.length));
+	assert_true(group_is_intact(&group, made.length));
+	assert_int_equal(group.appended, sizeof(bytes));
+	assert_int_equal(group.kept, made.group.kept);
+	assert_int_equal(group.failed, made.group.failed);
+	assert_int_equal(group_whole_bytes(&group), made.length);
+	for (uint64_t n = 0; n < sizeof(bytes); n++) {
+		made.image[before + n] ^= 1;
+		assert_false(group_is_intact(&group, made.length));
+		made.image[before + n] ^= 1;
+	}
+	assert_false(group_attach(&group, made.image, before) && group_is_intact(&group, before));
+	assert_false(group_attach(&group, made.image, made.length - 1));
+	assert_true(group_attach(&group, made.image, made.group.kept));
+	unmake(&made);
+}
+
 /* Whatever bytes there are, nothing is read outside of them. */
 static void test_random_headers_are_refused_or_can_be_asked(void **state)
 {
@@ -577,7 +610,7 @@ static void test_random_headers_are_refused_or_can_be_asked(void **state)
 
 		memcpy(copy, made.image, made.length);
 		for (uint32_t change = below(&random, 3); change < 3; change++)
-			copy[16 + below(&random, 24)] = (uint8_t)next_random(&random);
+			copy[16 + below(&random, 28)] = (uint8_t)next_random(&random);
 		if (group_attach(&group, copy, made.length)) {
 			attached++;
 			while (group_next(&group, &walk, &entry))
@@ -738,6 +771,7 @@ int main(void)
 		cmocka_unit_test(test_an_image_has_the_documented_bytes),
 		cmocka_unit_test(test_an_image_of_the_versions_before_is_taken),
 		cmocka_unit_test(test_every_changed_bit_of_an_image_is_noticed),
+		cmocka_unit_test(test_what_is_appended_to_an_image_is_the_end_of_it),
 		cmocka_unit_test(test_random_headers_are_refused_or_can_be_asked),
 	};
 

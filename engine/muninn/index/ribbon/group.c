@@ -51,6 +51,11 @@ static uint32_t count_run_pages(const struct group *group, uint32_t member)
 	return pages;
 }
 
+uint64_t group_whole_bytes(const struct group *group)
+{
+	return group->kept + (uint64_t)group->failed * FAILED_BYTES + group->appended;
+}
+
 bool group_attach(struct group *group, const uint8_t *image, uint64_t length)
 {
 	uint64_t near_at;
@@ -64,6 +69,7 @@ bool group_attach(struct group *group, const uint8_t *image, uint64_t length)
 		.members = get_le32(image + GROUP_MEMBERS_AT),
 		.entries = get_le32(image + GROUP_ENTRIES_AT),
 		.failed = get_le32(image + GROUP_FAILED_AT),
+		.appended = get_le32(image + GROUP_APPENDED_AT),
 		.locations = get_le16(image + GROUP_LOCATIONS_AT),
 		.location_bits = bits_for(get_le16(image + GROUP_LOCATIONS_AT)),
 		.band.shape = { .starts = get_le32(image + GROUP_STARTS_AT),
@@ -79,8 +85,7 @@ bool group_attach(struct group *group, const uint8_t *image, uint64_t length)
 	group->band.far = group->band.near + band_near_bytes(&group->band.shape);
 	group->kept =
 		near_at + band_near_bytes(&group->band.shape) + band_far_bytes(&group->band.shape);
-	return length == group->kept ||
-	       length == group->kept + (uint64_t)group->failed * FAILED_BYTES;
+	return length == group->kept || length == group_whole_bytes(group);
 }
 
 bool group_is_intact(const struct group *group, uint64_t length)

@@ -87,6 +87,12 @@ static inline uint32_t bits_for(uint32_t values)
 void group_put_failed_entry(uint8_t *at, const struct tag_entry *entry);
 void group_put_crc(uint8_t *image, uint64_t length);
 
+/*
+ * Puts `count` bytes behind a whole image on the heap that has none there, and covers them by the
+ * checksum. Without memory it stays as it was.
+ */
+void group_append(uint8_t **image, uint64_t *length, const uint8_t *bytes, uint32_t count);
+
 /* ---- a built group ---- */
 
 struct group {
@@ -96,9 +102,13 @@ struct group {
 	uint32_t entries;                  /* all of them */
 	uint32_t failed;                   /* those that are in the image only, not in the ribbon */
 	uint32_t locations, location_bits; /* numbers below the first have as many bits */
-	uint64_t kept; /* bytes of the image that look-ups need: all but the failed entries */
+	uint32_t appended;                 /* bytes behind these */
+	uint64_t kept; /* bytes of the image that look-ups need: up to the failed entries */
 	struct band band;
 };
+
+/* Bytes of the whole image. */
+uint64_t group_whole_bytes(const struct group *group);
 
 /*
  * Takes up an image that outlives the group. False: it is none, or damaged. `length` may be `kept`

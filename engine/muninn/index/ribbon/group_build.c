@@ -235,6 +235,20 @@ void group_put_crc(uint8_t *image, uint64_t length)
 	put_le32(image + GROUP_CRC_AT, crc32c(0, image, length));
 }
 
+void group_append(uint8_t **image, uint64_t *length, const uint8_t *bytes, uint32_t count)
+{
+	uint8_t *grown = realloc(*image, *length + count);
+
+	if (!grown)
+		return;
+	assert(!get_le32(grown + GROUP_APPENDED_AT));
+	memcpy(grown + *length, bytes, count);
+	put_le32(grown + GROUP_APPENDED_AT, count);
+	*image = grown;
+	*length += count;
+	group_put_crc(grown, *length);
+}
+
 static void put_failed(uint8_t *at, const struct group_builder *builder,
 		       const struct group_plan *plan)
 {

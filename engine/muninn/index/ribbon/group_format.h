@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
 /*
  * Every byte of a group's image: what the ribbon index says of sealed segments that follow each
- * other in age. The same on flash and in memory, but that the failed entries are not kept in
- * memory. Described for readers in docs/explanation/ribbon.md; little-endian throughout.
+ * other in age. The same on flash and in memory, but that what is behind the far plane is not
+ * kept in memory. Described for readers in docs/explanation/ribbon.md; little-endian throughout.
  *
  *   header, 64 bytes
  *   members, 32 bytes each
@@ -10,6 +10,7 @@
  *   near plane, at a multiple of 64: for each 64 rows 8 words, a column each
  *   far plane: for each 64 rows a word for each other column
  *   entries that the ribbon could not take, 8 bytes each
+ *   ranges of old records, which are the store's (format.h)
  */
 #ifndef MUNINN_ENGINE_MUNINN_INDEX_RIBBON_GROUP_FORMAT_H
 #define MUNINN_ENGINE_MUNINN_INDEX_RIBBON_GROUP_FORMAT_H
@@ -39,7 +40,8 @@ enum {
 	GROUP_FINGERPRINT_AT = 37, /* 1: of them, the first ones: the fingerprint */
 	GROUP_LOCATIONS_AT = 38,   /* 2: the next columns are a number below this: where in its
 				      segment; the columns behind them are the member */
-	GROUP_HEADER_BYTES = 64,   /* from 40 on zero */
+	GROUP_APPENDED_AT = 40,    /* 4: bytes behind the failed entries */
+	GROUP_HEADER_BYTES = 64,   /* from 44 on zero */
 };
 
 enum {

@@ -324,8 +324,7 @@ int ribbon_row_check(const struct ribbon_row *row, const struct ribbon_image *im
 	struct group group;
 
 	return group_attach(&group, image->bytes, image->length) &&
-			       image->length ==
-				       group.kept + (uint64_t)group.failed * FAILED_BYTES &&
+			       image->length == group_whole_bytes(&group) &&
 			       group_is_intact(&group, image->length) &&
 			       group.row == row->growing.row && group.number == number &&
 			       group.members <= RIBBON_MEMBERS &&
@@ -448,6 +447,7 @@ int ribbon_row_copy_image(const struct ribbon_row *row, uint32_t place, uint8_t 
 	if (!*image)
 		return -ENOMEM;
 	memcpy(*image, group->image, group->kept);
+	put_le32(*image + GROUP_APPENDED_AT, 0);
 	while (exact_next(row->exact, &at, &entry)) {
 		if (entry.segment / RIBBON_MEMBERS != place)
 			continue;

@@ -111,7 +111,7 @@ int ribbon_row_replace(struct ribbon_row *row, uint32_t from, uint32_t to,
 
 /*
  * The image of a complete group by its place, on the heap, as it may be written to flash: its
- * failed entries need not be in the order that they had there. -ENOMEM.
+ * failed entries need not be in the order that they had there, and nothing is appended. -ENOMEM.
  */
 int ribbon_row_copy_image(const struct ribbon_row *row, uint32_t place, uint8_t **image,
 			  uint64_t *length);
