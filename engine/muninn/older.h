@@ -5,9 +5,9 @@
  * says nothing. Who looks for a key as of a moment before the segment reads only pages that may
  * have something between that moment and what he has found. Other pages are of no use to him.
  *
- * This is in memory. The image of a group has it too, as far as there is room, so it survives a
- * restart. Nothing is known of segments that were sealed before the store was opened and whose
- * group still grows: there every page may have old records, of any numbers.
+ * This is in memory. A growing group in NVRAM and the image of a complete one have it too, as far
+ * as the index has room, so it survives a restart. Where nothing is known every page may have old
+ * records, of any numbers.
  *
  * Ranges of numbers take space only for pages with old records, and only in segments with versions
  * that a merge moved while newer ones existed. So a device without history has none.

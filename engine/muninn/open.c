@@ -191,6 +191,23 @@ static int check_growing_group(struct muninn_store *store, uint32_t number,
 	return 0;
 }
 
+/* Of a complete group its image has said it. */
+static void load_ranges(struct muninn_store *store, const struct row_index *index,
+			const struct sealed_segment *segment)
+{
+	struct older_pages older;
+	uint32_t bytes;
+	const uint8_t *at;
+
+	if (segment->group != row_index_growing(index))
+		return;
+	at = row_index_appended(index, segment->member, &bytes);
+	if (!older_stored_at(at, bytes))
+		return;
+	older_get(&older, at);
+	store_note_older(store, segment->segment, &older);
+}
+
 /* Notes which segments a row has. */
 static int note_segments(struct muninn_store *store, uint32_t number, bool *in_use,
 			 struct error_text *error)
@@ -209,6 +226,7 @@ static int note_segments(struct muninn_store *store, uint32_t number, bool *in_u
 		store->segment_rows[segment.segment] = (uint16_t)number;
 		store->counters.sealed_records += segment.records;
 		store->counters.sealed_record_bytes += segment.record_bytes;
+		load_ranges(store, store->rows[number].index, &segment);
 	}
 	return 0;
 }

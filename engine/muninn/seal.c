@@ -113,7 +113,6 @@ static int end_column(struct muninn_store *store, uint32_t number, int result)
 		return result;
 	if (sealing->facts.last_sequence > store->committed)
 		store->sealed_running = true;
-	older_end(&sealing->older);
 	store_note_older(store, sealing->segment, &sealing->older);
 	sealing->older = (struct older_pages){ 0 };
 	row_index_commit(row->index);
@@ -124,6 +123,18 @@ static int end_column(struct muninn_store *store, uint32_t number, int result)
 								 : store->sealed_beside_history + 1;
 	sealing->stage = SEAL_MEMBER;
 	return row->buffer.promised ? 0 : end_member(store, number, 0);
+}
+
+/* What is known of its old records. */
+static void append_ranges(struct row_index *index, const struct older_pages *older)
+{
+	uint8_t stored[OLDER_STORED_MAX];
+	uint32_t bytes = older_stored(older);
+
+	if (!bytes)
+		return;
+	older_put(older, row_index_members(index), stored);
+	row_index_append(index, stored, bytes);
 }
 
 /* Tells the index of a segment that is stable. */
@@ -143,6 +154,8 @@ static int end_program(struct muninn_store *store, uint32_t number, int result)
 				 &sealing->facts);
 	if (result)
 		return result;
+	older_end(&sealing->older);
+	append_ranges(row->index, &sealing->older);
 	arrangement_destroy(sealing->arrangement);
 	sealing->arrangement = NULL;
 	space_prepared(&store->space, sealing->segment, 0, sealing->erasures);

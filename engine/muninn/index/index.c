@@ -265,6 +265,18 @@ int row_index_write(struct row_index *row, const struct segment_index *index,
 	return row->type->write(row, index, arrangement, segment);
 }
 
+void row_index_append(struct row_index *row, const uint8_t *bytes, uint32_t count)
+{
+	if (row->type->append)
+		row->type->append(row, bytes, count);
+}
+
+const uint8_t *row_index_appended(const struct row_index *row, uint32_t member, uint32_t *count)
+{
+	*count = 0;
+	return row->type->appended ? row->type->appended(row, member, count) : NULL;
+}
+
 void row_index_commit(struct row_index *row)
 {
 	row->type->commit(row);
@@ -296,15 +308,15 @@ int row_index_check_image(const struct row_index *row, const struct index_image 
 void index_image_append(const struct index *index, struct index_image *image, const uint8_t *bytes,
 			uint32_t count)
 {
-	if (count && index->type->append)
-		index->type->append(image, bytes, count);
+	if (count && index->type->image_append)
+		index->type->image_append(image, bytes, count);
 }
 
 const uint8_t *index_image_appended(const struct index *index, const struct index_image *image,
 				    uint32_t *count)
 {
 	*count = 0;
-	return index->type->appended ? index->type->appended(image, count) : NULL;
+	return index->type->image_appended ? index->type->image_appended(image, count) : NULL;
 }
 
 int row_index_refresh(struct row_index *row)

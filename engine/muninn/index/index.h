@@ -248,6 +248,14 @@ void row_index_condense(struct row_index *row);
 int row_index_write(struct row_index *row, const struct segment_index *index,
 		    const struct arrangement *arrangement, const struct sealed_segment *segment);
 
+/*
+ * Keeps `count` bytes, which are the store's, with the segment that has been written, as long as
+ * the growing group has room for them. row_index_appended gives what is kept with a segment that
+ * counts: *count bytes in NVRAM, or NULL and 0. An index without a place for them keeps none.
+ */
+void row_index_append(struct row_index *row, const uint8_t *bytes, uint32_t count);
+const uint8_t *row_index_appended(const struct row_index *row, uint32_t member, uint32_t *count);
+
 /* Makes that segment count: one store, within the first page of the row's NVRAM. */
 void row_index_commit(struct row_index *row);
 

@@ -75,6 +75,9 @@ struct index_type {
 	void (*condense)(struct row_index *row); /* NULL: there is nothing to do */
 	int (*write)(struct row_index *row, const struct segment_index *index,
 		     const struct arrangement *arrangement, const struct sealed_segment *segment);
+	/* NULL: there is no place for that. */
+	void (*append)(struct row_index *row, const uint8_t *bytes, uint32_t count);
+	const uint8_t *(*appended)(const struct row_index *row, uint32_t member, uint32_t *count);
 	void (*commit)(struct row_index *row);
 	void (*take_out)(struct row_index *row, uint32_t member);
 	const uint8_t *(*nvram)(const struct row_index *row, uint64_t *bytes);
@@ -91,8 +94,8 @@ struct index_type {
 	/* Of complete group `n`. */
 	int (*copy_image)(const struct row_index *row, uint32_t n, struct index_image *image);
 	/* NULL: there is no place for that. */
-	void (*append)(struct index_image *image, const uint8_t *bytes, uint32_t count);
-	const uint8_t *(*appended)(const struct index_image *image, uint32_t *count);
+	void (*image_append)(struct index_image *image, const uint8_t *bytes, uint32_t count);
+	const uint8_t *(*image_appended)(const struct index_image *image, uint32_t *count);
 	bool (*is_in_memory)(const struct row_index *row, uint32_t n);
 	/*
 	 * For each live member of complete group `n` how much of it is, per mille. NULL: the index

@@ -382,6 +382,16 @@ static int write_segment(struct row_index *base, const struct segment_index *ind
 	return ribbon_row_write(row_of(base), entries, count, &member);
 }
 
+static void append(struct row_index *base, const uint8_t *bytes, uint32_t count)
+{
+	growing_append(&row_of(base)->growing, bytes, count);
+}
+
+static const uint8_t *appended(const struct row_index *base, uint32_t member, uint32_t *count)
+{
+	return growing_appended(&row_in(base)->growing, member, count);
+}
+
 static void commit(struct row_index *base)
 {
 	ribbon_row_commit(row_of(base));
@@ -446,12 +456,12 @@ static int copy_image(const struct row_index *base, uint32_t n, struct index_ima
 	return ribbon_row_copy_image(row_in(base), n, &image->bytes, &image->length);
 }
 
-static void append(struct index_image *image, const uint8_t *bytes, uint32_t count)
+static void image_append(struct index_image *image, const uint8_t *bytes, uint32_t count)
 {
 	group_append(&image->bytes, &image->length, bytes, count);
 }
 
-static const uint8_t *appended(const struct index_image *image, uint32_t *count)
+static const uint8_t *image_appended(const struct index_image *image, uint32_t *count)
 {
 	struct group group;
 
@@ -770,6 +780,8 @@ const struct index_type ribbon_index = {
 	.is_full = is_full,
 	.condense = condense,
 	.write = write_segment,
+	.append = append,
+	.appended = appended,
 	.commit = commit,
 	.take_out = take_out,
 	.nvram = nvram,
@@ -780,8 +792,8 @@ const struct index_type ribbon_index = {
 	.check_image = check_image,
 	.refresh = refresh,
 	.copy_image = copy_image,
-	.append = append,
-	.appended = appended,
+	.image_append = image_append,
+	.image_appended = image_appended,
 	.is_in_memory = is_in_memory,
 
 	.groups = groups,

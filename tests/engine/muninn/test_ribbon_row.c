@@ -153,6 +153,138 @@ static void test_every_changed_byte_of_a_growing_group_is_noticed(void **state)
 	scene_end(&scene);
 }
 
+/* ---- what is kept with members ---- */
+
+static uint8_t *growing_end(const struct scene *scene)
+{
+	return scene->nvram + growing_bytes(&scene->shape);
+}
+
+/* Writes a member with one key, which counts. */
+static void write_with(struct scene *scene, const uint8_t *bytes, uint32_t count)
+{
+	const struct tag_entry entry = { .tag = 7, .location = location_word(1, 0) };
+	const struct group_member member = { .segment = scene->next_segment,
+					     .serial = ++scene->next_segment };
+
+	assert_int_equal(ribbon_row_write(&scene->row, &entry, 1, &member), 0);
+	if (count)
+		growing_append(&scene->row.growing, bytes, count);
+	ribbon_row_commit(&scene->row);
+	assert_true(scene_sum_is_right(scene));
+}
+
+static bool has(const struct scene *scene, uint32_t member, const uint8_t *bytes, uint32_t count)
+{
+	uint32_t length;
+	const uint8_t *at = growing_appended(&scene->row.growing, member, &length);
+
+	assert_int_equal(length, at ? count : 0);
+	return at && memcmp(at, bytes, count) == 0;
+}
+
+static void test_bytes_are_kept_with_the_members_that_they_were_put_to(void **state)
+{
+	static const uint8_t first[] = { 1, 2, 3 }, third[] = { 4, 5, 6, 7, 8 };
+	struct scene scene;
+
+	(void)state;
+	scene_begin(&scene, 1);
+	write_with(&scene, first, sizeof(first));
+	write_with(&scene, NULL, 0);
+	write_with(&scene, third, sizeof(third));
+	for (uint32_t turn = 0; turn < 2; turn++) {
+		assert_true(has(&scene, 0, first, sizeof(first)));
+		assert_false(has(&scene, 1, first, sizeof(first)));
+		assert_true(has(&scene, 2, third, sizeof(third)));
+		growing_take_out(&scene.row.growing, turn);
+	}
+	/* As docs/explanation/ribbon.md says. */
+	assert_int_equal(get_le32(scene.nvram + 64 + 36), 7);
+	assert_int_equal(get_le32(scene.nvram + 64 + 40 + 36), 7);
+	assert_int_equal(get_le32(scene.nvram + 64 + 2 * 40 + 36), 16);
+	assert_memory_equal(growing_end(&scene) - 3, first, 3);
+	assert_memory_equal(growing_end(&scene) - 12, third, 5);
+	ribbon_row_begin(&scene.row, growing_number(&scene.row.growing) + 1);
+	write_with(&scene, NULL, 0);
+	assert_false(has(&scene, 0, first, sizeof(first)));
+	scene_end(&scene);
+}
+
+/* A power loss of the host may bring back pages of different times. */
+static void test_bytes_that_do_not_belong_to_the_member_are_not_taken(void **state)
+{
+	static const uint8_t first[] = { 1, 2, 3 }, second[] = { 4, 5, 6, 7, 8 };
+	struct scene scene;
+	uint8_t *member, *end;
+
+	(void)state;
+	scene_begin(&scene, 1);
+	write_with(&scene, first, sizeof(first));
+	write_with(&scene, second, sizeof(second));
+	end = growing_end(&scene);
+	for (uint32_t back = 1; back <= 16; back++) {
+		end[-(int)back] ^= 1;
+		assert_int_equal(has(&scene, 0, first, sizeof(first)), back > 7);
+		assert_int_equal(has(&scene, 1, second, sizeof(second)), back <= 7);
+		/* What the index rests on is whole. */
+		assert_true(scene_sum_is_right(&scene));
+		end[-(int)back] ^= 1;
+	}
+	/* The same bytes behind another member at the same place, or behind other entries. */
+	member = scene.nvram + 64 + 40;
+	for (uint32_t at = 0; at < 32; at++) {
+		member[at] ^= 1;
+		assert_false(has(&scene, 1, second, sizeof(second)));
+		member[at] ^= 1;
+	}
+	for (uint32_t at = 6; at < 12; at++) {
+		scene.nvram[4096 + at] ^= 1;
+		assert_false(has(&scene, 1, second, sizeof(second)));
+		assert_true(has(&scene, 0, first, sizeof(first)));
+		scene.nvram[4096 + at] ^= 1;
+	}
+	for (uint32_t bit = 0; bit < 32; bit++) {
+		member[36 + bit / 8] ^= (uint8_t)(1 << bit % 8);
+		growing_appended(&scene.row.growing, 1, &(uint32_t){ 0 });
+		assert_false(has(&scene, 1, second, sizeof(second)));
+		member[36 + bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+	assert_true(has(&scene, 1, second, sizeof(second)));
+	scene_end(&scene);
+}
+
+/* Entries come first: those of each member that is written, and of later ones. */
+static void test_what_is_kept_with_members_takes_no_room_that_entries_need(void **state)
+{
+	struct scene scene;
+	uint8_t *bytes;
+	uint32_t room, member;
+
+	(void)state;
+	scene_begin(&scene, 1);
+	room = (scene.shape.group_entries - 1) * GROWING_ENTRY_BYTES - 4;
+	bytes = malloc(room + 1);
+	memset(bytes, 0xa5, room + 1);
+	write_with(&scene, bytes, room + 1);
+	assert_false(has(&scene, 0, bytes, room + 1));
+	scene_end(&scene);
+
+	scene_begin(&scene, 1);
+	write_with(&scene, bytes, room);
+	assert_true(has(&scene, 0, bytes, room));
+	write_with(&scene, bytes, 1);
+	assert_false(has(&scene, 0, bytes, room));
+	assert_false(has(&scene, 1, bytes, 1));
+	scene_seal(&scene);
+	member = growing_members(&scene.row.growing) - 1;
+	assert_false(has(&scene, member, bytes, 1));
+	assert_true(scene_sum_is_right(&scene));
+	assert_true(growing_is_sound(&scene.row.growing));
+	free(bytes);
+	scene_end(&scene);
+}
+
 /* ---- the active segment ---- */
 
 /* All of them are found, however many there are; that few are takes little memory. */
@@ -402,6 +534,9 @@ int main(void)
 		cmocka_unit_test(test_few_segments_are_named_in_vain),
 		cmocka_unit_test(test_a_member_that_was_not_committed_is_none),
 		cmocka_unit_test(test_every_changed_byte_of_a_growing_group_is_noticed),
+		cmocka_unit_test(test_bytes_are_kept_with_the_members_that_they_were_put_to),
+		cmocka_unit_test(test_bytes_that_do_not_belong_to_the_member_are_not_taken),
+		cmocka_unit_test(test_what_is_kept_with_members_takes_no_room_that_entries_need),
 		cmocka_unit_test(test_an_active_segment_grows_with_its_entries),
 		cmocka_unit_test(test_a_page_is_full_when_many_have_passed_it_by),
 		cmocka_unit_test(test_a_page_that_is_said_to_be_full_is_passed_over),

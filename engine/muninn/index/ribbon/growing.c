@@ -53,6 +53,12 @@ uint32_t growing_entries(const struct growing *growing, uint32_t members)
 	return members ? get_le32(member_at(growing, members - 1) + GROWING_END_AT) : 0;
 }
 
+/* Bytes up to the end of the space that are kept with so many members. */
+static uint32_t appended_bytes(const struct growing *growing, uint32_t members)
+{
+	return members ? get_le32(member_at(growing, members - 1) + GROWING_APPENDED_AT) : 0;
+}
+
 /* Where the entries of a member's keys end, and those of its runs begin. */
 static uint32_t keys_end(const struct growing *growing, uint32_t member)
 {
@@ -186,6 +192,7 @@ void growing_write(struct growing *growing, const struct tag_entry *entries, uin
 	memset(facts, 0, GROWING_MEMBER_BYTES);
 	group_put_member(facts, member);
 	put_le32(facts + GROWING_END_AT, first + count);
+	put_le32(facts + GROWING_APPENDED_AT, appended_bytes(growing, number));
 	for (uint32_t n = 0; n < count; n++) {
 		put_le32(entry_at(growing, first + n), entries[n].tag);
 		put_le16(entry_at(growing, first + n) + 4, (uint16_t)entries[n].location);
@@ -214,6 +221,65 @@ void growing_take_out(struct growing *growing, uint32_t member)
 	sum_begin(growing->sum, sum_word(SUM_LIVE, live) ^ sum_word(SUM_LIVE, left));
 	nvram_store64(live_word(growing), left);
 	sum_end(growing->sum);
+}
+
+/* ---- what is kept with members ---- */
+
+/* Bytes behind the entries of so many members. */
+static uint64_t room_behind(const struct growing *growing, uint32_t members)
+{
+	return ((uint64_t)growing->shape->group_entries - growing_entries(growing, members)) *
+	       GROWING_ENTRY_BYTES;
+}
+
+static uint8_t *appended_at(const struct growing *growing, uint32_t member)
+{
+	return growing->nvram + growing_bytes(growing->shape) - appended_bytes(growing, member + 1);
+}
+
+/* A power loss of the host may bring back bytes of another member, or of this one as it was. */
+static uint32_t appended_crc(const struct growing *growing, uint32_t member, const uint8_t *bytes,
+			     uint32_t count)
+{
+	uint8_t sum[sizeof(uint64_t)];
+
+	put_le64(sum, sum_member(growing, member));
+	return crc32c(crc32c(0, sum, sizeof(sum)), bytes, count);
+}
+
+void growing_append(struct growing *growing, const uint8_t *bytes, uint32_t count)
+{
+	uint32_t member = growing_members(growing);
+	uint64_t all = (uint64_t)appended_bytes(growing, member) + APPENDED_CRC_BYTES + count;
+	uint8_t *at;
+
+	if (all > room_behind(growing, member + 1))
+		return;
+	put_le32(member_at(growing, member) + GROWING_APPENDED_AT, (uint32_t)all);
+	at = appended_at(growing, member);
+	memcpy(at + APPENDED_CRC_BYTES, bytes, count);
+	put_le32(at, appended_crc(growing, member, bytes, count));
+	growing->written = sum_member(growing, member);
+}
+
+const uint8_t *growing_appended(const struct growing *growing, uint32_t member, uint32_t *count)
+{
+	uint32_t before = appended_bytes(growing, member);
+	uint32_t all = appended_bytes(growing, member + 1);
+	const uint8_t *at, *bytes;
+	uint32_t length;
+
+	*count = 0;
+	if (all < before || all - before < APPENDED_CRC_BYTES ||
+	    all > room_behind(growing, growing_members(growing)))
+		return NULL;
+	at = appended_at(growing, member);
+	bytes = at + APPENDED_CRC_BYTES;
+	length = all - before - APPENDED_CRC_BYTES;
+	if (get_le32(at) != appended_crc(growing, member, bytes, length))
+		return NULL;
+	*count = length;
+	return bytes;
 }
 
 /* ---- reading ---- */

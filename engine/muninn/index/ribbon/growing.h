@@ -39,6 +39,18 @@ bool growing_is_full(const struct growing *growing);
 void growing_write(struct growing *growing, const struct tag_entry *entries, uint32_t count,
 		   const struct group_member *member);
 
+/*
+ * Keeps `count` bytes with it, which are the store's, if there is room behind the entries. Those of
+ * later members take that room, if they need it.
+ */
+void growing_append(struct growing *growing, const uint8_t *bytes, uint32_t count);
+
+/*
+ * What is kept so with a member that counts: *count bytes in NVRAM. NULL, and 0: nothing, or it is
+ * not whole any more.
+ */
+const uint8_t *growing_appended(const struct growing *growing, uint32_t member, uint32_t *count);
+
 /* Makes it count: one store, within the first page. */
 void growing_commit(struct growing *growing);
 

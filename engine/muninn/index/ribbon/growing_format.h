@@ -7,6 +7,8 @@
  *   from 4096 on: entries, 6 bytes each: tag (4), page and candidate (2: location_word); those of a
  *   member follow each other, behind those of the members before it; the last ones of a member with
  *   runs are no keys: tags and pages of its runs
+ *   at the end, those of a member in front of those of the members before it: ranges of old records
+ *   (format.h), behind their CRC (4), which is of the member and its entries, too
  *
  * The store of the count of members makes a member count. Header and members are in one page.
  */
@@ -29,8 +31,11 @@ enum {
 
 enum {
 	GROWING_END_AT = MEMBER_BYTES, /* 4: entries of it and of the members before it */
-	GROWING_MEMBER_BYTES = 40,     /* the last 4 are zero */
+	GROWING_APPENDED_AT = 36, /* 4: bytes of its ranges and those of the members before it */
+	GROWING_MEMBER_BYTES = 40,
 };
+
+enum { APPENDED_CRC_BYTES = 4 };
 
 enum {
 	GROWING_ENTRIES_AT = 4096,
