@@ -20,6 +20,8 @@
 #include "common/log.h"
 #include "engine/muninn/directory.h"
 #include "nand/faults.h"
+#include "nand/power.h"
+#include "tests/engine/flush_now.h"
 #include "tests/engine/index_under_test.h"
 #include "tests/engine/muninn/losses.h"
 #include "tests/engine/small_flash.h"
@@ -35,17 +37,23 @@ enum {
 	NEWER = 1000, /* versions of a key in front of one that is looked up */
 	VALUE_BYTES = 90,
 	SEGMENTS_AT_ONCE = 4,
-	REMOVED_EACH = 41,   /* every so many-th version is a tombstone ... */
-	REPEATED_EACH = 3,   /* ... or is put twice by its command, ... */
-	ABORTED_EACH = 29,   /* ... or comes behind one that is aborted */
-	NEWER_VERSIONS = 10, /* that are looked up so */
-	ROOM_BYTES = 500,    /* of images, behind what the index needs */
+	REMOVED_EACH = 41,    /* every so many-th version is a tombstone ... */
+	REPEATED_EACH = 3,    /* ... or is put twice by its command, ... */
+	ABORTED_EACH = 29,    /* ... or comes behind one that is aborted */
+	NEWER_VERSIONS = 10,  /* that are looked up so */
+	CUTS = 36,            /* of the power ... */
+	CUT_OPERATIONS = 500, /* ... within so many operations of the flash */
+	LOOK_UP_EACH = 6,     /* so many-th cut all versions are looked up */
+	ROOM_BYTES = 500,     /* of images, behind what the index needs */
 };
 
 static const struct nand_geometry nand = SMALL_FLASH(SEGMENTS * SEGMENT_PAGES / PAGES_PER_BLOCK);
 
+static uint8_t boot_id[16] = { 1 };
+
 static const struct engine_options options = {
 	.muninn = { .rows = 1, .segment_pages = SEGMENT_PAGES, .record_bytes = 112 },
+	.records.boot_id = boot_id,
 };
 
 struct scene {
@@ -54,6 +62,7 @@ struct scene {
 	uint32_t versions;   /* of each watched key, so far */
 	uint64_t freed;      /* segments, by merging */
 	bool keeps_versions; /* of watched keys */
+	bool is_off;         /* the power: nothing more is put */
 };
 
 static void no_log(enum log_level level, const char *line)
@@ -85,6 +94,16 @@ static uint32_t keep_watched(void *context, const struct record_key *key,
 	return scene->keeps_versions && key->identifier >= 0x20000;
 }
 
+/* Unless the power has failed. */
+static void expect_done(struct scene *scene, int result)
+{
+	struct nand_power_status status;
+
+	nand_power_status(scene->model->nand, &status);
+	scene->is_off = status.off;
+	assert_true(result == 0 || scene->is_off);
+}
+
 static void make_space(struct scene *scene)
 {
 	const struct record_keep keep = { .context = scene, .bounds = keep_watched };
@@ -92,10 +111,12 @@ static void make_space(struct scene *scene)
 				      .live_permille_max = 700,
 				      .choice = RECORD_MERGE_SAMPLED };
 
-	while (operations(scene)->shortage(scene->model->store, RECORD_ROOM_WRITE)) {
+	while (!scene->is_off &&
+	       operations(scene)->shortage(scene->model->store, RECORD_ROOM_WRITE)) {
 		int result = operations(scene)->merge(scene->model->store, &keep, &merge);
 
-		assert_true(result == 0 || result == -EAGAIN);
+		if (result != -EAGAIN)
+			expect_done(scene, result);
 	}
 	scene->freed += merge.segments_freed;
 }
@@ -103,11 +124,12 @@ static void make_space(struct scene *scene)
 static void put(struct scene *scene, const struct record_key *key, uint64_t content, unsigned flags)
 {
 	uint8_t value[VALUE_BYTES] = { 0 };
+	int result;
 
 	put_le64(value, content);
-	assert_int_equal(operations(scene)->put(scene->model->store, key, 1, flags, value,
-						flags ? 0 : sizeof(value), RECORD_ROOM_WRITE),
-			 0);
+	result = operations(scene)->put(scene->model->store, key, 1, flags, value,
+					flags ? 0 : sizeof(value), RECORD_ROOM_WRITE);
+	expect_done(scene, result);
 }
 
 static bool is_removed(uint32_t version)
@@ -118,6 +140,14 @@ static bool is_removed(uint32_t version)
 static uint64_t content_of(uint32_t number, uint32_t version)
 {
 	return (uint64_t)number << 32 | version;
+}
+
+static void commit(struct scene *scene)
+{
+	if (scene->is_off)
+		operations(scene)->abort(scene->model->store);
+	else
+		operations(scene)->commit(scene->model->store);
 }
 
 /* Of a command's puts the last one counts. */
@@ -134,7 +164,7 @@ static void put_watched(struct scene *scene, uint32_t number, uint32_t version)
 	if (version % REPEATED_EACH == 0)
 		put(scene, &key, UINT64_MAX, 0);
 	put(scene, &key, content_of(number, version), is_removed(version) ? RECORD_TOMBSTONE : 0);
-	operations(scene)->commit(scene->model->store);
+	commit(scene);
 }
 
 static void put_other(struct scene *scene)
@@ -144,18 +174,26 @@ static void put_other(struct scene *scene)
 
 	operations(scene)->begin(scene->model->store, 0);
 	put(scene, &key, 0, 0);
-	operations(scene)->commit(scene->model->store);
+	commit(scene);
+}
+
+/* A version of the keys from `first` on. */
+static void put_version(struct scene *scene, uint32_t first)
+{
+	for (uint32_t number = first; !scene->is_off && number < WATCHED; number++) {
+		make_space(scene);
+		put_watched(scene, number, scene->versions);
+		for (uint32_t n = 0; !scene->is_off && n < BETWEEN; n++)
+			put_other(scene);
+	}
 }
 
 static void put_versions(struct scene *scene, uint32_t count)
 {
-	for (; count > 0; count--, scene->versions++)
-		for (uint32_t number = 0; number < WATCHED; number++) {
-			make_space(scene);
-			put_watched(scene, number, scene->versions);
-			for (uint32_t n = 0; n < BETWEEN; n++)
-				put_other(scene);
-		}
+	for (; count > 0 && !scene->is_off; count--) {
+		put_version(scene, 0);
+		scene->versions += !scene->is_off;
+	}
 }
 
 static struct scene *begin(bool keeps_versions)
@@ -281,6 +319,25 @@ static uint64_t segments_memory(const struct scene *scene)
 		if (strcmp(statistics.memory[kind].name, "segments") == 0)
 			return statistics.memory[kind].bytes;
 	return 0;
+}
+
+/* Of images on flash: what is behind what the index needs. */
+static uint64_t images_bytes_appended(const struct scene *scene)
+{
+	struct muninn_store *store = inside(scene->model);
+	uint64_t bytes = 0;
+	const uint8_t *entry;
+
+	for (uint32_t n = 0; (entry = directory_next(store, &n)) != NULL;) {
+		struct index_image image;
+
+		assert_int_equal(row_index_copy_image(store->rows[0].index,
+						      get_le32(entry + DIRECTORY_GROUP_AT), &image),
+				 0);
+		bytes += get_le32(entry + DIRECTORY_BYTES_AT) - image.length;
+		free(image.bytes);
+	}
+	return bytes;
 }
 
 /* What is known of each segment, as an image stores it. */
@@ -461,6 +518,32 @@ static void test_images_without_room_leave_some_segments_out(void **state)
 	end(scene);
 }
 
+static void test_what_is_noted_of_a_segment_takes_the_place_of_what_was_known(void **state)
+{
+	struct scene *scene = begin(true);
+	struct muninn_store *store = inside(scene->model);
+	struct older_pages older;
+	uint8_t stored[OLDER_STORED_MAX];
+	uint32_t segment = 0;
+	uint64_t bytes;
+
+	(void)state;
+	put_versions(scene, VERSIONS / 3);
+	while (!store->older[segment].ranges)
+		segment++;
+	older_put(&store->older[segment], 0, stored);
+	bytes = store->older_bytes;
+	for (uint32_t turn = 0; turn < 2; turn++) {
+		older_get(&older, stored);
+		store_note_older(store, segment, &older);
+		assert_ptr_equal(store->older[segment].ranges, older.ranges);
+		assert_int_equal(store->older_bytes, bytes);
+	}
+	store_forget_older(store, segment);
+	assert_true(store->older_bytes < bytes);
+	end(scene);
+}
+
 /* As wrong ranges in an image would be. */
 static void test_a_check_finds_what_is_wrongly_known_of_old_records(void **state)
 {
@@ -487,6 +570,76 @@ static void test_a_check_finds_what_is_wrongly_known_of_old_records(void **state
 	older->below -= 100;
 	older->map[bit / 64] ^= UINT64_C(1) << bit % 64;
 	assert_true(findings_of_check(scene) > 0);
+	end(scene);
+}
+
+/* Whether a version has been committed, of one or more that may have. */
+static bool is_there(const struct scene *scene, uint32_t number, uint32_t version)
+{
+	struct record_key key = watched_key(number);
+	uint64_t wanted = scene->numbers[number][version];
+	uint8_t value[VALUE_BYTES];
+	struct record_info info;
+
+	return wanted &&
+	       operations(scene)->get(scene->model->store, &key, wanted, value, sizeof(value),
+				      &info) == 0 &&
+	       info.sequence == wanted;
+}
+
+/*
+ * The power fails at some operation, and is back; the host fails with it, if `nvram` says so. What
+ * is left are all commands up to one of them: puts the rest of its version.
+ */
+static void fail_power(struct scene *scene, enum nand_cut_nvram nvram)
+{
+	const struct nand_power_cut cut = { .after = model_below(scene->model, CUT_OPERATIONS),
+					    .page = NAND_CUT_PAGE_GARBAGE,
+					    .nvram = nvram,
+					    .seed = model_random(scene->model) };
+	uint32_t flushed = scene->versions, number = 0;
+
+	assert_int_equal(flush_now(scene->model->store), 0);
+	for (uint32_t n = 0; n < WATCHED; n++)
+		memset(scene->numbers[n] + flushed, 0, (VERSIONS - flushed) * sizeof(uint64_t));
+	assert_int_equal(nand_arm_power_cut(scene->model->nand, &cut, NULL), 0);
+	put_versions(scene, VERSIONS - scene->versions);
+	assert_true(scene->is_off);
+	assert_int_equal(nand_power_on(scene->model->nand), 0);
+	boot_id[0] += nvram != NAND_CUT_NVRAM_KEPT;
+	model_crash(scene->model);
+	scene->is_off = false;
+	for (scene->versions = flushed; is_there(scene, WATCHED - 1, scene->versions);)
+		scene->versions++;
+	while (number < WATCHED && is_there(scene, number, scene->versions))
+		number++;
+	put_version(scene, number);
+	scene->versions++;
+}
+
+/* A check compares what is known with all records. */
+static void test_what_is_known_is_right_wherever_the_power_fails(void **state)
+{
+	static const enum nand_cut_nvram nvrams[] = { NAND_CUT_NVRAM_KEPT, NAND_CUT_NVRAM_MIXED,
+						      NAND_CUT_NVRAM_FLUSHED };
+	struct scene *scene = begin(true);
+	uint32_t known = 0;
+
+	(void)state;
+	log_configure(no_log, LOG_LEVEL_ERROR);
+	put_versions(scene, VERSIONS / 3);
+	for (uint32_t n = 0; n < CUTS; n++) {
+		fail_power(scene, nvrams[n % 3]);
+		known += with_ranges(scene);
+		assert_int_equal(findings_of_check(scene), 0);
+		if (n % LOOK_UP_EACH == 0)
+			look_up_all(scene);
+	}
+	look_up_all(scene);
+	log_configure(NULL, LOG_LEVEL_INFO);
+	print_message("%u versions, %.1f segments known behind a cut\n", scene->versions,
+		      (double)known / CUTS);
+	assert_true(known > 0 || index_under_test() == INDEX_BLOOM);
 	end(scene);
 }
 
@@ -528,6 +681,8 @@ static void test_memory_is_spent_only_on_segments_with_versions_that_were_moved(
 	assert_true(scene->freed > SEGMENTS);
 	assert_int_equal(with_ranges(scene), 0);
 	assert_in_range(segments_memory(scene), memory, memory + 65536);
+	assert_true(directory_used(inside(scene->model)) > 0);
+	assert_int_equal(images_bytes_appended(scene), 0);
 	end(scene);
 
 	scene = begin(true);
@@ -535,6 +690,7 @@ static void test_memory_is_spent_only_on_segments_with_versions_that_were_moved(
 	put_versions(scene, VERSIONS);
 	assert_in_range(with_ranges(scene), 1, SEGMENTS);
 	assert_true(segments_memory(scene) > memory);
+	assert_int_equal(images_bytes_appended(scene) > 0, index_under_test() == INDEX_RIBBON);
 	end(scene);
 }
 
@@ -546,7 +702,9 @@ int main(void)
 		cmocka_unit_test(test_every_version_is_found_behind_a_restart),
 		cmocka_unit_test(test_images_that_are_written_anew_have_what_is_known),
 		cmocka_unit_test(test_images_without_room_leave_some_segments_out),
+		cmocka_unit_test(test_what_is_noted_of_a_segment_takes_the_place_of_what_was_known),
 		cmocka_unit_test(test_a_check_finds_what_is_wrongly_known_of_old_records),
+		cmocka_unit_test(test_what_is_known_is_right_wherever_the_power_fails),
 		cmocka_unit_test(test_lost_pages_give_errors_and_no_other_version),
 		cmocka_unit_test(
 			test_memory_is_spent_only_on_segments_with_versions_that_were_moved),
