@@ -6,8 +6,8 @@
 #include "engine/muninn/store.h"
 
 /*
- * A full group becomes a complete one in stages: image_begin chooses the directory's entry
- * and copies what is known of old records (older.h), image_make makes the image, image_place
+ * A full group becomes a complete one in stages: image_begin chooses the directory's entry and
+ * copies what is known of old records (older.h), image_make makes the image, image_place
  * chooses the pages, image_run programs them and makes them stable, image_list writes the
  * directory's entry, image_count makes the entry count, image_replace gives the index the complete
  * group and begins the next one. What changed in NVRAM is made stable behind each by

@@ -36,8 +36,8 @@ struct older_levels {
 
 /*
  * Level n is of the numbers from first + n * unit on. The unit is the smallest one with which
- * levels reach up to older_pages.below. Until older_end there are the levels of each
- * bit. Behind it, of those that are set: all of a `wide` one, and the only one of another.
+ * levels reach up to older_pages.below. Until older_end there are the levels of each bit. Behind
+ * it, of those that are set: all of a `wide` one, and the only one of another.
  */
 struct older_ranges {
 	uint64_t first, unit; /* unit 0: there are none */

@@ -41,6 +41,7 @@ enum {
 	REPEATED_EACH = 3,    /* ... or is put twice by its command, ... */
 	ABORTED_EACH = 29,    /* ... or comes behind one that is aborted */
 	NEWER_VERSIONS = 10,  /* that are looked up so */
+	LOSSES = 12,          /* of NVRAM */
 	CUTS = 36,            /* of the power ... */
 	CUT_OPERATIONS = 500, /* ... within so many operations of the flash */
 	LOOK_UP_EACH = 6,     /* so many-th cut all versions are looked up */
@@ -643,6 +644,37 @@ static void test_what_is_known_is_right_wherever_the_power_fails(void **state)
 	end(scene);
 }
 
+/* Buffers are gone, and growing groups are made again. Images say what they said. */
+static void test_what_is_known_is_right_without_nvram(void **state)
+{
+	struct scene *scene = begin(true);
+	uint32_t known = 0;
+
+	(void)state;
+	log_configure(no_log, LOG_LEVEL_ERROR);
+	put_versions(scene, VERSIONS / 3);
+	for (uint32_t n = 0; n < LOSSES; n++) {
+		const struct nand_power_cut cut = { .after = model_below(scene->model,
+									 CUT_OPERATIONS),
+						    .page = NAND_CUT_PAGE_GARBAGE,
+						    .nvram = NAND_CUT_NVRAM_LOST,
+						    .seed = model_random(scene->model) };
+
+		assert_int_equal(nand_arm_power_cut(scene->model->nand, &cut, NULL), 0);
+		put_versions(scene, VERSIONS - scene->versions);
+		assert_true(scene->is_off);
+		assert_int_equal(nand_power_on(scene->model->nand), 0);
+		scene->model->options.records.recover_without_nvram = true;
+		model_crash(scene->model);
+		scene->is_off = false;
+		known += with_ranges(scene);
+		assert_int_equal(findings_of_check(scene), 0);
+	}
+	log_configure(NULL, LOG_LEVEL_INFO);
+	assert_int_equal(known > 0, index_under_test() == INDEX_RIBBON);
+	end(scene);
+}
+
 /* What is lost may be what is looked for, or not be needed. Nothing else is found in its place. */
 static void test_lost_pages_give_errors_and_no_other_version(void **state)
 {
@@ -705,6 +737,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_noted_of_a_segment_takes_the_place_of_what_was_known),
 		cmocka_unit_test(test_a_check_finds_what_is_wrongly_known_of_old_records),
 		cmocka_unit_test(test_what_is_known_is_right_wherever_the_power_fails),
+		cmocka_unit_test(test_what_is_known_is_right_without_nvram),
 		cmocka_unit_test(test_lost_pages_give_errors_and_no_other_version),
 		cmocka_unit_test(
 			test_memory_is_spent_only_on_segments_with_versions_that_were_moved),
