@@ -248,21 +248,25 @@ int moment_of_version(struct engine_txn *txn, uint64_t id, uint32_t version, uin
 
 /*
  * Sets the bound at which a view of one number reads directories. It is the moment before the
- * number, unless the partition was not there then: made later, or gone until a rollback of the
- * device brought it back, with just the directories that it shows now.
+ * number. If the partition was made later, or no moment before is within reach, it is the one
+ * behind the number, because states are known at the ends of slots only. If the partition was gone
+ * until a rollback of the device brought it back, it had just the directories that it shows now.
  */
-static int find_directories(struct engine *engine, const struct partition *partition,
+static int find_directories(struct engine_txn *txn, const struct partition *partition,
 			    struct view *view)
 {
-	int result = history_was_there(engine, partition, view->bound);
+	struct engine *engine = txn->engine;
+	int result;
 
+	if (view->bound < partition->created_sequence ||
+	    (view->bound && view->bound != slot_end(view->bound))) {
+		view->bound = slot_end(view->objects_bound);
+		return settle_slot(txn, view->bound >= engine->committed);
+	}
+	result = history_was_there(engine, partition, view->bound);
 	if (result != -ENOENT)
 		return result;
-	if (view->bound < partition->created_sequence)
-		view->bound = view->objects_bound;
-	else
-		view->bound =
-			hidden_next_of(&engine->past->hidden, RECORD_ROOT_INDEX, 0, view->bound);
+	view->bound = hidden_next_of(&engine->past->hidden, RECORD_ROOT_INDEX, 0, view->bound);
 	return 0;
 }
 
@@ -285,7 +289,7 @@ static int resolve_view(struct engine_txn *txn, struct engine_moment moment, str
 	if (!result && view->objects_bound < partition->created_sequence)
 		result = -ENOENT;
 	if (!result)
-		result = find_directories(txn->engine, partition, view);
+		result = find_directories(txn, partition, view);
 	if (!result && view->bound == 0)
 		result = -ENOENT;
 	partition_release(txn->engine, partition);

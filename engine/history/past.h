@@ -15,7 +15,7 @@
 struct view {
 	uint64_t partition;     /* 0: the whole device */
 	uint64_t bound;         /* 0: not in use */
-	uint64_t objects_bound; /* objects are read at it: each of their changes counts; >= bound */
+	uint64_t objects_bound; /* objects are read at it: each of their changes counts */
 	uint64_t used_ms;       /* when it was asked for last, or something was read at it */
 	bool opened;            /* by engine_view_open: somebody may come back to its number */
 	uint32_t holders;       /* engine_view_hold, and not released */

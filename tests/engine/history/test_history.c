@@ -194,6 +194,64 @@ static void test_a_time_inside_a_slot_means_the_end_of_the_one_before(void **sta
 		   "slot goes on");
 }
 
+/* Of the states of a partition in one slot the last one alone is stored. */
+static void test_numbers_inside_the_slot_in_which_a_partition_was_made_can_be_read(void **state)
+{
+	const struct engine_address address = { .partition = CLONE, .object = OBJECT };
+	const struct engine_address partition = { .partition = CLONE };
+	struct fixture *f = *state;
+	uint32_t version;
+	uint64_t first;
+
+	f->now += 10 * SECOND;
+	create(f, CLONE);
+	put_text(f, address, "one");
+	first = f->engine->committed;
+	put_text(f, address, "two");
+	for (uint64_t more = OBJECT + 1; more < OBJECT + 50; more++) {
+		begin(f, ENGINE_WRITE);
+		assert_int_equal(engine_create(f->txn, CLONE, ENGINE_USER_OBJECT, more, 1, NULL),
+				 0);
+		commit(f);
+	}
+	f->now += 10 * SECOND;
+	put_text(f, address, "three");
+	version = view_of(f, CLONE, at_sequence(first));
+	check_text(f, at_version(address, version), "one");
+	begin(f, ENGINE_READ);
+	assert_int_equal(stat_of(f, at_version(partition, version)).members, 50);
+	commit(f);
+}
+
+/* What is told of it while the slot goes on is not what a later moment shows. */
+static void test_a_number_inside_the_slot_that_goes_on_ends_it(void **state)
+{
+	const struct engine_address address = { .partition = CLONE, .object = OBJECT };
+	const struct engine_address partition = { .partition = CLONE };
+	struct fixture *f = *state;
+	uint32_t version, last;
+	uint64_t first;
+
+	f->now += 10 * SECOND;
+	create(f, CLONE);
+	put_text(f, address, "one");
+	first = f->engine->committed;
+	put_text(f, address, "two");
+	version = view_of(f, CLONE, at_sequence(first));
+	check_text(f, at_version(address, version), "one");
+	begin(f, ENGINE_WRITE);
+	assert_int_equal(engine_create(f->txn, CLONE, ENGINE_USER_OBJECT, OBJECT + 1, 1, NULL), 0);
+	commit(f);
+	last = take_snapshot(f, CLONE, NULL);
+	begin(f, ENGINE_READ);
+	assert_int_equal(stat_of(f, at_version(partition, version)).members, 1);
+	assert_int_equal(stat_of(f, at_version(partition, last)).members, 2);
+	commit(f);
+	put_text(f, address, "three");
+	merge_what_can_be(f);
+	check_text(f, at_version(address, version), "one");
+}
+
 static void test_a_moment_before_a_partition_is_none(void **state)
 {
 	struct fixture *f = *state;
@@ -397,6 +455,8 @@ int main(void)
 		TEST(test_a_version_of_the_device_shows_removed_partitions),
 		TEST(test_a_time_shows_what_was_there_then),
 		TEST(test_a_time_inside_a_slot_means_the_end_of_the_one_before),
+		FLASH_TEST(test_numbers_inside_the_slot_in_which_a_partition_was_made_can_be_read),
+		FLASH_TEST(test_a_number_inside_the_slot_that_goes_on_ends_it),
 		TEST(test_a_moment_before_a_partition_is_none),
 		TEST(test_a_view_that_is_in_use_keeps_its_number),
 		TEST(test_a_view_ends_with_the_engine),
