@@ -477,6 +477,11 @@ struct engine_stat {
 	uint64_t created_sequence;  /* sequence number of the command that created it */
 	uint64_t modified_sequence; /* sequence number of the last command that changed it */
 	bool is_unlogged; /* objects: their data may be newer; see engine_partition_unlog */
+	/*
+	 * At a number between two moments: lists and sums are of another moment than the objects,
+	 * so that these need not be what those say.
+	 */
+	bool is_between;
 	uint64_t
 		filled_sequence; /* collection: of the last command that added a member, 0 = none */
 	uint32_t version;        /* partition: its current user version, counting from 1 */

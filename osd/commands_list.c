@@ -86,8 +86,10 @@ static int add_with_attributes(struct listing *listing, uint64_t id)
 	else
 		address.object = id;
 	result = osd_open(request, address, &subject);
-	if (result == -ENOENT && listing->what == ENGINE_LIST_MEMBERS)
-		return 0; /* tracking collections keep the IDs of objects that are gone */
+	/* Tracking collections keep the IDs of objects that are gone. */
+	if (result == -ENOENT &&
+	    (listing->what == ENGINE_LIST_MEMBERS || request->subject.stat.is_between))
+		return 0;
 	if (result != 0)
 		return osd_result(request, result, 0);
 	if (osd_list_object_begin(&listing->writer, wire_id(listing, id),

@@ -213,6 +213,13 @@ static int find_expression(struct search *search)
 	return 0;
 }
 
+static void leave_object(struct search *search)
+{
+	search->object++;
+	search->passed++;
+	search->offset = 0;
+}
+
 /* Searches one object from search->offset on. When it is done with it, *object is the next one. */
 static int search_object(struct search *search, const struct osd_subject *object)
 {
@@ -231,9 +238,7 @@ static int search_object(struct search *search, const struct osd_subject *object
 	search->looked_at += min_u64(search->offset, stat->length) - start;
 	if (search->offset < stat->length)
 		return 0; /* to be gone on with */
-	search->object++;
-	search->passed++;
-	search->offset = 0;
+	leave_object(search);
 	return 0;
 }
 
@@ -266,12 +271,17 @@ static int search_partition(struct search *search, bool *done)
 			search->offset = 0;
 		search->object = address.object = id;
 		result = osd_open(request, address, &object);
-		if (result != 0)
+		if (result == -ENOENT && request->subject.stat.is_between) {
+			search->work += WORK_OBJECT;
+			leave_object(search);
+		} else if (result != 0) {
 			return osd_result(request, result, 0);
-		result = search_object(search, &object);
-		osd_close(&object);
-		if (result != 0)
-			return result;
+		} else {
+			result = search_object(search, &object);
+			osd_close(&object);
+			if (result != 0)
+				return result;
+		}
 		search->full |= search->work >= EXPRESSION_WORK_MAX;
 	}
 	return 0;

@@ -217,6 +217,7 @@ int engine_object_stat(struct engine_object *object, struct engine_stat *stat)
 		.created_sequence = head->created_sequence,
 		.modified_sequence = head->modified_sequence,
 		.is_unlogged = address.object && partition->is_unlogged,
+		.is_between = target->old && txn->old.bound != txn->old.objects_bound,
 	};
 	if (address.object) {
 		stat->used_bytes = target->onode->extents.pieces * txn->engine->page_bytes;

@@ -262,6 +262,55 @@ static void test_a_number_that_nothing_has_yet_is_no_moment(void **state)
 	function_expect_text(unit, P, O, "here");
 }
 
+/*
+ * Between two moments lists are those of the one before. What they name may be gone at the number,
+ * and sums are not those of the objects: that is no damage, and no failure.
+ */
+static void test_lists_at_a_number_may_name_what_is_gone(void **state)
+{
+	struct unit *unit = *state;
+	struct call call = call_of(OSD_REMOVE, P, O + 1);
+	struct function_call function;
+	struct osd_check_head head;
+	struct osd_item entry;
+	uint64_t version;
+	char page[5000] = "needle";
+
+	function_subscribe(unit);
+	function_write_text(unit, O, "needle");
+	unit_create(unit, P, O + 1);
+	unit_create(unit, P, O + 2);
+	unit->now_ms += FUNCTION_STEP_MS;
+	call_run(unit, &call);
+	expect_good(unit);
+	unit_write(unit, O + 2, 0, page, sizeof(page));
+	unit_write(unit, O, 0, "n", 1);
+	function_run_with(unit, OSD_FUNCTION_VIEW, P, 0, OSD_ITEM_SEQUENCE,
+			  newest_logged(unit, O + 2, 0));
+	version = function_at_version(function_number(unit, OSD_ITEM_VERSION));
+	function_expect_absent(unit, version, O + 1);
+	function_of(&function, OSD_FUNCTION_SEARCH, version, 0);
+	osd_item_add(&function.writer, OSD_ITEM_PATTERN, "needle", 6);
+	function_run(unit, &function);
+	expect_good(unit);
+	assert_true(function_entry(unit, 1, &entry));
+	assert_int_equal(entry_number(&entry, OSD_ITEM_OBJECT), O + 2);
+	call = call_of(OSD_OBJECT_STRUCTURE_CHECK, version, 0);
+	call.cdb.length = call.data_in_capacity = 4096;
+	call_run(unit, &call);
+	expect_good(unit);
+	assert_int_equal(osd_check_head_decode(unit->data_in, unit->command.data_in_length, &head),
+			 0);
+	assert_int_equal(unit->command.data_in_length, OSD_CHECK_HEAD_BYTES);
+	assert_int_equal(head.objects, 3); /* the partition, O, O + 2 */
+	call = call_of(OSD_LIST, version, 0);
+	call.cdb.list_attributes = true;
+	call.cdb.length = call.data_in_capacity = 4096;
+	call_get(&call, OSD_USER_OBJECT_INFORMATION, OSD_INFORMATION_LOGICAL_LENGTH);
+	call_run(unit, &call);
+	expect_good(unit);
+}
+
 /* ---- versions in packed object IDs ---- */
 
 #define PACKED UINT64_C(0x10007)
@@ -322,6 +371,7 @@ int main(void)
 		with_object(test_retention_is_set_shown_and_locked),
 		with_object(test_what_has_not_been_is_no_moment),
 		with_object(test_a_number_that_nothing_has_yet_is_no_moment),
+		with_object(test_lists_at_a_number_may_name_what_is_gone),
 		with_unit(test_a_packed_object_id_names_a_version_or_counts_modifications_back),
 	};
 
