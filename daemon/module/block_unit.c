@@ -358,9 +358,19 @@ static int reserve_out(struct unit *unit, struct scsi_cmd *cmd)
 	return status;
 }
 
+/*
+ * RESERVE and RELEASE(6) are for disks that nobody has registered at (SPC-2, 5.5.1). tgtd would let
+ * RESERVE keep the registered ones out.
+ */
+static bool is_superseded(const struct scsi_cmd *cmd)
+{
+	return (cmd->scb[0] == RESERVE || cmd->scb[0] == RELEASE) &&
+	       !list_empty(&cmd->dev->registration_list);
+}
+
 static int perform(struct unit *unit, struct scsi_cmd *cmd)
 {
-	if (is_for_the_holder(cmd->scb[0]) && device_reserved(cmd))
+	if ((is_for_the_holder(cmd->scb[0]) && device_reserved(cmd)) || is_superseded(cmd))
 		return SAM_STAT_RESERVATION_CONFLICT;
 	if (cmd->scb[0] == INQUIRY)
 		return inquiry(unit, cmd);

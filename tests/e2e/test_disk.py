@@ -409,6 +409,23 @@ class DiskTest(DiskCase):
             self.assertEqual(refused.status, 0x18)
         self.assertEqual(holder.read(0, 1).data_in, b"mine" * 128)
 
+    def test_reserve_6_keeps_nobody_out_who_is_registered(self):
+        daemon = self.daemon(config="[lun 1]\ntype = disk\nsize = 64M\n").start()
+        holder, other = self.attach(daemon, 1), self.attach(daemon, 1)
+        register, reserve = bytes([0x5F, 0]) + bytes(6) + bytes([24, 0]), bytes([0x16]) + bytes(5)
+        release = bytes([0x17]) + bytes(5)
+        self.good(holder.session.run(register, bytes(8) + b"12345678" + bytes(8)))
+        for cdb in (reserve, release):
+            for disk in (other, holder):
+                self.assertEqual(disk.run(cdb).status, 0x18)
+        self.good(holder.write(0, b"mine" * 128))
+        self.good(holder.session.run(register, b"12345678" + bytes(16)))
+        # Where nobody is registered they do what they did of old.
+        self.good(other.run(reserve))
+        self.assertEqual(holder.write(0, bytes(512)).status, 0x18)
+        self.good(other.run(release))
+        self.good(holder.write(0, bytes(512)))
+
     def test_a_reservation_belongs_to_the_port_also_in_its_next_session(self):
         daemon = self.daemon(config="[lun 1]\ntype = disk\nsize = 64M\n").start()
         key, other_key = b"12345678", b"abcdefgh"
