@@ -198,6 +198,11 @@ int tree_read_manifest(struct osd_client *client, struct osd_client_address part
 	partition.object = pointer->object;
 	result = transfer_download(client, partition, 0, pointer->length, take_text, &text,
 				   &options, NULL, error);
+	/* Between two moments the pointer may be of the one behind. */
+	if (result == -ENOENT && partition.version)
+		result = outcome_set(error, -ENODATA,
+				     "an import was under way at that moment, and no whole "
+				     "directory tree was there");
 	if (result == 0)
 		result = check_text(&text, pointer, manifest, error);
 	free(text.bytes);

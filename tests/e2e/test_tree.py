@@ -80,6 +80,25 @@ class SmallTree(E2ETest):
             done = self.try_ctl("export", daemon.url(), partition, os.path.join(self.folder("target"), "x"))
             self.assertEqual(done.returncode, 3, done.stderr)
 
+    def test_a_tree_that_was_being_imported_is_none_yet(self):
+        daemon = self.daemon(size="64M").start()
+        url, source = daemon.url(), self.folder("begun")
+        for name in ("first", "second"):
+            trees.write_file(os.path.join(source, name), name.encode())
+        self.ctl("import", url, "begun", source)
+        self.ctl("snapshot", url, "begun")
+        moment = f"#{json.loads(self.ctl('--json', 'log', url, 'begun:first'))[-1]['sequence']}"
+        target = os.path.join(self.folder("target"), "tree")
+        for verb, *words in (
+            ("cat", f"begun:first@{moment}"),
+            ("ls", f"begun:@{moment}"),
+            ("export", f"begun@{moment}", target),
+        ):
+            refused = self.try_ctl(verb, url, *words)
+            self.assertEqual(refused.returncode, 3, refused.stderr)
+            self.assertIn(b"directory tree", refused.stderr)
+        self.assertEqual(self.ctl("cat", url, "begun:first"), "first")
+
     def test_a_second_tree_takes_the_place_of_the_first_when_told_so(self):
         daemon = self.daemon(size="128M").start()
         self.ctl("import", daemon.url(), P, self.source)
