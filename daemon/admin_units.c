@@ -652,6 +652,15 @@ static int expose(struct admin_request *request, const struct lun_config *device
 	return result;
 }
 
+/* Can a version be asked for by its name, and, if it is to be a unit, stand in its section? */
+static bool can_be_told(const char *version, bool writable)
+{
+	if (!version[0] || strpbrk(version, " ,;\r\n\t"))
+		return false;
+	return writable || isdigit((unsigned char)version[0]) ||
+	       lun_option_is_version_name(version);
+}
+
 int admin_volume_expose(struct admin_request *request)
 {
 	const struct lun_config *device;
@@ -666,10 +675,11 @@ int admin_volume_expose(struct admin_request *request)
 		result = take_lun(request, &number);
 	if (result)
 		return result;
-	if (version && (!version[0] || strpbrk(version, " ,;\r\n\t")))
+	if (version && !can_be_told(version, admin_flag(request, "writable")))
 		return error_set(&request->error, -EINVAL,
-				 "a unit can't have a version whose name has blanks, commas or "
-				 "semicolons: give its number");
+				 "a unit can't have a version whose name has blanks, commas, "
+				 "semicolons, = or letters beyond ASCII: give its number, which "
+				 "`muninnctl versions` shows");
 	if (!device->device[0])
 		return error_set(&request->error, -EINVAL,
 				 "LUN %u has a device of its own, which no other unit can be on: "

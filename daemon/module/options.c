@@ -380,7 +380,7 @@ static void write_block_size(const struct option *option, const void *field, cha
 }
 
 /* Names that are not plain have a number, too. */
-static bool is_version_name(const char *text)
+bool lun_option_is_version_name(const char *text)
 {
 	size_t length = strlen(text);
 	bool is_plain = isalpha((unsigned char)text[0]) && length <= DISK_VERSION_MAX;
@@ -396,7 +396,7 @@ static int parse_version(const struct option *option, const char *text, void *fi
 	struct error_text ignored;
 	uint32_t number;
 
-	if (!is_version_name(text) &&
+	if (!lun_option_is_version_name(text) &&
 	    lun_option_number(text, option->least, option->most, &number, &ignored))
 		return error_set(error, -EINVAL,
 				 "'%s' is no version: a number from %u to %u, or a name of 1 to %d "

@@ -86,6 +86,9 @@ int lun_option_size(const char *text, uint64_t *bytes, struct error_text *error)
 /* The ID of a partition of users. -EINVAL with a sentence. */
 int lun_option_partition(const char *text, uint64_t *partition, struct error_text *error);
 
+/* Whether a version's name can be a unit's `version`. */
+bool lun_option_is_version_name(const char *text);
+
 /* A whole number within limits. -EINVAL with a sentence. */
 int lun_option_number(const char *text, uint32_t least, uint32_t most, uint32_t *value,
 		      struct error_text *error);

@@ -513,6 +513,17 @@ class Volumes(ServiceTest):
         self.admin(daemon, "lun", "add", 9, *disk, "version=before")
         self.assertEqual(sorted(self.units(daemon)), [1, 2, 9])
 
+    def test_a_version_that_no_section_can_name_is_exposed_by_its_number(self):
+        daemon = self.serve()
+        for name in ("a=b", "na\u00efve", "a b"):
+            number = self.ctl("snapshot", daemon.url(), "0x10002", "--name", name).strip()
+            said = self.refused(daemon, 2, "volume", "expose", f"0x10002@{name}")
+            self.assertIn("give its number", said)
+            exposed = self.admin(daemon, "volume", "expose", f"0x10002@{number}")
+            self.assertIn(f"version = {number}\n", exposed["section"])
+            if " " not in name:
+                self.admin(daemon, "volume", "expose", f"0x10002@{name}", "--writable")
+
     def test_moments_that_are_not_there_are_refused_and_leave_nothing(self):
         daemon = self.serve()
         for message, address in (
