@@ -45,7 +45,7 @@ void merger_destroy(struct merger *merger)
  */
 static uint32_t share_of(const struct engine *engine, uint32_t shortage)
 {
-	uint32_t slack = engine->store->limits.segments_open, quarter = slack / 4;
+	uint32_t slack = engine->store->limits.segments_slack, quarter = slack / 4;
 
 	if (shortage > slack)
 		return 0;

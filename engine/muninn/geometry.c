@@ -21,6 +21,9 @@ enum {
 	ROWS_FEW = 128,
 	SEGMENTS_PER_ROW_OF_MANY = 512,
 	SEGMENTS_PER_ROOT_SEGMENT = 512,
+	/* Merging has so many segments on its way; on small devices they are a part of all. */
+	SLACK_MERGING_MAX = 16,
+	SEGMENTS_PER_SLACK = 64,
 };
 
 static int check_options(const struct nand_geometry *nand, const struct muninn_geometry *geometry,
@@ -179,6 +182,17 @@ static void size_rooms(struct muninn_geometry *geometry)
 		    hidden, geometry->rows);
 }
 
+/*
+ * All rows may be sealed at about the same time. Meanwhile a step of merging is under way, and what
+ * the one before has emptied is not free yet.
+ */
+static void size_slack(struct muninn_geometry *geometry)
+{
+	geometry->merging_slack =
+		geometry->hashed_rows +
+		(uint32_t)min_u64(geometry->segments / SEGMENTS_PER_SLACK, SLACK_MERGING_MAX);
+}
+
 /* What follows from the size of the index. */
 static void derive_sizes(struct muninn_geometry *geometry)
 {
@@ -197,6 +211,7 @@ static void derive_sizes(struct muninn_geometry *geometry)
 							 geometry->segment_pages) +
 				     1;
 	size_rooms(geometry);
+	size_slack(geometry);
 	geometry->buffers =
 		geometry->rows + 1 + (uint32_t)min_u64(geometry->hashed_rows, BUFFERS_SPARE_MAX);
 }

@@ -39,6 +39,7 @@ struct muninn_geometry {
 	uint32_t root_bytes_max;          /* of a root */
 	uint32_t reserve_metadata;        /* free segments kept for group images */
 	uint32_t room_kept[RECORD_ROOMS]; /* free segments that puts of each room leave */
+	uint32_t merging_slack;           /* further ones, in which merging keeps up with puts */
 	uint64_t image_bytes_max;         /* of a group's image */
 	uint32_t image_segments_max;      /* segments that an image may touch */
 	uint32_t root_entry_bytes;        /* of a directory entry, as much as a root repeats */

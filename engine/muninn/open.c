@@ -360,6 +360,7 @@ static void set_limits(struct muninn_store *store)
 		.capacity_bytes = capacity,
 		.segment_bytes = capacity / geometry->segments,
 		.segments_open = geometry->hashed_rows,
+		.segments_slack = geometry->merging_slack,
 	};
 }
 

@@ -283,7 +283,7 @@ static uint32_t merging_mark(const struct muninn_store *store)
 {
 	const struct muninn_geometry *geometry = &store->geometry;
 
-	return geometry->room_kept[RECORD_ROOM_WRITE] + geometry->hashed_rows + 4;
+	return geometry->room_kept[RECORD_ROOM_WRITE] + geometry->merging_slack + 4;
 }
 
 static uint32_t muninn_shortage(struct record_store *base, enum record_room room)
