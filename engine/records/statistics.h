@@ -11,7 +11,7 @@ struct record_limits {
 	uint64_t capacity_bytes; /* that records of any age can take */
 	uint64_t segment_bytes;  /* about what merging frees at once; 0: the store can't merge */
 	uint32_t segments_open;  /* segments that are filled side by side */
-	uint32_t segments_slack; /* so many short, puts wait until merging has freed some */
+	uint32_t segments_slack; /* with a larger shortage puts wait for merging */
 };
 
 #define RECORD_MEMORY_KINDS_MAX 8
