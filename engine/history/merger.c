@@ -241,6 +241,14 @@ static void count_piece(struct engine *engine, const struct merge_job *job)
 	pthread_mutex_unlock(&merger->mutex);
 }
 
+/* A step is also for those who have come since the thread was woken. */
+static void begin_step(struct merger *merger, struct merge_job *job)
+{
+	pthread_mutex_lock(&merger->mutex);
+	job->stores |= merger->stores;
+	pthread_mutex_unlock(&merger->mutex);
+}
+
 int merger_do_piece(struct engine *engine, struct merge_job *job)
 {
 	int result = -EAGAIN;
@@ -248,6 +256,8 @@ int merger_do_piece(struct engine *engine, struct merge_job *job)
 	sealer_wait(engine);
 	turn_take(&engine->turn);
 	if (!has_ended(&engine->past->merger)) {
+		if (!job->under_way)
+			begin_step(&engine->past->merger, job);
 		result = merge_do_piece(engine, job);
 		sealer_look(engine);
 		count_piece(engine, job);

@@ -104,6 +104,34 @@ static void test_others_are_held_as_soon_as_merging_is_wanted(void **state)
 	merging_end(&merging);
 }
 
+/* The thread was woken for somebody who may not give up history, and is busy when another comes. */
+static void test_history_goes_for_who_stores_while_the_thread_is_busy(void **state)
+{
+	struct fixture *f = *state;
+	struct merger *merger = &f->engine->past->merger;
+	const struct record_merge *merge = &merging.job.merge;
+	uint32_t most, n = 0;
+
+	for (; !merge_is_wanted(f->engine); n++) {
+		overwrite(f, n * 7 % OBJECTS);
+		assert_true(n < 100000);
+	}
+	merger_look(f->engine, false);
+	merging_go_on(&merging);
+	assert_true(merger->busy && !merging.job.stores);
+	most = merge->live_permille_max;
+	merger_look(f->engine, true);
+	while (merging.job.under_way)
+		merging_go_on(&merging);
+	assert_true(merger->busy);
+	assert_int_equal(merge->live_permille_max, most);
+	overwrite(f, n * 7 % OBJECTS);
+	merging_go_on(&merging);
+	assert_true(merge->live_permille_max < most);
+	merging_end_step(&merging);
+	merging_end(&merging);
+}
+
 /* ---- those who may not wait ---- */
 
 /* While room is short an attempt leaves the turn to those who make some. */
@@ -168,6 +196,8 @@ int main(void)
 			test_each_piece_lets_others_put_its_part_and_some_add_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_others_are_held_as_soon_as_merging_is_wanted,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_history_goes_for_who_stores_while_the_thread_is_busy, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			test_an_attempt_does_not_take_the_turn_for_want_of_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_each_piece_sees_who_wants_the_turn, setup,
