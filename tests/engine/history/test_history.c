@@ -194,20 +194,28 @@ static void test_a_time_inside_a_slot_means_the_end_of_the_one_before(void **sta
 		   "slot goes on");
 }
 
+/* Makes the object's partition, and puts "one" and "two". Returns the number of "one". */
+static uint64_t make_in_a_new_slot(struct fixture *f, struct engine_address address)
+{
+	uint64_t first;
+
+	f->now += 10 * SECOND;
+	create(f, address.partition);
+	put_text(f, address, "one");
+	first = f->engine->committed;
+	put_text(f, address, "two");
+	return first;
+}
+
 /* Of the states of a partition in one slot the last one alone is stored. */
 static void test_numbers_inside_the_slot_in_which_a_partition_was_made_can_be_read(void **state)
 {
 	const struct engine_address address = { .partition = CLONE, .object = OBJECT };
 	const struct engine_address partition = { .partition = CLONE };
 	struct fixture *f = *state;
+	uint64_t first = make_in_a_new_slot(f, address);
 	uint32_t version;
-	uint64_t first;
 
-	f->now += 10 * SECOND;
-	create(f, CLONE);
-	put_text(f, address, "one");
-	first = f->engine->committed;
-	put_text(f, address, "two");
 	for (uint64_t more = OBJECT + 1; more < OBJECT + 50; more++) {
 		begin(f, ENGINE_WRITE);
 		assert_int_equal(engine_create(f->txn, CLONE, ENGINE_USER_OBJECT, more, 1, NULL),
@@ -229,14 +237,9 @@ static void test_a_number_inside_the_slot_that_goes_on_ends_it(void **state)
 	const struct engine_address address = { .partition = CLONE, .object = OBJECT };
 	const struct engine_address partition = { .partition = CLONE };
 	struct fixture *f = *state;
+	uint64_t first = make_in_a_new_slot(f, address);
 	uint32_t version, last;
-	uint64_t first;
 
-	f->now += 10 * SECOND;
-	create(f, CLONE);
-	put_text(f, address, "one");
-	first = f->engine->committed;
-	put_text(f, address, "two");
 	version = view_of(f, CLONE, at_sequence(first));
 	check_text(f, at_version(address, version), "one");
 	begin(f, ENGINE_WRITE);
