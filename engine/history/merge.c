@@ -29,6 +29,9 @@ enum {
 	DEAR_TRANSACTIONS = 4096,
 	/* Segments of a step, at most; of steps that free fewer so many are judged together. */
 	SEGMENTS_AT_ONCE = 8,
+	/* And at least, as they share flushes; but no more than a part of the slack. */
+	SEGMENTS_LEAST = 4,
+	SLACK_PART = 4,
 	/* A step is worth it when it gains more than this part of what it frees. */
 	GAIN_PART = 16,
 	/* Before one transaction, so that none waits long: steps, and pages read, at most. */
@@ -154,6 +157,12 @@ static void warn(struct engine *engine, int result)
 	engine->past->warned_merge = result;
 }
 
+/* Before a step may end early. What others put must not use up the slack meanwhile. */
+static uint32_t segments_least(const struct engine *engine)
+{
+	return (uint32_t)min_u64(SEGMENTS_LEAST, engine->store->limits.segments_slack / SLACK_PART);
+}
+
 /*
  * For a store that lacks `shortage` segments. Several at once share the waits for the host's
  * storage; the more are lacking, the more it frees, so that merging keeps up with writing.
@@ -163,6 +172,7 @@ static struct record_merge want(struct engine *engine, uint32_t shortage, bool s
 	return (struct record_merge){
 		.segments_wanted = (uint32_t)max_u64(shortage, SEGMENTS_AT_ONCE),
 		.live_permille_max = stores ? live_permille_max(engine) : LIVE_PERMILLE_AUTOMATIC,
+		.segments_least = segments_least(engine),
 		.frees_behind = engine->sealer.count > 0,
 	};
 }

@@ -148,12 +148,14 @@ static bool may_go_on(const struct merge_run *run)
 }
 
 /*
- * Where segments become free behind the merge, a step ends as soon as those before are free. So
- * room comes evenly, and in larger parts only where it takes long to make them stable.
+ * Where segments become free behind the merge, a step that has taken enough of them ends as soon as
+ * those before are free. So room comes evenly, and in larger parts only where it takes long to make
+ * them stable.
  */
 static bool takes_more(const struct merge_run *run)
 {
 	bool ends_early = run->in_pieces && run->merge->frees_behind &&
+			  run->count >= run->merge->segments_least &&
 			  !emptied_are_under_way(run->store);
 
 	return run->count == 0 || (run->count < run->wanted && !ends_early && may_go_on(run));

@@ -186,12 +186,13 @@ enum record_merge_choice {
 
 struct record_merge {
 	uint32_t segments_wanted;   /* in one call, 1..MERGE_SEGMENTS_MAX; 0 = 1 */
+	uint32_t segments_least;    /* that a call takes before it may end early; 0 = 1 */
 	uint32_t live_permille_max; /* of a segment's bytes; with more live it is left alone; the
 				       paper takes 800 */
 	enum record_merge_choice choice;
 	/*
 	 * In pieces: what the call has emptied may become free behind it. seal_take gives that to a
-	 * thread. A call takes fewer segments then, while those of the one before are free already.
+	 * thread. A call may end early then, as soon as those of the one before are free.
 	 */
 	bool frees_behind;
 	/* Atomic. In pieces: not 0: others wait for the end of this one. NULL: nobody ever does. */

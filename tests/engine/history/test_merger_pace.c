@@ -49,6 +49,7 @@ struct device {
 	struct engine *engine;
 	struct merging merging;
 	uint64_t random, writes;
+	uint64_t steps, freed; /* steps of merging that freed segments, and how many */
 	/* From when on each of them is free, and the turn. */
 	double writer_us, merger_us, sealer_us, turn_us;
 	int sealing;     /* what the sealing thread is about; < 0: nothing */
@@ -163,6 +164,10 @@ static void merge_piece(struct device *device, double wanted_us)
 	merging_go_on(&device->merging);
 	device->engine->turn.wanted -= is_wanted;
 	records = merge->records_moved + merge->records_dropped - records;
+	if (!device->merging.job.under_way && merge->segments_freed) {
+		device->steps++;
+		device->freed += merge->segments_freed;
+	}
 	device->merger_us = begun_us + PIECE_US + READ_US * (double)(merge_reads(device) - reads) +
 			    RECORD_US * (double)records;
 	device->turn_us = device->merger_us;
@@ -332,6 +337,8 @@ static void test_writes_seldom_wait_for_room(void **state)
 	assert_true(highest.waited_us < 80e3 && paced.waited_us < 40e3);
 	assert_true(highest.p999_us < 10e3 && paced.p999_us < 6e3);
 	assert_true(highest.programs < 1.5 && highest.reads < 4.2);
+	/* Steps share flushes. */
+	assert_true(device.freed > 2 * device.steps && device.freed < 5 * device.steps);
 	destroy(&device);
 }
 
