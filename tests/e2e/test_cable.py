@@ -88,7 +88,7 @@ class CableTest(unittest.TestCase):
         for end in ends:
             self.assert_ended(end)
         limit = time.monotonic() + LIMIT_SECONDS
-        # The thread that took connections is one of them; threads of an earlier test may have ended meanwhile.
+        # The thread that took connections is one of them. Some of an earlier test may have ended.
         while self.cable.ends or threading.active_count() >= before:
             self.assertLess(time.monotonic(), limit)
             time.sleep(0.01)
