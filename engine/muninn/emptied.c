@@ -84,6 +84,8 @@ static void let_go(struct muninn_store *store, struct emptied *emptied)
 {
 	/* What fails is logged: NVRAM says it all. */
 	roots_write_kills(store, emptied->kills, emptied->count);
+	if (store->ready_from <= emptied->held && store->ready_to > emptied->held)
+		emptied->held = store->ready_to;
 	space_let_go(&store->space, emptied->held);
 	emptied->stage = EMPTIED_NONE;
 }

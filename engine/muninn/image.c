@@ -10,6 +10,7 @@
 
 #include "common/log.h"
 #include "engine/muninn/directory.h"
+#include "engine/muninn/image_load.h"
 #include "engine/muninn/nvram.h"
 #include "engine/muninn/roots.h"
 #include "engine/muninn/row.h"
@@ -78,7 +79,7 @@ static void add_ranges(struct image_writing *writing, uint32_t member,
  * In turn: copies what is known of the old records of a group's segments, which may be merged away
  * while the image is made. That is nothing where no segment has versions that a merge moved.
  */
-static void gather_ranges(struct muninn_store *store, uint32_t group)
+static bool gather_ranges_of(struct muninn_store *store, uint32_t group, uint32_t *member)
 {
 	struct image_writing *writing = &store->image_writing;
 	struct index_walk walk = { 0 };
@@ -90,9 +91,27 @@ static void gather_ranges(struct muninn_store *store, uint32_t group)
 
 		if (segment.group != group)
 			continue;
-		add_ranges(writing, segment.member, older);
+		add_ranges(writing, member ? (*member)++ : segment.member, older);
 		has_ranges |= older->ranges != NULL;
 	}
+	return has_ranges;
+}
+
+static void gather_ranges(struct muninn_store *store, uint32_t group)
+{
+	if (!gather_ranges_of(store, group, NULL))
+		store->image_writing.ranges_bytes = 0;
+}
+
+/* Of a group that takes the place of others, whose members have new numbers. */
+static void gather_joined_ranges(struct muninn_store *store)
+{
+	struct image_writing *writing = &store->image_writing;
+	bool has_ranges = false;
+	uint32_t member = 0;
+
+	for (uint32_t n = 0; n < writing->join.count; n++)
+		has_ranges |= gather_ranges_of(store, writing->join.numbers[n], &member);
 	if (!has_ranges)
 		writing->ranges_bytes = 0;
 }
@@ -178,6 +197,7 @@ static void forget(struct muninn_store *store)
 {
 	free(store->image_writing.image.bytes);
 	free(store->image_writing.ranges);
+	free(store->image_writing.parts);
 	store->image_writing = (struct image_writing){ 0 };
 }
 
@@ -221,10 +241,62 @@ int image_begin(struct muninn_store *store, uint32_t number)
 	return 0;
 }
 
+static uint8_t *entry_of(const struct muninn_store *store, uint32_t row, uint32_t group)
+{
+	return row_index_group_live_word(store->rows[row].index, group) - DIRECTORY_LIVE_AT;
+}
+
+/*
+ * Like writing an image anew it can wait for space, and takes none that is kept for what leads out
+ * of a full device.
+ */
+bool image_begin_join(struct muninn_store *store, uint32_t number)
+{
+	uint32_t bytes = store->geometry.directory_entry_bytes;
+	uint8_t *entry = directory_free_entry(store);
+	struct index_join join;
+	uint8_t *parts;
+
+	if (store->image_writing.entry || store->rows[number].keeps_groups || !entry ||
+	    !room_has_segment(store->geometry.room_kept, RECORD_ROOM_UPKEEP, store->space.count) ||
+	    !row_index_find_join(store->rows[number].index, &join))
+		return false;
+	parts = malloc((size_t)join.count * bytes);
+	if (!parts)
+		return false;
+	for (uint32_t n = 0; n < join.count; n++)
+		memcpy(parts + (size_t)n * bytes, entry_of(store, number, join.numbers[n]), bytes);
+	store->image_writing = (struct image_writing){
+		.entry = entry, .row = number, .join = join, .parts = parts
+	};
+	gather_joined_ranges(store);
+	return true;
+}
+
 static int sync_entry(struct muninn_store *store, const uint8_t *entry)
 {
 	return nand_nvram_sync(store->nand, (uint64_t)(entry - store->nvram),
 			       store->geometry.directory_entry_bytes);
+}
+
+/* Reads the images of all parts. Of one that has been lost in part none is made. */
+static int join_parts(struct muninn_store *store)
+{
+	struct image_writing *writing = &store->image_writing;
+	const struct index_join *join = &writing->join;
+	struct index_image parts[INDEX_JOIN_MAX] = { 0 };
+	int result = 0;
+
+	for (uint32_t n = 0; !result && n < join->count; n++)
+		result = image_read(
+			store, writing->parts + (size_t)n * store->geometry.directory_entry_bytes,
+			&parts[n]);
+	if (!result)
+		result = row_index_join(store->rows[writing->row].index, join, parts,
+					&writing->image);
+	for (uint32_t n = 0; n < join->count; n++)
+		free(parts[n].bytes);
+	return result;
 }
 
 /*
@@ -236,7 +308,9 @@ int image_make(struct muninn_store *store)
 	struct image_writing *writing = &store->image_writing;
 	int result = sync_entry(store, writing->entry);
 
-	if (!result)
+	if (!result && writing->join.count)
+		result = join_parts(store);
+	else if (!result)
 		result = row_index_make_image(store->rows[writing->row].index, &writing->image);
 	if (result)
 		return result;
@@ -316,7 +390,12 @@ static void tell_unstable(const struct muninn_store *store, int result)
 
 int image_sync_entry(struct muninn_store *store)
 {
-	int result = sync_entry(store, store->image_writing.entry);
+	uint64_t at = (uint64_t)(store->image_writing.entry - store->nvram);
+	const struct nand_nvram_range both[] = { { at, at + store->geometry.directory_entry_bytes },
+						 { 0, NVRAM_PAGE } };
+	/* What says that a root is expected, too. */
+	uint32_t count = store->image_writing.join.count ? 2 : 1;
+	int result = nand_nvram_sync_ranges(store->nand, both, count);
 
 	tell_unstable(store, result);
 	return result;
@@ -346,21 +425,34 @@ static void list(struct muninn_store *store, uint64_t live)
 	directory_put_members(store, writing->entry, writing->image.bytes, live);
 }
 
+/* The segments of the image's group that are there now. */
+static uint64_t live_now(const struct muninn_store *store)
+{
+	const struct image_writing *writing = &store->image_writing;
+	const struct row_index *index = store->rows[writing->row].index;
+
+	return writing->join.count ? row_index_join_live(index, &writing->join)
+				   : row_index_live(index);
+}
+
 void image_list(struct muninn_store *store)
 {
-	list(store, row_index_live(store->rows[store->image_writing.row].index));
+	list(store, live_now(store));
 }
 
 bool image_count(struct muninn_store *store)
 {
 	struct image_writing *writing = &store->image_writing;
-	uint64_t live = row_index_live(store->rows[writing->row].index);
+	uint64_t live = live_now(store);
 
 	if (live) {
+		if (writing->join.count)
+			roots_expect(store);
 		directory_set_live(store, writing->entry, live);
 		return true;
 	}
-	image_skip(store, writing->row);
+	if (!writing->join.count)
+		image_skip(store, writing->row);
 	image_give_up(store);
 	return false;
 }
@@ -373,15 +465,47 @@ void image_skip(struct muninn_store *store, uint32_t number)
 	row_index_refresh(index);
 }
 
+/* Those of a join that are still there. Returns how many. */
+static uint32_t find_parts(const struct muninn_store *store, uint8_t *entries[INDEX_JOIN_MAX])
+{
+	const struct image_writing *writing = &store->image_writing;
+	uint32_t count = 0;
+
+	for (uint32_t n = 0; n < writing->join.count; n++)
+		if (row_index_has(store->rows[writing->row].index, writing->join.numbers[n]))
+			entries[count++] = entry_of(store, writing->row, writing->join.numbers[n]);
+	return count;
+}
+
+/*
+ * The parts of a join end. Until a root has followed, what the last one names is held back. Whoever
+ * wrote one meanwhile has taken back that it is expected.
+ */
+static void end_parts(struct muninn_store *store, uint8_t *entries[INDEX_JOIN_MAX], uint32_t count)
+{
+	if (!roots_are_expected(store)) {
+		roots_expect(store);
+		tell_unstable(store, nand_nvram_sync(store->nand, 0, NVRAM_PAGE));
+	}
+	for (uint32_t n = 0; n < count; n++) {
+		directory_set_live(store, entries[n], 0);
+		directory_end_image(store, entries[n], true);
+	}
+}
+
 int image_replace(struct muninn_store *store)
 {
 	struct image_writing *writing = &store->image_writing;
+	struct row_index *index = store->rows[writing->row].index;
+	uint32_t last = writing->image.group, part_count;
+	uint8_t *parts[INDEX_JOIN_MAX];
 	int result;
 
+	if (writing->join.count)
+		last = writing->join.numbers[writing->join.count - 1];
+	part_count = find_parts(store, parts);
 	drop_parity(&writing->image);
-	result = row_index_replace(store->rows[writing->row].index, writing->image.group,
-				   writing->image.group, &writing->image);
-
+	result = row_index_replace(index, writing->image.group, last, &writing->image);
 	if (result) {
 		roots_expect(store);
 		directory_set_live(store, writing->entry, 0);
@@ -389,9 +513,25 @@ int image_replace(struct muninn_store *store)
 		forget(store);
 		return result;
 	}
-	image_skip(store, writing->row);
+	if (writing->join.count) {
+		row_index_refresh(index);
+		end_parts(store, parts, part_count);
+	} else {
+		image_skip(store, writing->row);
+	}
+	free(writing->parts);
 	*writing = (struct image_writing){ 0 };
 	return 0;
+}
+
+int image_sync_parts(struct muninn_store *store)
+{
+	int result = nand_nvram_sync(store->nand, NVRAM_DIRECTORY_AT,
+				     (uint64_t)store->geometry.directory_entries *
+					     store->geometry.directory_entry_bytes);
+
+	tell_unstable(store, result);
+	return result;
 }
 
 /* ---- writing one anew ---- */

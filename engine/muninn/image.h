@@ -18,7 +18,17 @@
 /* Begins store->image_writing. -ENOSPC. */
 int image_begin(struct muninn_store *store, uint32_t row);
 
-/* -ENOMEM; errors of the host. */
+/*
+ * The same for a group that takes the place of others, if the row has some that are worth it, and
+ * if there is room: without image_skip, and its group in NVRAM stays as it is. In the stage between
+ * image_count and image_replace both it and they are in the directory: image_load.c ends these
+ * after a crash. What image_replace has held back may go when a root has followed, which is
+ * expected, and image_sync_parts. False: nothing has begun.
+ */
+bool image_begin_join(struct muninn_store *store, uint32_t row);
+int image_sync_parts(struct muninn_store *store);
+
+/* -ENOMEM; errors of the host. Of a join also errors of flash, -EINVAL and -EFBIG. */
 int image_make(struct muninn_store *store);
 
 /* With the result of image_make. Errors leave none under way: its own, -ENOSPC. */

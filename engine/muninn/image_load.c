@@ -19,6 +19,7 @@
 #include "engine/muninn/directory.h"
 #include "engine/muninn/regroup.h"
 #include "engine/muninn/repair.h"
+#include "engine/muninn/roots.h"
 #include "engine/muninn/row.h"
 #include "engine/records/waiting.h"
 
@@ -112,6 +113,25 @@ int image_read_page(void *context, uint32_t row, uint32_t group, const uint8_t *
 	assert(get_le32(source.entry + DIRECTORY_ROW_AT) == row &&
 	       get_le32(source.entry + DIRECTORY_GROUP_AT) == group);
 	return read_page(&source, page, data);
+}
+
+int image_read(struct muninn_store *store, const uint8_t *entry, struct index_image *image)
+{
+	const struct image_source source = { store, NAND_CAUSE_INDEX, entry };
+	uint64_t page_bytes = store->geometry.page_bytes;
+	uint64_t length = get_le32(entry + DIRECTORY_BYTES_AT);
+	int result = 0;
+
+	*image = (struct index_image){
+		.bytes = malloc(align_up(length, page_bytes)),
+		.length = length,
+		.group = get_le32(entry + DIRECTORY_GROUP_AT),
+	};
+	if (!image->bytes)
+		return -ENOMEM;
+	for (uint32_t page = 0; !result && page * page_bytes < length; page++)
+		result = read_stored(&source, page, image->bytes + page * page_bytes);
+	return result;
 }
 
 int image_examine_page(struct muninn_store *store, enum nand_cause cause, const uint8_t *entry,
@@ -265,31 +285,56 @@ static void load_ranges(struct muninn_store *store, const struct index_image *im
 	}
 }
 
-/*
- * The process ended while an image was written anew: two entries are of the same group. What has
- * been taken out of either has been taken out.
- */
-static int end_double(struct muninn_store *store, uint8_t *entry, uint8_t *other)
+/* Counts the image of an entry in its segments, or, without `counts`, not any more. */
+static void mark_image(struct muninn_store *store, const uint8_t *entry, bool *in_use, bool counts)
 {
-	uint64_t live;
+	for (uint32_t n = 0; n < directory_entry_segments(&store->geometry, entry); n++) {
+		uint32_t segment = get_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * n);
 
-	assert(other);
-	live = get_le64(entry + DIRECTORY_LIVE_AT) & get_le64(other + DIRECTORY_LIVE_AT);
-	directory_set_live(store, other, live);
-	directory_set_live(store, entry, 0);
-	return 0;
+		if (counts)
+			store->images[segment]++;
+		else
+			store->images[segment]--;
+		in_use[segment] = store->images[segment] > 0;
+	}
 }
 
-/* The entry before this one that is of the same group; NULL: there is none. */
-static uint8_t *double_of(const struct muninn_store *store, const uint8_t *entry)
+/* The last root may name the image. */
+static void end_entry(struct muninn_store *store, uint8_t *entry, bool *in_use)
 {
-	uint32_t n = 0;
-	uint8_t *other;
+	roots_expect(store);
+	directory_set_live(store, entry, 0);
+	mark_image(store, entry, in_use, false);
+}
 
-	while ((other = directory_next(store, &n)) != entry)
-		if (get_le64(other + DIRECTORY_ROW_AT) == get_le64(entry + DIRECTORY_ROW_AT))
-			return other;
-	return NULL;
+/*
+ * The process ended while an image took the place of others: they are of the same segments. Of two
+ * copies, what has been taken out of either has been taken out. False: the image of this entry is
+ * the one that ends.
+ */
+static bool end_doubles(struct muninn_store *store, uint8_t *entry, const struct index_image *image,
+			bool *in_use)
+{
+	struct row_index *index = store->rows[get_le32(entry + DIRECTORY_ROW_AT)].index;
+	enum index_double kind;
+	uint32_t number;
+
+	while ((kind = row_index_find_double(index, image, &number)) != DOUBLE_NONE) {
+		uint8_t *other = row_index_group_live_word(index, number) - DIRECTORY_LIVE_AT;
+
+		if (kind == DOUBLE_COPY)
+			directory_set_live(store, other,
+					   get_le64(other + DIRECTORY_LIVE_AT) &
+						   get_le64(entry + DIRECTORY_LIVE_AT));
+		if (kind != DOUBLE_NEWER) {
+			end_entry(store, entry, in_use);
+			return false;
+		}
+		/* Without a group in its place that can't fail. */
+		(void)row_index_replace(index, number, number, NULL);
+		end_entry(store, other, in_use);
+	}
+	return true;
 }
 
 /* Loads the group of one directory entry and marks the segments of its image. */
@@ -307,17 +352,14 @@ static int load_group(struct muninn_store *store, uint8_t *entry, bool *in_use,
 	if (result)
 		return result;
 	index = store->rows[get_le32(entry + DIRECTORY_ROW_AT)].index;
-	if (row_index_has(index, image.group))
-		return end_double(store, entry, double_of(store, entry));
-	for (uint32_t n = 0; n < directory_entry_segments(&store->geometry, entry); n++) {
-		uint32_t segment = get_le32(entry + DIRECTORY_SEGMENTS_AT + 4 * n);
-
-		in_use[segment] = true;
-		store->images[segment]++;
-	}
+	mark_image(store, entry, in_use, true);
 	result = load_image(store, entry, &image, error);
 	if (result == 1) {
 		directory_set_live(store, entry, 0);
+		return 0;
+	}
+	if (!result && !end_doubles(store, entry, &image, in_use)) {
+		free(image.bytes);
 		return 0;
 	}
 	if (!result)

@@ -12,6 +12,12 @@
  */
 int image_load_all(struct muninn_store *store, bool *in_use, struct error_text *error);
 
+/*
+ * Reads the whole image of an entry, or of a copy of one, to the heap, beside everything. What
+ * can't be read is not made again: errors of flash, -ENOMEM. It may be another image's by now.
+ */
+int image_read(struct muninn_store *store, const uint8_t *entry, struct index_image *image);
+
 /* An index_page_reader with the store as its context. */
 int image_read_page(void *context, uint32_t row, uint32_t group, const uint8_t *live, uint32_t page,
 		    uint8_t *data);

@@ -222,8 +222,10 @@ static int run_entry(struct muninn_store *store, uint32_t number, uint32_t *budg
 static int run_group(struct muninn_store *store, uint32_t number, uint32_t *budget, bool *complete)
 {
 	(void)budget;
-	image_sync_group(store, number);
 	*complete = true;
+	if (store->rows[number].sealing.joins)
+		return image_sync_parts(store);
+	image_sync_group(store, number);
 	return 0;
 }
 
@@ -239,16 +241,38 @@ static int run_root(struct muninn_store *store, uint32_t number, uint32_t *budge
 	return roots_run(store, budget, complete);
 }
 
+/*
+ * An image has failed and is given up. Groups are as well off without one in their place: only the
+ * segment counts then. It would fail again.
+ */
+static int end_failed(struct muninn_store *store, uint32_t number, int result)
+{
+	struct row *row = &store->rows[number];
+
+	if (!row->sealing.joins)
+		return result;
+	row->keeps_groups = true;
+	log_line(LOG_LEVEL_INFO,
+		 "%s: index: groups of row %u can't be joined (error %d); they stay as they are, "
+		 "and "
+		 "take more memory",
+		 nand_path(store->nand), number, -result);
+	return begin_program(store, number);
+}
+
 static int end_build(struct muninn_store *store, uint32_t number, int result)
 {
+	result = image_place(store, result);
 	store->rows[number].sealing.stage = SEAL_IMAGE;
-	return image_place(store, result);
+	return result ? end_failed(store, number, result) : 0;
 }
 
 static int end_image(struct muninn_store *store, uint32_t number, int result)
 {
-	if (result)
-		return image_failed(store, result);
+	if (result) {
+		result = image_failed(store, result);
+		return result ? end_failed(store, number, result) : 0;
+	}
 	image_list(store);
 	store->rows[number].sealing.stage = SEAL_ENTRY;
 	return 0;
@@ -264,18 +288,55 @@ static int end_entry(struct muninn_store *store, uint32_t number, int result)
 	return result;
 }
 
+/*
+ * Groups have given their place to one. A list of changes names segments by their numbers in
+ * groups, which are others now: so a root follows, before anything is merged away.
+ */
+static int end_join(struct muninn_store *store, uint32_t number, uint64_t held_from)
+{
+	struct sealing *sealing = &store->rows[number].sealing;
+
+	sealing->held_from = held_from;
+	sealing->held_to = store->space.held;
+	sealing->root_serial = roots_begin(store) ? 0 : store->root_writing.serial;
+	return 0;
+}
+
 static int end_listed(struct muninn_store *store, uint32_t number, int result)
 {
+	uint64_t held = store->space.held;
+
 	result = image_replace(store);
 	store->rows[number].sealing.stage = SEAL_GROUP;
-	return result;
+	if (result)
+		return end_failed(store, number, result);
+	return store->rows[number].sealing.joins ? end_join(store, number, held) : 0;
+}
+
+/*
+ * No root names any more what groups had that have given their place to one. Behind what a merge
+ * holds back it waits for that.
+ */
+static void let_go(struct muninn_store *store, const struct sealing *sealing)
+{
+	if (store->space.let_go >= sealing->held_from) {
+		space_let_go(&store->space, sealing->held_to);
+		return;
+	}
+	if (store->ready_to != sealing->held_from)
+		store->ready_from = sealing->held_from;
+	store->ready_to = sealing->held_to;
 }
 
 static int end_root(struct muninn_store *store, uint32_t number, int result)
 {
+	const struct sealing *sealing = &store->rows[number].sealing;
+
 	/* What fails is logged: NVRAM says it all. */
-	if (root_is_its_own(store, &store->rows[number].sealing))
+	if (root_is_its_own(store, sealing))
 		roots_end(store, result);
+	if (sealing->joins && sealing->root_serial && store->root_serial >= sealing->root_serial)
+		let_go(store, sealing);
 	return begin_program(store, number);
 }
 
@@ -283,7 +344,13 @@ static int end_group(struct muninn_store *store, uint32_t number, int result)
 {
 	struct sealing *sealing = &store->rows[number].sealing;
 
-	(void)result;
+	if (sealing->joins && sealing->entry) {
+		/* It is not stable that they have ended. */
+		if (result)
+			sealing->held_to = sealing->held_from;
+		sealing->stage = SEAL_ROOT;
+		return 0;
+	}
 	/*
 	 * Before the next group gets a segment, so that no root with its list lacks more than one
 	 * group can hold.
@@ -303,8 +370,12 @@ static int begin(struct muninn_store *store, uint32_t number)
 
 	sealing->ran = false;
 	sealing->entry = NULL;
-	if (!row_index_is_full(index))
-		return begin_program(store, number);
+	sealing->joins = false;
+	if (!row_index_is_full(index)) {
+		sealing->joins = image_begin_join(store, number);
+		sealing->stage = SEAL_BUILD;
+		return sealing->joins ? 0 : begin_program(store, number);
+	}
 	if (row_index_live(index)) {
 		sealing->stage = SEAL_BUILD;
 		return image_begin(store, number);

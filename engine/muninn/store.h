@@ -51,7 +51,10 @@ struct sealing {
 	int result;           /* of it */
 	const uint8_t *entry; /* of the image: a root or list follows that ... NULL: none does */
 	uint64_t root_serial; /* ... with this number */
-	uint32_t segment;     /* that waits for the buffer; NO_SEGMENT: none has been taken */
+	bool joins;           /* the image is of a group in the place of others; what was held
+				 back for these begins and ends with: */
+	uint64_t held_from, held_to;
+	uint32_t segment; /* that waits for the buffer; NO_SEGMENT: none has been taken */
 	bool erased;
 	uint32_t erasures;  /* of its most worn block */
 	uint32_t pages;     /* of it that have been programmed */
@@ -66,6 +69,7 @@ struct row {
 	struct buffer newer;     /* takes the records then; `area` NULL: none */
 	struct sealing sealing;  /* of the older buffer */
 	struct row_index *index; /* of its sealed segments */
+	bool keeps_groups;       /* none takes the place of others: that has failed once */
 	bool touched;            /* by the running transaction: listed in the store */
 	bool unpromised;         /* holds committed records that no flush has begun to promise */
 };
@@ -85,6 +89,9 @@ struct image_writing {
 	uint8_t *entry;           /* of the directory, not in use yet; NULL: none is on its way */
 	struct index_image image; /* `bytes` NULL: it has not been made */
 	bool is_placed;           /* the entry's segments count as used */
+	struct index_join join;   /* the groups that it takes the place of; of none: the growing one
+				     becomes complete */
+	uint8_t *parts;           /* copies of their entries */
 	uint8_t *ranges;          /* of its segments' old records: to be put behind the image */
 	uint32_t ranges_bytes;
 	uint32_t row;
@@ -187,14 +194,16 @@ struct muninn_store {
 	uint64_t fallen_from; /* then: the highest sequence number that there was */
 	uint8_t *root;        /* space for a root and its parity */
 	struct root_writing root_writing;
-	uint8_t *list;          /* a list of changes since the last root, and its parity */
-	uint32_t list_kills;    /* in it */
-	uint32_t list_groups;   /* behind these */
-	uint64_t root_serial;   /* of the root that a list goes with, written since open; 0: none */
-	uint32_t root_entries;  /* of the directory, in that */
-	bool root_outdated;     /* segments have been sealed since, or numbers aborted */
-	int root_error_logged;  /* the last one; 0 when one has been written */
-	uint16_t *segment_rows; /* for each segment the row that it is sealed in, or NO_ROW */
+	uint8_t *list;         /* a list of changes since the last root, and its parity */
+	uint32_t list_kills;   /* in it */
+	uint32_t list_groups;  /* behind these */
+	uint64_t root_serial;  /* of the root that a list goes with, written since open; 0: none */
+	uint32_t root_entries; /* of the directory, in that */
+	/* Of what is held back these may go with what was held back before them. */
+	uint64_t ready_from, ready_to;
+	bool root_outdated;        /* segments have been sealed since, or numbers aborted */
+	int root_error_logged;     /* the last one; 0 when one has been written */
+	uint16_t *segment_rows;    /* for each segment the row that it is sealed in, or NO_ROW */
 	struct older_pages *older; /* for each segment ... */
 	uint64_t older_bytes;      /* ... and memory of their ranges */
 	struct merge_walk merge_walk;

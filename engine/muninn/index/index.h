@@ -291,6 +291,50 @@ int row_index_replace(struct row_index *row, uint32_t first, uint32_t last,
 		      const struct index_image *by);
 
 /*
+ * Complete groups of a row that follow each other in age, of which one group shall take the place:
+ * merging has left so few of their segments.
+ */
+enum { INDEX_JOIN_MAX = 8 };
+
+struct index_join {
+	uint32_t count; /* 0: none */
+	uint32_t numbers[INDEX_JOIN_MAX];
+	uint64_t live[INDEX_JOIN_MAX]; /* their segments that the new group has, a bit each */
+};
+
+/* Finds those that are worth it most. False: there are none. */
+bool row_index_find_join(const struct row_index *row, struct index_join *join);
+
+/*
+ * The image of the group that takes their place, without a live word, of their whole images as they
+ * are on flash. Beside everything: nothing of the row is touched. -EINVAL: they are not what they
+ * should be. -EFBIG: what is left of them is too much for one group. -ENOMEM.
+ */
+int row_index_join(const struct row_index *row, const struct index_join *join,
+		   const struct index_image *parts, struct index_image *image);
+
+/* The live word of that group: those of its segments that the row still has in these groups. */
+uint64_t row_index_join_live(const struct row_index *row, const struct index_join *join);
+
+/* The live word of a complete group. */
+uint8_t *row_index_group_live_word(const struct row_index *row, uint32_t group);
+
+/*
+ * What an image is to a row that may have a group with one of its numbers, because the process
+ * ended when another image had taken the place of one, or of several, and not all of these had
+ * ended.
+ */
+enum index_double {
+	DOUBLE_NONE,     /* there is no such group */
+	DOUBLE_COPY,     /* a copy of group *other */
+	DOUBLE_OUTDATED, /* group *other has taken its place */
+	DOUBLE_NEWER,    /* it has taken the place of group *other, and perhaps of more */
+};
+
+enum index_double row_index_find_double(const struct row_index *row,
+					const struct index_image *image, uint32_t *other);
+
+/*
  * The image of a complete group, on the heap, as it is written to flash, with its live word, and
  * with nothing appended.
  * -ENOMEM, and the errors of reading.

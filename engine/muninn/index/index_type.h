@@ -13,7 +13,9 @@
 /* A group of a row. */
 struct index_group {
 	uint32_t number, members;
-	uint64_t live;      /* a bit for each member that is there */
+	uint32_t entries; /* of all members of a complete group, where they are counted */
+	uint32_t joins;   /* numbers, from its own on, whose groups it took the place of; 0: none */
+	uint64_t live;    /* a bit for each member that is there */
 	uint8_t *live_word; /* of a complete group; NULL: it is the growing one */
 };
 
@@ -88,9 +90,20 @@ struct index_type {
 	int (*replace)(struct row_index *row, uint32_t from, uint32_t to,
 		       const struct index_image *by);
 	uint64_t (*image_kept)(const struct index *index, uint64_t length);
+	/* What an image says of its group. NULL: none ever takes the place of another one. */
+	bool (*read_image)(const struct index_image *image, struct index_group *group);
 	int (*check_image)(const struct row_index *row, const struct index_image *image,
 			   struct error_text *error);
 	int (*refresh)(struct row_index *row);
+	/*
+	 * What a group with that number has at most. A segment has as many entries as others of its
+	 * group, more or less. NULL: no group takes the place of others.
+	 */
+	struct index_group (*most)(const struct row_index *row, uint32_t number);
+	/* Whether complete group `n` could be a part of a group together with group `other`. */
+	bool (*may_join)(const struct row_index *row, uint32_t n, uint32_t other);
+	int (*join)(const struct row_index *row, const struct index_join *join,
+		    const struct index_image *parts, struct index_image *image);
 	/* Of complete group `n`. */
 	int (*copy_image)(const struct row_index *row, uint32_t n, struct index_image *image);
 	/* NULL: there is no place for that. */

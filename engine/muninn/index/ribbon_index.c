@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "engine/muninn/index/index_type.h"
+#include "engine/muninn/index/ribbon/group_join.h"
 #include "engine/muninn/index/ribbon/growing_format.h"
 #include "engine/muninn/index/ribbon_arrange.h"
 #include "engine/muninn/index/ribbon_narrow.h"
@@ -436,6 +437,20 @@ static uint64_t image_kept(const struct index *base, uint64_t length)
 	return length;
 }
 
+static bool read_image(const struct index_image *image, struct index_group *of_image)
+{
+	struct group group;
+
+	if (!group_attach(&group, image->bytes, image->length))
+		return false;
+	*of_image = (struct index_group){
+		.number = group.number,
+		.members = group.members,
+		.joins = group.joins,
+	};
+	return true;
+}
+
 static int check_image(const struct row_index *base, const struct index_image *image,
 		       struct error_text *error)
 {
@@ -447,6 +462,42 @@ static int check_image(const struct row_index *base, const struct index_image *i
 			 "index: group %u of row %u is not what the directory says; the device is "
 			 "damaged",
 			 image->group, base->number);
+}
+
+static_assert((int)INDEX_JOIN_MAX <= (int)GROUP_PARTS_MAX, "so many groups can become one");
+
+/* As many as it would have if it were made again, segment by segment. */
+static struct index_group most(const struct row_index *base, uint32_t number)
+{
+	const struct ribbon_shape *shape = row_in(base)->shape;
+
+	return (struct index_group){
+		.number = number,
+		.members = ribbon_members(base->number, number),
+		.entries = shape->group_entries - shape->segment_entries,
+	};
+}
+
+static bool may_join(const struct row_index *base, uint32_t n, uint32_t other)
+{
+	const struct group *group = &row_in(base)->complete[n].group;
+
+	return group->tag_bytes &&
+	       group->locations == row_in(base)->complete[other].group.locations;
+}
+
+static int join_groups(const struct row_index *base, const struct index_join *join,
+		       const struct index_image *parts, struct index_image *image)
+{
+	struct group_part of_ribbon[INDEX_JOIN_MAX];
+
+	for (uint32_t n = 0; n < join->count; n++)
+		of_ribbon[n] = (struct group_part){ .image = parts[n].bytes,
+						    .length = parts[n].length,
+						    .live = join->live[n] };
+	*image = (struct index_image){ .group = join->numbers[0] };
+	return group_join(row_in(base)->shape, of_ribbon, join->count, &image->bytes,
+			  &image->length);
 }
 
 static int copy_image(const struct row_index *base, uint32_t n, struct index_image *image)
@@ -506,6 +557,8 @@ static void read_group(const struct row_index *base, uint32_t n, struct index_gr
 		*group = (struct index_group){
 			.number = complete->group.number,
 			.members = complete->group.members,
+			.entries = complete->group.entries,
+			.joins = complete->group.joins,
 			.live = get_le64(complete->live) &
 				((UINT64_C(1) << complete->group.members) - 1),
 			.live_word = complete->live,
@@ -557,7 +610,9 @@ static bool tell_image(const struct muninn_geometry *geometry, uint8_t *image, u
 	field_number(to, "member_count", group.members);
 	field_number(to, "entries", group.entries);
 	field_number(to, "failed_entries", group.failed);
+	field_number(to, "tag_bytes", group.tag_bytes);
 	field_number(to, "appended_bytes", group.appended);
+	field_number(to, "joined_numbers", group.joins);
 	field_number(to, "starts", group.band.shape.starts);
 	field_number(to, "columns", group.band.shape.columns);
 	field_number(to, "fingerprint_bits", group.band.shape.fingerprint_bits);
@@ -679,8 +734,12 @@ const struct index_type ribbon_index = {
 	.make_image = make_image,
 	.replace = replace,
 	.image_kept = image_kept,
+	.read_image = read_image,
 	.check_image = check_image,
 	.refresh = refresh,
+	.most = most,
+	.may_join = may_join,
+	.join = join_groups,
 	.copy_image = copy_image,
 	.image_append = image_append,
 	.image_appended = image_appended,

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "engine/muninn/index/ribbon/group_join.h"
 #include "engine/muninn/index/ribbon/ribbon_hash.h"
 #include "engine/muninn/index/ribbon/ribbon_search.h"
 #include "engine/muninn/nvram.h"
@@ -342,6 +343,73 @@ void scene_complete(struct scene *scene)
 		scene->by_pages++;
 	ribbon_row_begin(&scene->row, number + 1);
 	assert_true(scene_sum_is_right(scene));
+}
+
+/* Which image is that of a complete group. */
+static uint32_t image_of(const struct scene *scene, uint32_t number)
+{
+	uint32_t n = 0;
+
+	while (scene->images[n].number != number)
+		n++;
+	assert_non_null(scene->images[n].bytes);
+	return n;
+}
+
+/* Segments that are left of a group are the next members of another one. */
+static void renumber(struct scene *scene, uint32_t from, uint32_t to, uint32_t *member)
+{
+	for (uint32_t n = 0; n < scene->count; n++) {
+		if (scene->sealed[n].group != from)
+			continue;
+		scene->sealed[n].group = scene->sealed[n].live ? to : UINT32_MAX;
+		if (scene->sealed[n].live)
+			scene->sealed[n].member = (*member)++;
+	}
+}
+
+void scene_join(struct scene *scene)
+{
+	struct ribbon_row *row = &scene->row;
+	uint32_t from = row->count ? below(&scene->random, row->count) : 0, count = 0, left = 0;
+	struct group_part parts[GROUP_PARTS_MAX];
+	uint32_t images[GROUP_PARTS_MAX], most = 1 + below(&scene->random, 4);
+	struct ribbon_image joined;
+
+	for (; count < most && from + count < row->count; count++) {
+		const struct complete *complete = &row->complete[from + count];
+		uint64_t live = get_le64(complete->live);
+
+		left += (uint32_t)__builtin_popcountll(live);
+		if (left > RIBBON_MEMBERS ||
+		    complete->group.locations != row->complete[from].group.locations)
+			break;
+		images[count] = image_of(scene, complete->group.number);
+		parts[count] = (struct group_part){ .image = scene->images[images[count]].bytes,
+						    .length = scene->images[images[count]].length,
+						    .live = live };
+	}
+	left = 0;
+	for (uint32_t n = 0; n < count; n++)
+		left += (uint32_t)__builtin_popcountll(parts[n].live);
+	if (!left)
+		return;
+	assert_int_equal(group_join(&scene->shape, parts, count, &joined.bytes, &joined.length), 0);
+	left = 0;
+	for (uint32_t n = 0; n < count; n++) {
+		renumber(scene, scene->images[images[n]].number, scene->images[images[0]].number,
+			 &left);
+		free(scene->images[images[n]].bytes);
+		scene->images[images[n]].bytes = NULL;
+	}
+	scene->images[images[0]].bytes = malloc(joined.length);
+	scene->images[images[0]].length = joined.length;
+	memcpy(scene->images[images[0]].bytes, joined.bytes, joined.length);
+	joined.live = scene->images[images[0]].live;
+	put_le64(joined.live, (UINT64_C(1) << left) - 1);
+	assert_int_equal(ribbon_row_check(row, &joined, scene->images[images[0]].number), 0);
+	assert_int_equal(ribbon_row_replace(row, from, from + count, &joined), 0);
+	scene->joined += count;
 }
 
 void scene_take_out(struct scene *scene)

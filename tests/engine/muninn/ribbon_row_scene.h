@@ -45,6 +45,7 @@ struct scene {
 	bool lacks_memory; /* for a section, now and then */
 	uint32_t hot;      /* one put of so many is of one of a few keys */
 	uint32_t lost;     /* one of so many that are arranged finds no candidate */
+	uint32_t joined;   /* groups that have given their place to one */
 	uint32_t by_candidates, by_pages; /* groups whose ribbons have these */
 	struct {
 		uint32_t number;
@@ -77,6 +78,8 @@ void scene_write_member(struct scene *scene, const struct sealed *sealed,
 			const struct group_member *member);
 /* Some group goes, if there is one, with all its segments. */
 void scene_drop_group(struct scene *scene);
+/* Some groups that follow each other give their place to one, if what is left of them fits. */
+void scene_join(struct scene *scene);
 /* Takes some segment out, if it is not out already. */
 void scene_take_out(struct scene *scene);
 /* Opens the row again from NVRAM and the images that are there, in any order. */

@@ -19,6 +19,7 @@
 #include "common/finding.h"
 #include "common/log.h"
 #include "engine/muninn/directory.h"
+#include "engine/muninn/image_load.h"
 #include "nand/faults.h"
 #include "nand/power.h"
 #include "tests/engine/flush_now.h"
@@ -331,11 +332,11 @@ static uint64_t images_bytes_appended(const struct scene *scene)
 
 	for (uint32_t n = 0; (entry = directory_next(store, &n)) != NULL;) {
 		struct index_image image;
+		uint32_t appended;
 
-		assert_int_equal(row_index_copy_image(store->rows[0].index,
-						      get_le32(entry + DIRECTORY_GROUP_AT), &image),
-				 0);
-		bytes += get_le32(entry + DIRECTORY_BYTES_AT) - image.length;
+		assert_int_equal(image_read(store, entry, &image), 0);
+		index_image_appended(store->index, &image, &appended);
+		bytes += appended;
 		free(image.bytes);
 	}
 	return bytes;

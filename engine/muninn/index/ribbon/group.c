@@ -53,7 +53,8 @@ static uint32_t count_run_pages(const struct group *group, uint32_t member)
 
 uint64_t group_whole_bytes(const struct group *group)
 {
-	return group->kept + (uint64_t)group->failed * FAILED_BYTES + group->appended;
+	return group->kept + (uint64_t)group->failed * FAILED_BYTES + group->tag_bytes +
+	       group->appended;
 }
 
 bool group_attach(struct group *group, const uint8_t *image, uint64_t length)
@@ -66,9 +67,11 @@ bool group_attach(struct group *group, const uint8_t *image, uint64_t length)
 		.image = image,
 		.row = get_le32(image + GROUP_ROW_AT),
 		.number = get_le32(image + GROUP_NUMBER_AT),
+		.joins = get_le32(image + GROUP_JOINS_AT),
 		.members = get_le32(image + GROUP_MEMBERS_AT),
 		.entries = get_le32(image + GROUP_ENTRIES_AT),
 		.failed = get_le32(image + GROUP_FAILED_AT),
+		.tag_bytes = get_le32(image + GROUP_TAGS_AT),
 		.appended = get_le32(image + GROUP_APPENDED_AT),
 		.locations = get_le16(image + GROUP_LOCATIONS_AT),
 		.location_bits = bits_for(get_le16(image + GROUP_LOCATIONS_AT)),
@@ -176,7 +179,7 @@ bool group_entries_make_sense(const struct group *group, uint32_t locations)
 
 /* ---- asking ---- */
 
-static bool ask(const struct group *group, uint32_t tag, uint32_t number, struct tag_entry *entry)
+bool group_find(const struct group *group, uint32_t tag, uint32_t number, struct tag_entry *entry)
 {
 	uint32_t value;
 
@@ -194,7 +197,7 @@ static bool ask(const struct group *group, uint32_t tag, uint32_t number, struct
 bool group_next(const struct group *group, struct group_walk *walk, struct tag_entry *entry)
 {
 	for (;;) {
-		bool found = ask(group, walk->tag, walk->number, entry);
+		bool found = group_find(group, walk->tag, walk->number, entry);
 		bool ends = walk->missed || (walk->number == 0 && !walk->has_failed);
 
 		if (!found && ends)

@@ -46,6 +46,7 @@ void group_get_member(const uint8_t *at, struct group_member *facts);
 
 struct group_plan {
 	uint32_t row, number;
+	uint32_t joins;            /* numbers whose groups it takes the place of; 0: none */
 	uint32_t fingerprint_bits; /* 1 .. BAND_FINGERPRINT_MAX */
 	uint32_t locations;        /* 2 .. MUNINN_SEGMENT_PAGES_MAX: all locations are below that */
 	const struct group_member *members; /* the oldest first */
@@ -59,6 +60,7 @@ struct group_plan {
 	const struct tag_entry *apart;
 	uint32_t apart_count;
 	const uint32_t *run_tags; /* of all pages of runs, the oldest member first */
+	uint64_t tagged_max;      /* no tags in an image that would be longer with them */
 };
 
 /* Memory to build from, for groups of up to `entries_max`. NULL: out of memory. */
@@ -97,11 +99,12 @@ void group_append(uint8_t **image, uint64_t *length, const uint8_t *bytes, uint3
 
 struct group {
 	const uint8_t *image;
-	uint32_t row, number;
+	uint32_t row, number, joins;
 	uint32_t members;
 	uint32_t entries;                  /* all of them */
 	uint32_t failed;                   /* those that are in the image only, not in the ribbon */
 	uint32_t locations, location_bits; /* numbers below the first have as many bits */
+	uint32_t tag_bytes;                /* of tags, behind the failed entries */
 	uint32_t appended;                 /* bytes behind these */
 	uint64_t kept; /* bytes of the image that look-ups need: up to the failed entries */
 	struct band band;
@@ -134,10 +137,21 @@ const uint8_t *group_run_tags(const struct group *group, uint32_t member);
 /* The n-th failed entry, from 0, while the whole image is there. `segment` is the member. */
 struct tag_entry group_failed_entry(const struct group *group, uint32_t n);
 
+/*
+ * All entries of a whole image, group->entries of them: those that the ribbon could have taken, by
+ * tag, then others. `segment` is the member, locations are numbers below group->locations, or
+ * beyond them as failed ones are. -EINVAL: the image has no tags, or not those of its ribbon.
+ * -ENOMEM.
+ */
+int group_list(const struct group *group, struct tag_entry *entries);
+
 /* Whether all failed entries, of a whole image, name members, and locations below a number. */
 bool group_entries_make_sense(const struct group *group, uint32_t locations);
 
 /* ---- asking ---- */
+
+/* The n-th newest entry of a tag, from 0, or a false hit. False: there is none. */
+bool group_find(const struct group *group, uint32_t tag, uint32_t number, struct tag_entry *entry);
 
 /* Goes through the entries that the ribbon has of a tag, newest first. Begins with tag and zeros.
  */

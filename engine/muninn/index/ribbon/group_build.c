@@ -206,6 +206,7 @@ static void put_head(uint8_t *image, const struct group_plan *plan, const struct
 	put_le32(image + GROUP_VERSION_AT, RIBBON_VERSION);
 	put_le32(image + GROUP_ROW_AT, plan->row);
 	put_le32(image + GROUP_NUMBER_AT, plan->number);
+	put_le32(image + GROUP_JOINS_AT, plan->joins);
 	put_le32(image + GROUP_MEMBERS_AT, plan->member_count);
 	put_le32(image + GROUP_STARTS_AT, shape->starts);
 	put_le32(image + GROUP_FAILED_AT, failed);
@@ -264,6 +265,29 @@ static void put_failed(uint8_t *at, const struct group_builder *builder,
 	}
 }
 
+/* ---- tags ---- */
+
+/* Writes them, or only counts their bytes if `at` is NULL. */
+static uint64_t put_tags(uint8_t *at, const struct group_builder *builder, uint32_t count)
+{
+	uint64_t bytes = 0;
+	uint32_t before = 0;
+
+	for (uint32_t n = 0; n < count; n++) {
+		uint32_t tag = (uint32_t)(builder->words[n] >> 32);
+		uint64_t left = (uint64_t)(tag - before) << 1 | builder->keys[n].failed;
+
+		for (; left >> 7; left >>= 7, bytes++)
+			if (at)
+				at[bytes] = (uint8_t)(left | 0x80);
+		if (at)
+			at[bytes] = (uint8_t)left;
+		bytes++;
+		before = tag;
+	}
+	return bytes;
+}
+
 int group_build(struct group_builder *builder, const struct group_plan *plan, uint8_t **out,
 		uint64_t *length)
 {
@@ -271,6 +295,7 @@ int group_build(struct group_builder *builder, const struct group_plan *plan, ui
 	uint64_t near_at = planes_at(plan->member_count, count_run_pages(plan));
 	uint64_t far_at = near_at + band_near_bytes(&shape);
 	uint64_t failed_at = far_at + band_far_bytes(&shape);
+	uint64_t tag_bytes, tags_at;
 	uint8_t *image, *grown;
 	uint32_t failed;
 
@@ -286,7 +311,11 @@ int group_build(struct group_builder *builder, const struct group_plan *plan, ui
 	band_build(builder->band, &shape, builder->keys, plan->entry_count, image + near_at,
 		   image + far_at);
 	failed = end_behind_gaps(builder, plan->entry_count) + plan->apart_count;
-	*length = failed_at + (uint64_t)failed * FAILED_BYTES;
+	tags_at = failed_at + (uint64_t)failed * FAILED_BYTES;
+	tag_bytes = put_tags(NULL, builder, plan->entry_count);
+	if (tags_at + tag_bytes > plan->tagged_max)
+		tag_bytes = 0;
+	*length = tags_at + tag_bytes;
 	grown = realloc(image, *length);
 	if (!grown) {
 		free(image);
@@ -295,6 +324,9 @@ int group_build(struct group_builder *builder, const struct group_plan *plan, ui
 	image = grown;
 	put_head(image, plan, &shape, failed);
 	put_failed(image + failed_at, builder, plan);
+	put_le32(image + GROUP_TAGS_AT, (uint32_t)tag_bytes);
+	if (tag_bytes)
+		put_tags(image + tags_at, builder, plan->entry_count);
 	group_put_crc(image, *length);
 	*out = image;
 	return 0;

@@ -10,6 +10,7 @@
  *   near plane, at a multiple of 64: for each 64 rows 8 words, a column each
  *   far plane: for each 64 rows a word for each other column
  *   entries that the ribbon could not take, 8 bytes each
+ *   tags of the ribbon's entries, those that it could not take among them
  *   ranges of old records, which are the store's (format.h)
  */
 #ifndef MUNINN_ENGINE_MUNINN_INDEX_RIBBON_GROUP_FORMAT_H
@@ -40,8 +41,11 @@ enum {
 	GROUP_FINGERPRINT_AT = 37, /* 1: of them, the first ones: the fingerprint */
 	GROUP_LOCATIONS_AT = 38,   /* 2: the next columns are a number below this: where in its
 				      segment; the columns behind them are the member */
-	GROUP_APPENDED_AT = 40,    /* 4: bytes behind the failed entries */
-	GROUP_HEADER_BYTES = 64,   /* from 44 on zero */
+	GROUP_APPENDED_AT = 40,    /* 4: bytes of ranges */
+	GROUP_TAGS_AT = 44,        /* 4: bytes of tags; 0: there are none */
+	GROUP_JOINS_AT = 48,       /* 4: numbers, from its own on, whose groups it took the place
+				      of; 0: it never took another's */
+	GROUP_HEADER_BYTES = 64,   /* from 52 on zero */
 };
 
 enum {
@@ -80,6 +84,13 @@ enum {
 	FAILED_MEMBER_AT = 6,
 	FAILED_BYTES = 8,
 };
+
+/*
+ * A tag: twice what it is more than the tag before it, or than 0; one more if its entry failed. In
+ * bytes of 7 bits, the lowest first; all but the last have bit 7 set. In the order of the numbers
+ * that the ribbon is asked for: by tag, and entries of one tag from the newest to the oldest.
+ */
+enum { TAG_BYTES_MAX = 5 };
 
 static_assert((uint64_t)MUNINN_SEGMENT_PAGES_MAX *
 			      (MUNINN_PAGE_BYTES_MAX / RECORD_HEADER_BYTES + 1) <

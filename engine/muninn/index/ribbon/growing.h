@@ -78,10 +78,10 @@ const uint8_t *growing_run_tags(const struct growing *growing, uint32_t member);
 
 /*
  * The image of a group of members from `from` on that are below `to`, on the heap; `with_runs`: and
- * with their runs' tags, or as if they had none. Only bits of live members may change meanwhile.
- * -ENOMEM.
+ * with their runs' tags and those of its entries, or as if they had none. Only bits of live members
+ * may change meanwhile. -ENOMEM.
  */
-int growing_make_image(const struct growing *growing, uint32_t from, uint32_t to, bool with_runs,
+int growing_make_image(const struct growing *growing, uint32_t from, uint32_t to, bool with_tags,
 		       uint32_t fingerprint_bits, uint8_t **image, uint64_t *length);
 
 #endif

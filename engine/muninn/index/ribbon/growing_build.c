@@ -52,7 +52,7 @@ static void plan_entries(const struct source *source, struct group_plan *plan)
 }
 
 /* The members, and the tags of their runs; `tags` has space for as many as there are entries. */
-static void plan_members(const struct source *source, bool with_runs, struct group_member *members,
+static void plan_members(const struct source *source, bool with_tags, struct group_member *members,
 			 uint32_t *tags)
 {
 	for (uint32_t n = 0; n < source->to - source->from; n++) {
@@ -60,14 +60,14 @@ static void plan_members(const struct source *source, bool with_runs, struct gro
 		const uint8_t *at;
 
 		growing_read_member(source->growing, source->from + n, member);
-		member->has_runs &= with_runs;
+		member->has_runs &= with_tags;
 		at = growing_run_tags(source->growing, source->from + n);
 		for (uint32_t page = 0; page < group_member_runs(member); page++)
 			*tags++ = get_le32(at + (uint64_t)page * GROWING_ENTRY_BYTES);
 	}
 }
 
-int growing_make_image(const struct growing *growing, uint32_t from, uint32_t to, bool with_runs,
+int growing_make_image(const struct growing *growing, uint32_t from, uint32_t to, bool with_tags,
 		       uint32_t fingerprint_bits, uint8_t **image, uint64_t *length)
 {
 	uint32_t count = growing_entries(growing, to) - growing_entries(growing, from);
@@ -80,13 +80,14 @@ int growing_make_image(const struct growing *growing, uint32_t from, uint32_t to
 		.fingerprint_bits = fingerprint_bits,
 		.members = members,
 		.member_count = to - from,
+		.tagged_max = with_tags ? ribbon_image_bytes_max(growing->shape) : 0,
 	};
 	uint32_t *tags = malloc((count + UINT64_C(1)) * sizeof(*tags));
 	int result = -ENOMEM;
 
 	source.entries = malloc((count + UINT64_C(1)) * sizeof(*source.entries));
 	if (builder && source.entries && tags) {
-		plan_members(&source, with_runs, members, tags);
+		plan_members(&source, with_tags, members, tags);
 		plan.run_tags = tags;
 		plan_entries(&source, &plan);
 		result = group_build(builder, &plan, image, length);

@@ -379,6 +379,14 @@ static void take_away(struct ribbon_row *row, struct change *change)
 	put_in_place(row, change, NULL, NULL);
 }
 
+/* Whether two images are of the same segments. */
+static bool has_same_members(const struct group *a, const struct group *b)
+{
+	return a->number == b->number && a->members == b->members &&
+	       memcmp(a->image + GROUP_HEADER_BYTES, b->image + GROUP_HEADER_BYTES,
+		      (size_t)a->members * MEMBER_BYTES) == 0;
+}
+
 /*
  * Another copy of the only group that goes has the same entries at the same place, so tables stay.
  * A member may have been written meanwhile that does not count yet.
@@ -388,7 +396,7 @@ static bool takes_copy(struct ribbon_row *row, const struct change *change, cons
 {
 	struct complete *complete = &row->complete[change->from];
 
-	if (change->to - change->from != 1 || complete->group.number != by->number)
+	if (change->to - change->from != 1 || !has_same_members(&complete->group, by))
 		return false;
 	complete->live = live;
 	return true;
@@ -413,7 +421,9 @@ int ribbon_row_replace(struct ribbon_row *row, uint32_t from, uint32_t to,
 		free(by->bytes);
 		return 0;
 	}
-	assert(!row->next);
+	/* Of a member that was given up. */
+	exact_destroy(row->next);
+	row->next = NULL;
 	grown = realloc(row->complete, (row->count + 1) * sizeof(*grown));
 	if (!grown)
 		return -ENOMEM;
@@ -448,6 +458,7 @@ int ribbon_row_copy_image(const struct ribbon_row *row, uint32_t place, uint8_t 
 		return -ENOMEM;
 	memcpy(*image, group->image, group->kept);
 	put_le32(*image + GROUP_APPENDED_AT, 0);
+	put_le32(*image + GROUP_TAGS_AT, 0);
 	while (exact_next(row->exact, &at, &entry)) {
 		if (entry.segment / RIBBON_MEMBERS != place)
 			continue;

@@ -103,15 +103,16 @@ int ribbon_row_check(const struct ribbon_row *row, const struct ribbon_image *im
  * Replaces the complete groups at the places from `from` on that are below `to` by `by`, whose
  * number fits there; NULL: by none. If that is the growing group's, the row has to begin the next
  * one at once. -ENOMEM: nothing has changed; not when there is no `by`, or when it
- * is a copy of the only one that goes. Only then may a member have been written that does not
- * count.
+ * is a copy of the only one that goes. Only then may a member have been written that is to count
+ * yet: otherwise it has to be written again.
  */
 int ribbon_row_replace(struct ribbon_row *row, uint32_t from, uint32_t to,
 		       const struct ribbon_image *by);
 
 /*
  * The image of a complete group by its place, on the heap, as it may be written to flash: its
- * failed entries need not be in the order that they had there, and nothing is appended. -ENOMEM.
+ * failed entries need not be in the order that they had there, and it has no tags, and nothing
+ * appended. -ENOMEM.
  */
 int ribbon_row_copy_image(const struct ribbon_row *row, uint32_t place, uint8_t **image,
 			  uint64_t *length);
