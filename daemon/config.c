@@ -560,6 +560,22 @@ static int read_file(struct reading *reading, struct error_text *error)
 	return 0;
 }
 
+/* What reads lines would take a NUL byte for the end of one, and lose what follows. */
+static int check_bytes(const struct reading *reading, const char *text, size_t bytes,
+		       struct error_text *error)
+{
+	const char *nul = memchr(text, '\0', bytes);
+	int line = 1;
+
+	if (!nul)
+		return 0;
+	for (const char *at = text; at < nul; at++)
+		line += *at == '\n';
+	return blame(reading, line,
+		     "there is a NUL byte in the line: remove it, or save the file as UTF-8 text",
+		     error);
+}
+
 /* Reads a text as the file, or behind it. */
 static int read_text(struct reading *reading, const char *source, const char *text, size_t bytes,
 		     struct error_text *error)
@@ -569,6 +585,9 @@ static int read_text(struct reading *reading, const char *source, const char *te
 	reading->source = source;
 	reading->line = 0;
 	reading->section_line = 0;
+	result = check_bytes(reading, text, bytes, error);
+	if (result)
+		return result;
 	/* An empty stream is no stream to every libc. */
 	reading->file = bytes ? fmemopen((void *)(uintptr_t)text, bytes, "r")
 			      : fopen("/dev/null", "re");

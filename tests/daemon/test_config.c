@@ -37,15 +37,20 @@ static int teardown(void **state)
 	return unlink(path);
 }
 
-static int read_text(const char *text)
+static int read_bytes(const char *text, size_t bytes)
 {
 	FILE *file = fopen(path, "w");
 
 	assert_non_null(file);
-	assert_true(fputs(text, file) >= 0);
+	assert_int_equal(fwrite(text, 1, bytes, file), bytes);
 	assert_int_equal(fclose(file), 0);
 	error.text[0] = '\0';
 	return config_read(path, &config, &error);
+}
+
+static int read_text(const char *text)
+{
+	return read_bytes(text, strlen(text));
 }
 
 /* Reading and completing `text` fails, and the sentence is FILE, then `rest`. */
@@ -380,6 +385,36 @@ static void test_what_only_the_whole_shows_is_checked(void **state)
 	assert_refused("[target]\nname = iqn.2014-06.x:y\n", ": there is no logical unit");
 }
 
+static void test_a_nul_byte_is_refused_with_its_line(void **state)
+{
+#define WITH_NUL(text)                 \
+	{                              \
+		text, sizeof(text) - 1 \
+	}
+	static const struct {
+		const char *text;
+		size_t bytes;
+	} rows[] = {
+		WITH_NUL("[lun 1]\n\0type = osd\n"),          /* at the beginning of a line */
+		WITH_NUL("[lun 1]\nsize = 8G\0size = 9G\n"),  /* inside */
+		WITH_NUL("[lun 1]\nsize = 8G\0\n[lun 2]\n"),  /* at its end */
+		WITH_NUL("[lun 1]\nsize = 8G\0size = 9G"),    /* in a last line without an end */
+		WITH_NUL("[lun 1]\n# one\0two\nsize = 8X\n"), /* in a comment, before another error
+							       */
+	};
+#undef WITH_NUL
+	char expected[512];
+
+	(void)state;
+	snprintf(expected, sizeof(expected),
+		 "%s:2: there is a NUL byte in the line: remove it, or save the file as UTF-8 text",
+		 path);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_int_equal(read_bytes(rows[i].text, rows[i].bytes), -EINVAL);
+		assert_string_equal(error.text, expected);
+	}
+}
+
 static void test_a_line_that_is_too_long_is_refused(void **state)
 {
 	static char text[8192];
@@ -571,6 +606,7 @@ int main(void)
 		with_file(test_values_outside_of_their_limits_are_refused),
 		with_file(test_a_refused_secret_is_not_repeated),
 		with_file(test_what_only_the_whole_shows_is_checked),
+		with_file(test_a_nul_byte_is_refused_with_its_line),
 		with_file(test_a_line_that_is_too_long_is_refused),
 		with_file(test_a_line_of_the_longest_length_is_read),
 		with_file(test_a_missing_file_is_named),
