@@ -168,8 +168,11 @@ int ctl_confirm(const struct ctl *ctl, const char *format, ...)
 
 /* IDs as strings "0x10000": they are ADDRESSes, and JSON numbers end at 2^53. */
 json_t *ctl_json_id(uint64_t id);
-/* Text as it is if it is printable UTF-8 that JSON can carry, otherwise escaped as in manifests. */
-json_t *ctl_json_text(const char *text);
+/*
+ * Sets a member of an object, and returns the object. A text that is no UTF-8 is escaped as in
+ * manifests; then the member "escaped", a list, names `key`.
+ */
+json_t *ctl_json_with_text(json_t *object, const char *key, const char *text);
 /*
  * Prints a text that somebody else has chosen: what a terminal would act on, and what is no UTF-8,
  * as \xNN.

@@ -28,7 +28,7 @@ static uint64_t number_of(const struct osd_attribute *attribute)
 	return value;
 }
 
-/* Up to the first NUL, without blanks at the end; "" when out of memory. */
+/* Up to the first NUL, without blanks at the end; NULL when out of memory. */
 static char *text_of(const struct osd_attribute *attribute)
 {
 	char *text = strndup((const char *)attribute->value, attribute->present);
@@ -39,29 +39,26 @@ static char *text_of(const struct osd_attribute *attribute)
 	return text;
 }
 
-static json_t *json_hex(const struct osd_attribute *attribute)
+static void hex_of(const struct osd_attribute *attribute, char hex[2 * VALUE_BYTES_MAX + 1])
 {
-	char hex[2 * VALUE_BYTES_MAX + 1];
-	uint32_t length = (uint32_t)min_u64(attribute->present, VALUE_BYTES_MAX);
-
-	manifest_hex(attribute->value, length, hex);
-	return json_string(hex);
+	manifest_hex(attribute->value, min_u64(attribute->present, VALUE_BYTES_MAX), hex);
 }
 
-json_t *facts_json(enum fact_kind kind, const struct osd_attribute *attribute)
+static void add_json(json_t *object, const struct fact *fact, const struct osd_attribute *attribute)
 {
-	char time[CTL_TIME_TEXT];
+	char hex[2 * VALUE_BYTES_MAX + 1], time[CTL_TIME_TEXT], *text;
 	json_t *value = NULL;
-	char *text;
 
-	switch (kind) {
+	switch (fact->kind) {
 	case FACT_TEXT:
 		text = text_of(attribute);
-		value = text ? ctl_json_text(text) : NULL;
+		if (text)
+			ctl_json_with_text(object, fact->name, text);
 		free(text);
-		break;
+		return;
 	case FACT_HEX:
-		value = json_hex(attribute);
+		hex_of(attribute, hex);
+		value = json_string(hex);
 		break;
 	case FACT_SIZE:
 	case FACT_NUMBER:
@@ -71,26 +68,36 @@ json_t *facts_json(enum fact_kind kind, const struct osd_attribute *attribute)
 		value = json_string(ctl_format_time(number_of(attribute), time));
 		break;
 	}
-	return value;
+	json_object_set_new(object, fact->name, value);
 }
 
 static void print(const struct fact *fact, const struct osd_attribute *attribute)
 {
-	json_t *value = facts_json(fact->kind, attribute);
-	char size[CTL_SIZE_TEXT];
+	char hex[2 * VALUE_BYTES_MAX + 1], size[CTL_SIZE_TEXT], time[CTL_TIME_TEXT], *text;
 
-	if (!value)
-		return;
 	printf("%-20s ", fact->name);
-	if (fact->kind == FACT_SIZE)
+	switch (fact->kind) {
+	case FACT_TEXT:
+		text = text_of(attribute);
+		ctl_print_text(text ? text : "");
+		free(text);
+		break;
+	case FACT_HEX:
+		hex_of(attribute, hex);
+		printf("%s", hex);
+		break;
+	case FACT_SIZE:
 		printf("%" PRIu64 " (%s)", number_of(attribute),
 		       ctl_format_size(number_of(attribute), size));
-	else if (json_is_integer(value))
+		break;
+	case FACT_NUMBER:
 		printf("%" PRIu64, number_of(attribute));
-	else
-		ctl_print_text(json_string_value(value));
+		break;
+	case FACT_TIME:
+		printf("%s", ctl_format_time(number_of(attribute), time));
+		break;
+	}
 	putchar('\n');
-	json_decref(value);
 }
 
 static int take(void *context, const struct osd_attribute *attribute)
@@ -104,8 +111,7 @@ static int take(void *context, const struct osd_attribute *attribute)
 		if (printing->facts[i].number != attribute->number)
 			continue;
 		if (printing->object)
-			json_object_set_new(printing->object, printing->facts[i].name,
-					    facts_json(printing->facts[i].kind, attribute));
+			add_json(printing->object, &printing->facts[i], attribute);
 		else
 			print(&printing->facts[i], attribute);
 	}

@@ -20,7 +20,4 @@ struct fact {
 int facts_print(const struct ctl *ctl, struct osd_client_address address, uint32_t page,
 		const struct fact *facts, size_t count, json_t *object);
 
-/* One value as JSON. NULL: it has the wrong form, or no memory is left. */
-json_t *facts_json(enum fact_kind kind, const struct osd_attribute *attribute);
-
 #endif

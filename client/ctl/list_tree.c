@@ -55,9 +55,10 @@ static json_t *entry_json(const struct tree_listing *listing, const struct manif
 					     [MANIFEST_FILE] = "file",
 					     [MANIFEST_SYMLINK] = "link" };
 	char time[CTL_TIME_TEXT], mode[8];
-	json_t *object = json_pack("{s:o,s:o,s:s}", "address", ctl_json_text(address), "path",
-				   ctl_json_text(path), "type", types[entry->type]);
+	json_t *object = ctl_json_with_text(json_object(), "address", address);
 
+	ctl_json_with_text(object, "path", path);
+	json_object_set_new(object, "type", json_string(types[entry->type]));
 	if (object && entry->type == MANIFEST_FILE)
 		json_object_set_new(object, "id", ctl_json_id(entry->object));
 	if (!object || !listing->ctl->options->long_list)
@@ -70,7 +71,7 @@ static json_t *entry_json(const struct tree_listing *listing, const struct manif
 		json_object_set_new(object, "group", json_integer(entry->group));
 	}
 	if (entry->type == MANIFEST_SYMLINK) {
-		json_object_set_new(object, "target", ctl_json_text(entry->target));
+		ctl_json_with_text(object, "target", entry->target);
 	} else {
 		snprintf(mode, sizeof(mode), "%04" PRIo32, entry->mode);
 		json_object_set_new(object, "mode", json_string(mode));

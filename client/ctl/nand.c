@@ -155,24 +155,24 @@ static void gather(struct info *info, const char *path, struct nand *nand)
 static json_t *info_json(const struct info *info)
 {
 	const struct nand_geometry *geometry = info->geometry;
-	json_t *blocks = json_object();
+	json_t *blocks = json_object(), *object;
 
 	for (int look = 0; look < NAND_LOOKS; look++)
 		json_object_set_new(blocks, nand_look_name(look),
 				    json_integer((json_int_t)info->summary.blocks[look]));
-	return json_pack(
-		"{s:o,s:s,s:o,s:I,s:I,s:I,s:i,s:i,s:i,s:i,s:i,s:i,s:o,s:I,s:I,s:f,s:I,s:I}",
-		"image", ctl_json_text(info->path), "uuid", info->uuid, "engine",
-		ctl_json_text(info->engine), "data_bytes", (json_int_t)info->data_bytes,
-		"nvram_bytes", (json_int_t)info->nvram_bytes, "host_bytes",
-		(json_int_t)info->host_bytes, "page_bytes", (int)geometry->page_bytes,
-		"spare_bytes", (int)geometry->spare_bytes, "pages_per_block",
-		(int)geometry->pages_per_block, "blocks", (int)geometry->blocks, "channels",
-		(int)geometry->channels, "dies_per_channel", (int)geometry->dies_per_channel,
-		"blocks_by_state", blocks, "pages_programmed",
+	object = json_pack(
+		"{s:s,s:I,s:I,s:I,s:i,s:i,s:i,s:i,s:i,s:i,s:o,s:I,s:I,s:f,s:I,s:I}", "uuid",
+		info->uuid, "data_bytes", (json_int_t)info->data_bytes, "nvram_bytes",
+		(json_int_t)info->nvram_bytes, "host_bytes", (json_int_t)info->host_bytes,
+		"page_bytes", (int)geometry->page_bytes, "spare_bytes", (int)geometry->spare_bytes,
+		"pages_per_block", (int)geometry->pages_per_block, "blocks", (int)geometry->blocks,
+		"channels", (int)geometry->channels, "dies_per_channel",
+		(int)geometry->dies_per_channel, "blocks_by_state", blocks, "pages_programmed",
 		(json_int_t)info->summary.pages_programmed, "erases", (json_int_t)info->wear.erases,
 		"erases_mean", info->wear.mean, "erases_most", (json_int_t)info->wear.most,
 		"in_use_by_process", (json_int_t)info->holder);
+	ctl_json_with_text(object, "image", info->path);
+	return ctl_json_with_text(object, "engine", info->engine);
 }
 
 static void print_info(const struct info *info)
@@ -221,6 +221,14 @@ int verb_nand_info(struct ctl *ctl)
 
 /* ---- timing, faults ---- */
 
+static int say_setting(const struct ctl *ctl, const char *which, long holder)
+{
+	json_t *object = json_pack("{s:I}", "in_use_by_process", (json_int_t)holder);
+
+	ctl_json_with_text(object, "image", ctl->url);
+	return ctl_print_json(stdout, ctl_json_with_text(object, which, ctl->arguments[0]));
+}
+
 static int leave_setting(struct ctl *ctl, enum nand_setting which)
 {
 	const char *text = ctl->arguments[0];
@@ -237,10 +245,7 @@ static int leave_setting(struct ctl *ctl, enum nand_setting which)
 				error.text);
 	if (!ctl->options->json)
 		return CTL_OK;
-	return ctl_print_json(stdout, json_pack("{s:o,s:o,s:I}", "image", ctl_json_text(ctl->url),
-						nand_setting_name(which), ctl_json_text(text),
-						"in_use_by_process",
-						(json_int_t)nand_image_holder(ctl->url)));
+	return say_setting(ctl, nand_setting_name(which), nand_image_holder(ctl->url));
 }
 
 int verb_nand_timing(struct ctl *ctl)
@@ -270,10 +275,7 @@ int verb_nand_cut(struct ctl *ctl)
 				error.text);
 	holder = nand_image_holder(ctl->url);
 	if (ctl->options->json)
-		return ctl_print_json(stdout,
-				      json_pack("{s:o,s:o,s:I}", "image", ctl_json_text(ctl->url),
-						"cut", ctl_json_text(text), "in_use_by_process",
-						(json_int_t)holder));
+		return say_setting(ctl, "cut", holder);
 	if (holder > 0 && strcmp(text, "off") != 0)
 		ctl_warn("the image is in use now: the cut is for the process that opens it next");
 	return CTL_OK;

@@ -17,10 +17,11 @@ static int say(const struct ctl *ctl, uint64_t before, uint64_t now)
 	char texts[2][CTL_SIZE_TEXT];
 
 	if (ctl->options->json)
-		return ctl_print_json(stdout,
-				      json_pack("{s:o,s:I,s:I}", "image", ctl_json_text(ctl->url),
-						"bytes_before", (json_int_t)before, "bytes",
-						(json_int_t)now));
+		return ctl_print_json(
+			stdout,
+			ctl_json_with_text(json_pack("{s:I,s:I}", "bytes_before",
+						     (json_int_t)before, "bytes", (json_int_t)now),
+					   "image", ctl->url));
 	printf("%s has grown from %s to %s\n", ctl->url, ctl_format_size(before, texts[0]),
 	       ctl_format_size(now, texts[1]));
 	return CTL_OK;

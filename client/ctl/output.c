@@ -111,9 +111,11 @@ int ctl_fail(const struct ctl *ctl, enum ctl_exit code, const char *format, ...)
 	if (length < 0)
 		return code;
 	if (ctl->options->json)
-		ctl_print_json(stderr,
-			       json_pack("{s:{s:i,s:s,s:o}}", "error", "code", (int)code, "name",
-					 exit_names[code], "message", ctl_json_text(sentence)));
+		ctl_print_json(stderr, json_pack("{s:o}", "error",
+						 ctl_json_with_text(json_pack("{s:i,s:s}", "code",
+									      (int)code, "name",
+									      exit_names[code]),
+								    "message", sentence)));
 	else
 		fprintf(stderr, "muninnctl: %s\n", sentence);
 	free(sentence);
@@ -258,16 +260,19 @@ void ctl_print_text(const char *text)
 	json_decref(valid);
 }
 
-json_t *ctl_json_text(const char *text)
+json_t *ctl_json_with_text(json_t *object, const char *key, const char *text)
 {
 	json_t *value = json_string(text);
 	char *escaped;
 
-	if (value)
-		return value;
-	if (manifest_escape(text, &escaped) < 0)
-		return NULL;
-	value = json_string(escaped);
+	if (value || manifest_escape(text, &escaped) < 0) {
+		json_object_set_new(object, key, value);
+		return object;
+	}
+	json_object_set_new(object, key, json_string(escaped));
 	free(escaped);
-	return value;
+	if (!json_object_get(object, "escaped"))
+		json_object_set_new(object, "escaped", json_array());
+	json_array_append_new(json_object_get(object, "escaped"), json_string(key));
+	return object;
 }

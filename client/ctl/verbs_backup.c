@@ -246,13 +246,15 @@ static int show(const struct backup *backup)
 {
 	const struct ctl *ctl = backup->ctl;
 	char size[CTL_SIZE_TEXT];
+	json_t *object;
 
-	if (ctl->options->json)
-		return ctl_print_json(stdout, json_pack("{s:o,s:o,s:I,s:I}", "image",
-							ctl_json_text(backup->image.path), "nvram",
-							ctl_json_text(backup->nvram.path), "bytes",
-							(json_int_t)backup->bytes, "waited_us",
-							(json_int_t)backup->held_us));
+	if (ctl->options->json) {
+		object = json_pack("{s:I,s:I}", "bytes", (json_int_t)backup->bytes, "waited_us",
+				   (json_int_t)backup->held_us);
+		ctl_json_with_text(object, "image", backup->image.path);
+		return ctl_print_json(stdout,
+				      ctl_json_with_text(object, "nvram", backup->nvram.path));
+	}
 	printf("%s and %s: %s; commands waited %" PRIu64 ".%03u ms\n", backup->image.path,
 	       backup->nvram.path, ctl_format_size(backup->bytes, size), backup->held_us / 1000,
 	       (unsigned)(backup->held_us % 1000));

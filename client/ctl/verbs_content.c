@@ -31,10 +31,11 @@ static int print_match(struct search *search, const char *where, uint64_t offset
 {
 	search->count++;
 	if (search->matches.is_json)
-		return ctl_list_add(&search->matches,
-				    json_pack("{s:o,s:I,s:I}", "address", ctl_json_text(where),
-					      "offset", (json_int_t)offset, "length",
-					      (json_int_t)bytes));
+		return ctl_list_add(
+			&search->matches,
+			ctl_json_with_text(json_pack("{s:I,s:I}", "offset", (json_int_t)offset,
+						     "length", (json_int_t)bytes),
+					   "address", where));
 	ctl_print_text(where);
 	printf(" %" PRIu64 "+%" PRIu64 "\n", offset, bytes);
 	return 0;

@@ -100,9 +100,9 @@ static int found_text(void *context, const char *target_name, const char *portal
 
 static int found_json(void *context, const char *target_name, const char *portal_address)
 {
-	json_t *target = json_pack("{s:o,s:o}", "target", ctl_json_text(target_name), "portal",
-				   ctl_json_text(portal_address));
+	json_t *target = ctl_json_with_text(json_object(), "target", target_name);
 
+	ctl_json_with_text(target, "portal", portal_address);
 	return json_array_append_new(context, target) < 0 ? -ENOMEM : 0;
 }
 

@@ -84,11 +84,11 @@ static json_t *line_json(const struct line *line)
 	if (line->has_length)
 		json_object_set_new(object, "length", json_integer((json_int_t)line->length));
 	if (line->before)
-		json_object_set_new(object, "from", ctl_json_text(line->before));
+		ctl_json_with_text(object, "from", line->before);
 	if (line->after)
-		json_object_set_new(object, "to", ctl_json_text(line->after));
+		ctl_json_with_text(object, "to", line->after);
 	if (line->path)
-		json_object_set_new(object, "path", ctl_json_text(line->path));
+		ctl_json_with_text(object, "path", line->path);
 	return object;
 }
 

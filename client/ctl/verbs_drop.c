@@ -282,9 +282,10 @@ static int tell(struct ctl_list *list, const struct ctl_version *version)
 
 	ctl_format_time(version->ms, time);
 	if (list->is_json)
-		return ctl_list_add(list, json_pack("{s:I,s:s,s:o}", "version",
-						    (json_int_t)version->number, "time", time,
-						    "name", ctl_json_text(version->name)));
+		return ctl_list_add(list, ctl_json_with_text(json_pack("{s:I,s:s}", "version",
+								       (json_int_t)version->number,
+								       "time", time),
+							     "name", version->name));
 	printf("%5" PRIu64 "  %s  ", version->number, time);
 	ctl_print_text(version->name);
 	putchar('\n');

@@ -210,14 +210,15 @@ static json_t *version_json(const struct osd_item *entry)
 {
 	char time[CTL_TIME_TEXT], name[OSD_VERSION_NAME_MAX + 1];
 
-	return json_pack("{s:I,s:s,s:I,s:I,s:I,s:I,s:o}", "version",
-			 (json_int_t)entry_number(entry, OSD_ITEM_VERSION), "time",
-			 ctl_format_time(entry_number(entry, OSD_ITEM_TIME), time), "sequence",
-			 (json_int_t)entry_number(entry, OSD_ITEM_SEQUENCE), "objects",
-			 (json_int_t)entry_number(entry, OSD_ITEM_OBJECTS), "used",
-			 (json_int_t)entry_number(entry, OSD_ITEM_USED), "written",
-			 (json_int_t)entry_number(entry, OSD_ITEM_WRITTEN), "name",
-			 ctl_json_text(entry_text(entry, OSD_ITEM_NAME, name, sizeof(name))));
+	return ctl_json_with_text(
+		json_pack("{s:I,s:s,s:I,s:I,s:I,s:I}", "version",
+			  (json_int_t)entry_number(entry, OSD_ITEM_VERSION), "time",
+			  ctl_format_time(entry_number(entry, OSD_ITEM_TIME), time), "sequence",
+			  (json_int_t)entry_number(entry, OSD_ITEM_SEQUENCE), "objects",
+			  (json_int_t)entry_number(entry, OSD_ITEM_OBJECTS), "used",
+			  (json_int_t)entry_number(entry, OSD_ITEM_USED), "written",
+			  (json_int_t)entry_number(entry, OSD_ITEM_WRITTEN)),
+		"name", entry_text(entry, OSD_ITEM_NAME, name, sizeof(name)));
 }
 
 static void version_print(const struct osd_item *entry)

@@ -57,9 +57,10 @@ static void print_row(struct listing *listing, const struct row *row)
 	ctl_format_time(row->modified_ms, time);
 	ctl_format_time(row->file_ms, of_file);
 	if (listing->list.is_json) {
-		object = json_pack("{s:s,s:o,s:I,s:s,s:o}", "address", address, "id",
+		object = json_pack("{s:s,s:o,s:I,s:s}", "address", address, "id",
 				   ctl_json_id(row->id), "length", (json_int_t)row->length,
-				   "modified", time, "username", ctl_json_text(row->username));
+				   "modified", time);
+		ctl_json_with_text(object, "username", row->username);
 		if (object && row->file_ms)
 			json_object_set_new(object, "file_modified", json_string(of_file));
 		ctl_list_add(&listing->list, object);

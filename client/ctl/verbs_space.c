@@ -278,10 +278,11 @@ static int print_json(const struct wanted *wanted, const struct space *space)
 
 		json_array_append_new(
 			versions,
-			json_pack("{s:I,s:s,s:I,s:o}", "version", (json_int_t)version->number,
-				  "time", ctl_format_time(version->ms, time), "alone",
-				  (json_int_t)space->own[version->number % SPACE_VERSIONS], "name",
-				  ctl_json_text(version->name)));
+			ctl_json_with_text(
+				json_pack("{s:I,s:s,s:I}", "version", (json_int_t)version->number,
+					  "time", ctl_format_time(version->ms, time), "alone",
+					  (json_int_t)space->own[version->number % SPACE_VERSIONS]),
+				"name", version->name));
 	}
 	object = json_pack(
 		"{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:o,s:o}", "capacity", (json_int_t)space->capacity,

@@ -85,6 +85,6 @@ int verb_time_epoch(struct ctl *ctl)
 	code = instruction_leave(ctl, "time-epoch", text, holder, CTL_TARGET, ctl->url);
 	if (code != CTL_OK || !ctl->options->json)
 		return code;
-	return ctl_print_json(stdout, json_pack("{s:o}", "time_epoch",
-						ctl_json_text(ctl_format_time(now_ms, present))));
+	return ctl_print_json(stdout,
+			      json_pack("{s:s}", "time_epoch", ctl_format_time(now_ms, present)));
 }

@@ -236,9 +236,11 @@ static json_t *version_json(const struct watch_line *line)
 {
 	char time[CTL_TIME_TEXT];
 
-	return json_pack("{s:s,s:s,s:I,s:I,s:o}", "version", line->label, "time",
-			 ctl_format_time(line->time_ms, time), "used", (json_int_t)line->used,
-			 "written", (json_int_t)line->written, "name", ctl_json_text(line->name));
+	return ctl_json_with_text(json_pack("{s:s,s:s,s:I,s:I}", "version", line->label, "time",
+					    ctl_format_time(line->time_ms, time), "used",
+					    (json_int_t)line->used, "written",
+					    (json_int_t)line->written),
+				  "name", line->name);
 }
 
 static json_t *partition_json(const struct watch_line *line)

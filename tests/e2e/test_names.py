@@ -168,6 +168,26 @@ class Paths(OneDaemonTest):
         self.assertEqual((told[0]["length"], told[0]["mode"], told[0]["modified"]), (3, "0640", "2020-09-13T12:26:40.000Z"))
         self.assertEqual(told[3]["target"], "a.txt")
 
+    def test_json_tells_which_names_are_escaped(self):
+        source = os.fsencode(os.path.join(self.folder("odd"), "tree"))
+        os.mkdir(source)
+        for name in (b"%ff", b"%FF", b"\xff", b"100% \xfe"):
+            trees.write_file(os.path.join(source, name), name)
+        os.symlink(b"%FF", os.path.join(source, b"valid"))
+        os.symlink(b"\xff", os.path.join(source, b"wrong"))
+        self.ctl("import", self.url, "odd", os.fsdecode(source))
+        told = json.loads(self.ctl("--json", "ls", "-l", self.url, "odd:"))
+        self.assertEqual(
+            [(line["path"], line.get("target"), line.get("escaped")) for line in told],
+            [("%FF", None, None), ("%ff", None, None), ("100%25%20%FE", None, ["address", "path"]),
+             ("valid", "%FF", None), ("wrong", "%FF", ["target"]), ("%FF", None, ["address", "path"])],
+        )  # fmt: skip
+        objects = {line["username"] for line in json.loads(self.ctl("--json", "ls", "-l", self.url, "odd")) if "escaped" in line}
+        self.assertEqual(objects, {"%FF", "100%25%20%FE"})
+        found = json.loads(self.ctl("--json", "search", self.url, "odd:", "%"))
+        self.assertEqual([("%25%20" in line["address"], "escaped" in line) for line in found], [(False, False)] * 2 + [(True, True)])
+        self.ctl("rmpart", self.url, "odd", "--contents")
+
     def test_an_at_sign_in_a_path_needs_a_moment_behind_it(self):
         self.assertEqual(self.ctl("cat", self.url, "docs:mail/x@y@first"), "a letter")
         self.assertEqual(self.ctl("cat", self.url, "docs:mail/x@y@1"), "a letter")
