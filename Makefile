@@ -240,6 +240,9 @@ $(TESTBIN)/daemon/test_page: TEST_LDFLAGS += -Wl,--wrap=tgt_lun_ask
 $(TESTBIN)/daemon/test_http: TEST_LDFLAGS += -Wl,--wrap=admin_carry_out
 # It plays a drive that fails behind the first names of a directory.
 $(TESTBIN)/client/test_tree_unread: TEST_LDFLAGS += -Wl,--wrap=readdir
+# It plays a file system with shorter names and link targets.
+$(TESTBIN)/client/test_tree_too_long: TEST_LDFLAGS += \
+	$(addprefix -Wl$(comma)--wrap=,fpathconf mkdirat symlinkat)
 # It plays another export, which ends between two calls, a slow writer, and an end of its own.
 $(TESTBIN)/client/test_tree_resume_export: TEST_LDFLAGS += \
 	$(addprefix -Wl$(comma)--wrap=,flock renameat2 aside_take mkdirat unlinkat)

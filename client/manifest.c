@@ -165,6 +165,18 @@ static void become_file(struct manifest *manifest, size_t index)
 			manifest->entries[i].linked = index;
 }
 
+int manifest_leave_out(struct manifest *manifest)
+{
+	for (size_t i = 0; i < manifest->count; i++) {
+		const struct manifest_entry *entry = &manifest->entries[i];
+
+		if (entry->type == MANIFEST_HARD_LINK && !entry->left_out &&
+		    manifest->entries[entry->linked].left_out)
+			become_file(manifest, i);
+	}
+	return manifest_take_out(manifest) == SIZE_MAX ? -ENOMEM : 0;
+}
+
 int manifest_take_below(struct manifest *manifest, const char *directory)
 {
 	int result = -ENOENT;
@@ -178,13 +190,9 @@ int manifest_take_below(struct manifest *manifest, const char *directory)
 			continue;
 		if (strcmp(path, ".") == 0)
 			result = entry->type == MANIFEST_DIRECTORY ? 0 : -ENOTDIR;
-		if (entry->type == MANIFEST_HARD_LINK && manifest->entries[entry->linked].left_out)
-			become_file(manifest, i);
 		memmove(entry->path, path, strlen(path) + 1);
 	}
-	if (result < 0)
-		return result;
-	return manifest_take_out(manifest) == SIZE_MAX ? -ENOMEM : 0;
+	return result < 0 ? result : manifest_leave_out(manifest);
 }
 
 /* ---- text ---- */

@@ -84,6 +84,12 @@ int manifest_copy_owner(struct manifest_entry *to, const struct manifest_entry *
 size_t manifest_take_out(struct manifest *manifest);
 
 /*
+ * The same, but a hard link that stays takes the place of its file, and the file's other links are
+ * links to it. -ENOMEM.
+ */
+int manifest_leave_out(struct manifest *manifest);
+
+/*
  * Makes a directory of the tree the root of what is left. A hard link to a file outside takes that
  * file's place. -ENOENT: the tree has no such path; -ENOTDIR: it is no directory; -ENOMEM.
  */

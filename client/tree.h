@@ -54,7 +54,7 @@ struct tree_report {
 	uint64_t sent_bytes; /* of content */
 	/*
 	 * Of an import: names that could not be read; files that changed whenever they were read.
-	 * `warn` has said which.
+	 * Of an export: entries whose paths are too long for it. `warn` has said which.
 	 */
 	uint64_t left_out, torn;
 	/* Owners and extended attributes that could not be read or given; `warn` has said which. */

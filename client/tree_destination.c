@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "client/read_fully.h"
+#include "common/bytes.h"
 
 #define MARKER ".muninn-export"
 /* A path of the tree whose characters are all escaped, and the digest. */
@@ -303,19 +304,53 @@ static int sweep_all(const struct tree_destination *destination, struct osd_clie
 
 /* ---- beginning and end ---- */
 
-int tree_destination_open(struct tree_destination *destination, const struct tree_pointer *tree,
-			  const char *below, struct osd_client_error *error)
+int tree_destination_open(struct tree_destination *destination, struct osd_client_error *error)
+{
+	long name_max;
+
+	if (mkdir(destination->directory, 0700) < 0 && errno != EEXIST)
+		return fail(destination, -errno, error);
+	destination->root = open(destination->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (destination->root < 0)
+		return fail(destination, -errno, error);
+	name_max = fpathconf(destination->root, _PC_NAME_MAX);
+	destination->name_max = name_max > 0 ? (size_t)name_max : NAME_MAX;
+	return 0;
+}
+
+/* Of the last name, as it is or while the file is not whole. */
+static size_t longest_name(const struct manifest_entry *entry, size_t length)
+{
+	if (entry->type == MANIFEST_DIRECTORY || entry->type == MANIFEST_SYMLINK)
+		return length;
+	return min_u64(length + strlen(TREE_PARTIAL), NAME_MAX);
+}
+
+size_t tree_destination_too_long(const struct tree_destination *destination,
+				 const struct manifest_entry *entry)
+{
+	size_t begin = 0, end, name;
+
+	do {
+		end = begin + strcspn(entry->path + begin, "/");
+		name = end - begin;
+		if (!entry->path[end])
+			name = longest_name(entry, name);
+		if (name > destination->name_max || begin + name >= PATH_MAX)
+			return end;
+		begin = end + 1;
+	} while (entry->path[end]);
+	return 0;
+}
+
+int tree_destination_begin(struct tree_destination *destination, const struct tree_pointer *tree,
+			   const char *below, struct osd_client_error *error)
 {
 	char text[MARKER_TEXT_BYTES];
 	int length = write_text(tree, below, text), result;
 
 	if (length < 0)
 		return fail(destination, length, error);
-	if (mkdir(destination->directory, 0700) < 0 && errno != EEXIST)
-		return fail(destination, -errno, error);
-	destination->root = open(destination->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (destination->root < 0)
-		return fail(destination, -errno, error);
 	name_marker(destination);
 	result = take_marker(destination, text, length, error);
 	return result == 0 && destination->resumes ? sweep_all(destination, error) : result;

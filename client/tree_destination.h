@@ -18,6 +18,7 @@ struct tree_destination {
 	const char *directory;
 	const struct manifest *manifest; /* of the tree, or what of it is exported */
 	int root;                        /* directory descriptor; -1: not open */
+	size_t name_max;                 /* bytes of a name in that file system */
 	int marker;                      /* locked as long as it is open; -1: there is none */
 	char marker_name[NAME_MAX + 1];
 	bool resumes; /* an export of this tree was interrupted here */
@@ -28,13 +29,23 @@ void tree_partial_name(const char *path, size_t number, char partial[PATH_MAX]);
 /* Could this be such a name? */
 bool tree_is_partial(const char *path);
 
+/* Makes the directory, or opens it. */
+int tree_destination_open(struct tree_destination *destination, struct osd_client_error *error);
+
 /*
- * Makes the directory, or opens one that is empty or has a marker for this tree, which begins again
- * then: removes files that are not whole. `below`: NULL, or which directory of the tree it is.
- * -ENOTEMPTY; -EBUSY: an export into it runs.
+ * How many bytes of the entry's path are too long for the file system there, up to the end of a
+ * name; 0: the entry can be made. Fewer than the path has: that is so of a directory above it.
  */
-int tree_destination_open(struct tree_destination *destination, const struct tree_pointer *tree,
-			  const char *below, struct osd_client_error *error);
+size_t tree_destination_too_long(const struct tree_destination *destination,
+				 const struct manifest_entry *entry);
+
+/*
+ * Begins in a directory that is empty, or goes on in one that has a marker for this tree: removes
+ * files that are not whole. `below`: NULL, or which directory of the tree it is. -ENOTEMPTY;
+ * -EBUSY: an export into it runs.
+ */
+int tree_destination_begin(struct tree_destination *destination, const struct tree_pointer *tree,
+			   const char *below, struct osd_client_error *error);
 
 /*
  * Is a file there, with the content of the entry? 1; 0: there is none, or there is none any more,

@@ -109,6 +109,19 @@ static void warn_of_lack(struct exporter *exporter, const struct manifest_entry 
 		warn_incomplete(exporter, entry, lack->xattr_name, lack->xattr);
 }
 
+static void leave_out(struct exporter *exporter, const struct manifest_entry *entry, bool warn)
+{
+	struct error_text sentence;
+
+	exporter->report->left_out++;
+	if (!warn || !exporter->options->warn)
+		return;
+	error_set(&sentence, 0, "%s/%s: %s; it is left out%s", exporter->destination.directory,
+		  entry->path, strerror(ENAMETOOLONG),
+		  entry->type == MANIFEST_DIRECTORY ? ", and what is in it" : "");
+	exporter->options->warn(exporter->options->context, sentence.text);
+}
+
 static void arrived(struct exporter *exporter, const struct manifest_entry *entry,
 		    struct tree_count *count)
 {
@@ -410,9 +423,15 @@ static int make_symlink(struct exporter *exporter, const struct manifest_entry *
 		{ .tv_sec = entry->seconds, .tv_nsec = entry->nanoseconds },
 	};
 
-	if ((symlinkat(entry->target, exporter->destination.root, entry->path) < 0 &&
-	     (errno != EEXIST || !has_symlink(exporter, entry))) ||
-	    utimensat(exporter->destination.root, entry->path, times, AT_SYMLINK_NOFOLLOW) < 0)
+	if (symlinkat(entry->target, exporter->destination.root, entry->path) < 0 &&
+	    (errno != EEXIST || !has_symlink(exporter, entry))) {
+		if (errno != ENAMETOOLONG)
+			return fail_local(exporter, -errno, entry->path);
+		/* The target: some file systems have shorter ones. */
+		leave_out(exporter, entry, true);
+		return 0;
+	}
+	if (utimensat(exporter->destination.root, entry->path, times, AT_SYMLINK_NOFOLLOW) < 0)
 		return fail_local(exporter, -errno, entry->path);
 	if (entry->user != MANIFEST_NO_OWNER &&
 	    fchownat(exporter->destination.root, entry->path, entry->user, entry->group,
@@ -618,6 +637,25 @@ static int read_tree(struct exporter *exporter, struct tree_pointer *pointer)
 	return result < 0 ? outcome_set_local(error, result, "export: out of memory") : 0;
 }
 
+/* A name of another file system may be too long for this one, a path for a system call. */
+static int leave_out_too_long(struct exporter *exporter)
+{
+	struct manifest *manifest = &exporter->manifest;
+
+	for (size_t i = 0; i < manifest->count; i++) {
+		struct manifest_entry *entry = &manifest->entries[i];
+		size_t too_long = tree_destination_too_long(&exporter->destination, entry);
+
+		entry->left_out = too_long > 0;
+		/* Of what is below such a directory, the warning of that one tells. */
+		if (entry->left_out)
+			leave_out(exporter, entry, !entry->path[too_long]);
+	}
+	return manifest_leave_out(manifest) < 0
+		       ? outcome_set_local(exporter->error, -ENOMEM, "export: out of memory")
+		       : 0;
+}
+
 static int start_writer(struct exporter *exporter)
 {
 	int result = aside_create(check_and_write, exporter, &exporter->writer);
@@ -651,8 +689,12 @@ int tree_export(struct osd_client *client, struct osd_client_address partition,
 	exporter.destination.manifest = &exporter.manifest;
 	result = read_tree(&exporter, &pointer);
 	if (result == 0)
-		result = tree_destination_open(&exporter.destination, &pointer, options->below,
-					       error);
+		result = tree_destination_open(&exporter.destination, error);
+	if (result == 0)
+		result = leave_out_too_long(&exporter);
+	if (result == 0)
+		result = tree_destination_begin(&exporter.destination, &pointer, options->below,
+						error);
 	if (result == 0)
 		result = start_writer(&exporter);
 	if (result == 0) {

@@ -121,6 +121,7 @@ static json_t *report_json(const struct tree_report *report, bool imported)
 		{ "removed", report->removed },
 		{ "incomplete", report->incomplete },
 		{ "resumed", report->resumed },
+		{ "left_out", report->left_out },
 		/* Of imports only. */
 		{ "added", report->added },
 		{ "changed", report->changed },
@@ -128,10 +129,9 @@ static json_t *report_json(const struct tree_report *report, bool imported)
 		{ "unchanged", report->unchanged },
 		{ "sent_bytes", report->sent_bytes },
 		{ "excluded", report->excluded },
-		{ "left_out", report->left_out },
 		{ "torn", report->torn },
 	};
-	size_t count = sizeof(counts) / sizeof(counts[0]) - (imported ? 0 : 8);
+	size_t count = sizeof(counts) / sizeof(counts[0]) - (imported ? 0 : 7);
 	json_t *object = json_object();
 
 	for (size_t i = 0; i < count; i++)
@@ -161,7 +161,8 @@ static int report(const struct ctl *ctl, const struct tree_report *report)
 	if (report->resumed)
 		printf("; resumed: %" PRIu64 " files were there already", report->resumed);
 	if (report->left_out)
-		printf(", %" PRIu64 " left out or as before", report->left_out);
+		printf(", %" PRIu64 " left out%s", report->left_out,
+		       strcmp(ctl->verb, "import") == 0 ? " or as before" : "");
 	if (report->torn)
 		printf(", %" PRIu64 " changed while they were read", report->torn);
 	if (report->incomplete)
@@ -346,7 +347,8 @@ int verb_export(struct ctl *ctl)
 	free(below);
 	if (result == 0) {
 		code = report(ctl, &unpacked);
-		return code == CTL_OK && unpacked.incomplete > 0 ? CTL_FAILED : code;
+		return code == CTL_OK && unpacked.left_out + unpacked.incomplete > 0 ? CTL_FAILED
+										     : code;
 	}
 	if (options.below && result == -ENOTDIR)
 		return ctl_fail(ctl, CTL_USAGE, "%s", error.sentence.text);
