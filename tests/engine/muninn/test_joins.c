@@ -331,6 +331,40 @@ static void test_the_power_fails_with_nvram_lost_while_groups_are_joined(void **
 	assert_true(joined > 10 && cuts > joined + 10);
 }
 
+/* ---- beside others ---- */
+
+/* The stages go on between transactions and merges, and in the midst of them. */
+static void test_groups_are_joined_beside_transactions_and_merges(void **state)
+{
+	uint32_t joins = 0;
+
+	(void)state;
+	for (uint64_t seed = 20; seed < 24; seed++) {
+		struct sealers sealers = { .random = seed };
+		struct index_join join;
+		uint32_t row;
+		struct model *model = make(seed, 1, &row, &join);
+
+		model->sealers = &sealers;
+		for (uint32_t n = 0; n < 3000; n++) {
+			bool was = inside(model)->image_writing.join.count > 0;
+
+			run(model, 1);
+			joins += !was && inside(model)->image_writing.join.count > 0;
+			if (n % 500 != 499)
+				continue;
+			model_crash(model);
+			check_newest(model);
+			check_sound(model);
+		}
+		assert_true(sealers.most_at_once > 1);
+		model->sealers = NULL;
+		end(model);
+	}
+	print_message("%u joins\n", joins);
+	assert_true(joins > 8);
+}
+
 /* ---- lost pages ---- */
 
 /* Loses page `page` of the images of groups that are due, or have been joined. */
@@ -410,6 +444,7 @@ int main(void)
 		cmocka_unit_test(test_groups_that_are_due_give_their_place_to_one),
 		cmocka_unit_test(test_the_power_fails_while_groups_are_joined),
 		cmocka_unit_test(test_the_power_fails_with_nvram_lost_while_groups_are_joined),
+		cmocka_unit_test(test_groups_are_joined_beside_transactions_and_merges),
 		cmocka_unit_test(test_groups_whose_images_are_damaged_stay),
 		cmocka_unit_test(test_a_joined_group_is_made_again),
 	};
