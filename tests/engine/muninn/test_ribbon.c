@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
+#include <errno.h>
 
 #include "common/bytes.h"
 #include "engine/muninn/hash.h"
@@ -525,6 +526,118 @@ static void test_an_image_has_the_documented_bytes(void **state)
 	unmake(&made);
 }
 
+/* The same with tags, which the header counts. */
+static void test_tags_have_the_documented_bytes(void **state)
+{
+	static const uint8_t documented[] = {
+		0x88, 0x8c, 0x90, 0x10,       /* 2 * 0x01020304 */
+		0x00,                         /* the same tag again */
+		0xe0, 0xc3, 0x87, 0x8f, 0x1e, /* 2 * (0xf1f2f3f4 - 0x01020304) */
+	};
+	struct made made = { .plan = { .row = 0x0102,
+				       .number = 3,
+				       .joins = 5,
+				       .fingerprint_bits = 8,
+				       .locations = 3,
+				       .member_count = 2,
+				       .entry_count = 3,
+				       .tagged_max = UINT64_MAX } };
+	uint64_t without;
+
+	(void)state;
+	made.entries = calloc(3, sizeof(*made.entries));
+	made.entries[0] = (struct tag_entry){ 0x01020304, 0, 2 };
+	made.entries[1] = (struct tag_entry){ 0x01020304, 1, 0 };
+	made.entries[2] = (struct tag_entry){ 0xf1f2f3f4, 1, 1 };
+	build(&made);
+	without = made.length - sizeof(documented);
+	assert_int_equal(get_le32(made.image + 44), sizeof(documented));
+	assert_int_equal(get_le32(made.image + 48), 5);
+	assert_int_equal(made.group.joins, 5);
+	assert_int_equal(group_whole_bytes(&made.group), made.length);
+	assert_memory_equal(made.image + without, documented, sizeof(documented));
+	/* A byte more than the image may have: none. */
+	free(made.image);
+	made.plan.tagged_max = made.length - 1;
+	build(&made);
+	assert_int_equal(made.length, without);
+	assert_int_equal(made.group.tag_bytes, 0);
+	unmake(&made);
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(struct tag_entry));
+}
+
+/* Those of a ribbon that fails for many, too, and those that it was not given. */
+static void test_tags_give_all_entries_back(void **state)
+{
+	static const struct {
+		uint32_t members, count, tags, apart;
+	} cases[] = { { 1, 1, 1, 0 },          { 2, 50, 50, 7 },    { 24, 4000, 100000, 900 },
+		      { 24, 4000, 500, 0 },    { 24, 3000, 40, 5 }, { 24, 2000, 2, 0 },
+		      { 8, 20000, 1000000, 1 } };
+	uint32_t failed = 0;
+
+	(void)state;
+	for (size_t n = 0; n < sizeof(cases) / sizeof(cases[0]); n++) {
+		struct tag_entry apart[1000], *listed;
+		uint32_t all = cases[n].count + cases[n].apart;
+		struct made made;
+
+		make_group(&made, cases[n].members, cases[n].count, cases[n].tags, 3, n);
+		free(made.image);
+		for (uint32_t e = 0; e < cases[n].apart; e++)
+			apart[e] = (struct tag_entry){ .tag = e * 77,
+						       .segment = e % cases[n].members,
+						       .location = 3 + e % 200 };
+		made.plan.apart = apart;
+		made.plan.apart_count = cases[n].apart;
+		made.plan.tagged_max = UINT64_MAX;
+		build(&made);
+		failed += made.group.failed - cases[n].apart;
+		listed = calloc(all, sizeof(*listed));
+		made.entries = realloc(made.entries, all * sizeof(*made.entries));
+		memcpy(made.entries + cases[n].count, apart, cases[n].apart * sizeof(*apart));
+		assert_int_equal(made.group.entries, all);
+		assert_int_equal(group_list(&made.group, listed), 0);
+		for (uint32_t e = 1; e < cases[n].count; e++)
+			assert_true(listed[e - 1].tag <= listed[e].tag);
+		qsort(listed, all, sizeof(*listed), compare_entries);
+		qsort(made.entries, all, sizeof(*listed), compare_entries);
+		assert_memory_equal(listed, made.entries, all * sizeof(*listed));
+		free(listed);
+		unmake(&made);
+	}
+	assert_true(failed > 100);
+}
+
+/* Whatever bytes there are. */
+static void test_tags_that_are_not_those_of_the_ribbon_are_refused(void **state)
+{
+	struct tag_entry listed[200];
+	struct made made;
+	uint32_t at, refused = 0;
+
+	(void)state;
+	make_group(&made, 3, 200, 100, 3, 1);
+	assert_int_equal(group_list(&made.group, listed), -EINVAL);
+	free(made.image);
+	made.plan.tagged_max = UINT64_MAX;
+	build(&made);
+	assert_int_equal(group_list(&made.group, listed), 0);
+	at = (uint32_t)(made.length - made.group.tag_bytes);
+	for (uint32_t bit = 0; bit < made.group.tag_bytes * 8; bit++) {
+		made.image[at + bit / 8] ^= (uint8_t)(1 << bit % 8);
+		refused += group_list(&made.group, listed) == -EINVAL;
+		made.image[at + bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+	/* All but those that make another tag of it which the ribbon takes for its own. */
+	assert_true(refused > made.group.tag_bytes * 8 * 9 / 10);
+	unmake(&made);
+}
+
 /* They are the same, without runs, and without records that span pages. */
 static void test_an_image_of_the_versions_before_is_taken(void **state)
 {
@@ -769,6 +882,9 @@ int main(void)
 		cmocka_unit_test(test_a_search_meets_segments_from_the_newest_on_and_all_of_them),
 		cmocka_unit_test(test_locations_are_found_across_words_that_have_none),
 		cmocka_unit_test(test_an_image_has_the_documented_bytes),
+		cmocka_unit_test(test_tags_have_the_documented_bytes),
+		cmocka_unit_test(test_tags_give_all_entries_back),
+		cmocka_unit_test(test_tags_that_are_not_those_of_the_ribbon_are_refused),
 		cmocka_unit_test(test_an_image_of_the_versions_before_is_taken),
 		cmocka_unit_test(test_every_changed_bit_of_an_image_is_noticed),
 		cmocka_unit_test(test_what_is_appended_to_an_image_is_the_end_of_it),
