@@ -76,14 +76,22 @@ static void take_out_all(struct muninn_store *store, struct emptied *emptied)
 		emptied->kills[n] = take_out(store, &emptied->segments[n]);
 	}
 	emptied->held = store->space.held;
+	emptied->root_serial = state_read(store, STATE_ROOT_SERIAL_AT);
 	emptied->stage = EMPTIED_OUT;
+}
+
+/* Not those that a root is without: segments may have other numbers in their groups since. */
+static uint32_t count_kills(struct muninn_store *store, const struct emptied *emptied)
+{
+	roots_finish(store);
+	return store->root_serial >= emptied->root_serial ? 0 : emptied->count;
 }
 
 /* That they are out is stable. */
 static void let_go(struct muninn_store *store, struct emptied *emptied)
 {
 	/* What fails is logged: NVRAM says it all. */
-	roots_write_kills(store, emptied->kills, emptied->count);
+	roots_write_kills(store, emptied->kills, count_kills(store, emptied));
 	if (store->ready_from <= emptied->held && store->ready_to > emptied->held)
 		emptied->held = store->ready_to;
 	space_let_go(&store->space, emptied->held);

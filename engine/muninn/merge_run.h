@@ -127,6 +127,7 @@ struct emptied {
 	uint32_t count;
 	uint64_t number;      /* that a flush is to make stable */
 	uint64_t held;        /* what was held back by then is let go behind it */
+	uint64_t root_serial; /* a root with this number or a higher one is without them */
 	uint64_t void_before; /* of the store when the merge began */
 	int result;
 };

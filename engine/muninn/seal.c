@@ -253,9 +253,7 @@ static int end_failed(struct muninn_store *store, uint32_t number, int result)
 		return result;
 	row->keeps_groups = true;
 	log_line(LOG_LEVEL_INFO,
-		 "%s: index: groups of row %u can't be joined (error %d); they stay as they are, "
-		 "and "
-		 "take more memory",
+		 "%s: index: groups of row %u can't be joined (error %d); they take more memory",
 		 nand_path(store->nand), number, -result);
 	return begin_program(store, number);
 }

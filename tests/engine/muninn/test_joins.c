@@ -15,8 +15,9 @@
 
 #include "common/log.h"
 #include "engine/muninn/directory.h"
-#include "engine/muninn/image_load.h"
-#include "engine/muninn/roots.h"
+#include "engine/muninn/emptied.h"
+#include "engine/muninn/merge.h"
+#include "engine/muninn/merge_run.h"
 #include "engine/muninn/row.h"
 #include "engine/muninn/seal.h"
 #include "nand/power.h"
@@ -331,6 +332,72 @@ static void test_the_power_fails_with_nvram_lost_while_groups_are_joined(void **
 	assert_true(joined > 10 && cuts > joined + 10);
 }
 
+/*
+ * Merges a segment, until it is out of its group and that is to become stable. Whether it was of
+ * the first one of groups that are due then.
+ */
+static bool take_out_of_due(struct model *model, uint32_t *row, struct index_join *join)
+{
+	const struct record_keep keep_nothing = { .bounds = NULL };
+	struct record_merge merge = { .segments_wanted = 1,
+				      .segments_least = 1,
+				      .live_permille_max = 900,
+				      .frees_behind = true };
+	struct muninn_store *store = inside(model);
+	const struct emptied *emptied = &store->merge_run->emptied;
+	int result;
+
+	while ((result = merge_piece(store, &keep_nothing, &merge)) == 1)
+		merge_run_beside(store);
+	assert_true(result == 0 || result == -EAGAIN);
+	if (!emptied_take(store))
+		return false;
+	emptied_run(store);
+	assert_int_equal(emptied_step(store), 1);
+	assert_int_equal(emptied->stage, EMPTIED_OUT);
+	return find_due(model, row, join) && emptied->kills[0].row == *row &&
+	       emptied->kills[0].group == join->numbers[0];
+}
+
+static void let_go_what_is_out(struct model *model)
+{
+	if (!emptied_are_under_way(inside(model)))
+		return;
+	emptied_run(inside(model));
+	assert_int_equal(emptied_step(inside(model)), 0);
+}
+
+/*
+ * What is noted of a segment that went just before a join has its number in a group that is not
+ * there any more.
+ */
+static void test_what_went_before_a_join_is_not_taken_out_of_the_joined_group(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 30; seed < 36; seed++) {
+		struct record_statistics before;
+		struct index_join join;
+		uint32_t row = 0, tries = 0;
+		struct model *model = make(seed, 1, &row, &join);
+
+		while (!take_out_of_due(model, &row, &join)) {
+			assert_true(++tries < 5000);
+			let_go_what_is_out(model);
+			for (uint32_t n = 0; n < 8; n++)
+				model_transaction(model, true, false);
+		}
+		assert_int_equal(seal(model, row), 0);
+		assert_true(is_joined(model, row, &join));
+		let_go_what_is_out(model);
+		before = figures(model);
+		recover(model, &before);
+		assert_int_equal(figures(model).segments_sealed, before.segments_sealed);
+		assert_int_equal(figures(model).sealed_records, before.sealed_records);
+		check_sound(model);
+		end(model);
+	}
+}
+
 /* ---- beside others ---- */
 
 /* The stages go on between transactions and merges, and in the midst of them. */
@@ -444,6 +511,7 @@ int main(void)
 		cmocka_unit_test(test_groups_that_are_due_give_their_place_to_one),
 		cmocka_unit_test(test_the_power_fails_while_groups_are_joined),
 		cmocka_unit_test(test_the_power_fails_with_nvram_lost_while_groups_are_joined),
+		cmocka_unit_test(test_what_went_before_a_join_is_not_taken_out_of_the_joined_group),
 		cmocka_unit_test(test_groups_are_joined_beside_transactions_and_merges),
 		cmocka_unit_test(test_groups_whose_images_are_damaged_stay),
 		cmocka_unit_test(test_a_joined_group_is_made_again),
