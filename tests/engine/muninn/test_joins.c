@@ -18,6 +18,7 @@
 #include "engine/muninn/emptied.h"
 #include "engine/muninn/merge.h"
 #include "engine/muninn/merge_run.h"
+#include "engine/muninn/roots.h"
 #include "engine/muninn/row.h"
 #include "engine/muninn/seal.h"
 #include "nand/power.h"
@@ -71,11 +72,24 @@ static bool find_due(const struct model *model, uint32_t *row, struct index_join
 	return false;
 }
 
+/* As long as a row's group has no segment, the last one of the group before it has to stay known.
+ */
+static void expect_none_due_with_empty_groups(const struct model *model)
+{
+	for (uint32_t row = 0; row < inside(model)->geometry.rows; row++) {
+		struct index_join join;
+
+		if (!row_index_members(index_of(model, row)))
+			assert_false(row_index_find_join(index_of(model, row), &join));
+	}
+}
+
 /* Puts, and merges where there is not much space. */
 static void run(struct model *model, uint32_t transactions)
 {
 	for (uint32_t n = 0; n < transactions; n++) {
 		model_transaction(model, model_below(model, 20) > 0, false);
+		expect_none_due_with_empty_groups(model);
 		if (inside(model)->space.count < inside(model)->geometry.segments / 3)
 			merge_once(model);
 	}
@@ -213,6 +227,74 @@ static void test_groups_that_are_due_give_their_place_to_one(void **state)
 		run(model, 1000);
 		check_newest(model);
 		model_crash(model);
+		check_newest(model);
+		check_sound(model);
+		end(model);
+	}
+}
+
+/* What the last root names is not written again before the next one is on flash. */
+static void test_what_groups_had_is_held_back_until_a_root_has_followed(void **state)
+{
+	uint64_t held = 0;
+
+	(void)state;
+	for (uint64_t seed = 40; seed < 48; seed++) {
+		struct index_join join;
+		uint32_t row;
+		int taken = -1;
+		struct model *model = make(seed, 2, &row, &join);
+		struct muninn_store *store = inside(model);
+		uint64_t before = store->space.held;
+
+		if (!row_has_newer(&store->rows[row]))
+			row_take_newer(store, row);
+		while (!is_joined(model, row, &join)) {
+			if (taken < 0)
+				taken = seal_take(store);
+			assert_true(taken >= 0);
+			seal_run(store, (uint32_t)taken);
+			if (seal_step(store, (uint32_t)taken) != 1)
+				taken = -1;
+		}
+		assert_int_equal(taken, row);
+		assert_true(roots_are_under_way(store));
+		assert_true(roots_are_expected(store));
+		held += store->space.held - before;
+		assert_int_equal(space_held_back(&store->space), store->space.held - before);
+		while (seal_step(store, row) == 1)
+			seal_run(store, row);
+		assert_int_equal(space_held_back(&store->space), 0);
+		check_newest(model);
+		end(model);
+	}
+	assert_true(held > 0);
+}
+
+/* As if not all of them had ended when the host failed. */
+static void test_groups_that_have_not_ended_end_at_opening(void **state)
+{
+	(void)state;
+	for (uint32_t part = 0; part < 2; part++) {
+		struct index_join join;
+		uint32_t row;
+		struct model *model = make(50, 2, &row, &join);
+		struct muninn_store *store = inside(model);
+		uint8_t *live = row_index_group_live_word(index_of(model, row), join.numbers[part]);
+		uint64_t was = get_le64(live);
+		uint64_t groups;
+
+		assert_int_equal(seal(model, row), 0);
+		assert_true(is_joined(model, row, &join));
+		groups = directory_used(store);
+		assert_int_equal(get_le64(live), 0);
+		put_le64(live, was);
+		sum_set(store_sum(store, SUM_DIRECTORY), directory_sum(store));
+		model_crash(model);
+		assert_true(is_joined(model, row, &join));
+		assert_int_equal(directory_used(inside(model)), groups);
+		/* The root that opening has written does without them. */
+		assert_true(inside(model)->root_serial > 0);
 		check_newest(model);
 		check_sound(model);
 		end(model);
@@ -509,6 +591,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_groups_that_are_due_give_their_place_to_one),
+		cmocka_unit_test(test_what_groups_had_is_held_back_until_a_root_has_followed),
+		cmocka_unit_test(test_groups_that_have_not_ended_end_at_opening),
 		cmocka_unit_test(test_the_power_fails_while_groups_are_joined),
 		cmocka_unit_test(test_the_power_fails_with_nvram_lost_while_groups_are_joined),
 		cmocka_unit_test(test_what_went_before_a_join_is_not_taken_out_of_the_joined_group),
