@@ -38,7 +38,7 @@ struct load {
 			       transactions */
 	uint64_t nvram_bytes;
 	uint64_t first;
-	uint64_t tables;
+	uint64_t completed;     /* groups of rows, before the runs */
 	uint32_t spanned;       /* pages */
 	bool points;            /* let the power fail between stores to NVRAM, too */
 	bool seals_beside;      /* full buffers are sealed behind the transactions ... */
