@@ -85,6 +85,9 @@ void security_verify(struct osd_request *request);
 
 /* Copies the outcome to the caller of a synchronous call; returns the result. */
 int outcome_give(const struct osd_client_error *outcome, struct osd_client_error *error);
+/* Does an error of a command on an object tell of that object only? It is gone, or can't be read.
+ */
+bool outcome_concerns_object(const struct osd_client_error *error);
 /*
  * For errors that belong to no command; the second for those of local files and memory. Both return
  * `result`.

@@ -642,6 +642,18 @@ int outcome_give(const struct osd_client_error *outcome, struct osd_client_error
 	return outcome->result;
 }
 
+bool outcome_concerns_object(const struct osd_client_error *error)
+{
+	const struct osd_sense *sense = &error->sense;
+
+	if (error->result == 0 || !error->has_sense)
+		return false;
+	if (sense->key == SENSE_MEDIUM_ERROR || sense->key == SENSE_HARDWARE_ERROR)
+		return true;
+	return sense->code == SENSE_INVALID_FIELD_IN_CDB && sense->has_field &&
+	       sense->field_in_cdb && sense->field == FIELD_OBJECT;
+}
+
 static int set(struct osd_client_error *error, bool local, int result, const char *format,
 	       va_list arguments)
 {

@@ -54,9 +54,13 @@ struct tree_report {
 	uint64_t sent_bytes; /* of content */
 	/*
 	 * Of an import: names that could not be read; files that changed whenever they were read.
-	 * Of an export: entries whose paths are too long for it. `warn` has said which.
+	 * Of an export: entries whose paths are too long for it, or whose content can't be had.
+	 * `warn` has said which.
 	 */
 	uint64_t left_out, torn;
+	/* Of an export that fails: all is there but what it left out; the error is the first one's.
+	 */
+	bool brought_the_rest;
 	/* Owners and extended attributes that could not be read or given; `warn` has said which. */
 	uint64_t incomplete;
 	/* Of an import, files that an interrupted one had stored; of an export, that it had
@@ -138,7 +142,8 @@ bool tree_is_stored(struct osd_client *client, const struct tree_report *report)
  * where the same export was interrupted. Checks content against the manifest. -ENOENT: the tree has
  * nothing `below`; -ENOTDIR: that is a file. -ENODATA: no tree there. -EINPROGRESS: an update of it
  * is not complete. -EBADMSG: something is not as the manifest says. -EBUSY: an export into it runs.
- * On error the files that are there are whole.
+ * On error the files that are there are whole. If the content of files can't be had, it brings all
+ * others before it fails; the same export tries those files again.
  */
 int tree_export(struct osd_client *client, struct osd_client_address partition,
 		const char *directory, const struct tree_options *options,

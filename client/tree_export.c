@@ -30,6 +30,10 @@
 #define UNWRITTEN_MAX       64U
 #define UNWRITTEN_BYTES_MAX (8U << 20)
 
+/* What of a file may differ. */
+#define CONTENT "content (SHA-256)"
+#define LENGTH  "length"
+
 struct exporter {
 	struct osd_client *client;
 	struct osd_client_address partition;
@@ -42,6 +46,7 @@ struct exporter {
 	uint64_t unwritten_bytes; /* that the writer has */
 	int result;               /* the first error */
 	struct osd_client_error *error;
+	struct osd_client_error damage; /* of the first file whose content can't be had */
 };
 
 struct small_file {
@@ -50,9 +55,9 @@ struct small_file {
 	struct exporter *exporter;
 	size_t index;
 	struct osd_client_value get;
-	uint64_t length;     /* of the object, as the target says */
-	const char *differs; /* in which way it is not what was stored; NULL: it is */
-	int result;          /* of writing it */
+	uint64_t length; /* of the object, as the target says */
+	bool differs;    /* from what was stored */
+	int result;      /* of writing it */
 	struct tree_lack lack;
 	uint8_t data[];
 };
@@ -72,16 +77,6 @@ static int fail_local(struct exporter *exporter, int result, const char *path)
 		exporter->result = outcome_set_local(exporter->error, result, "%s/%s: %s",
 						     exporter->destination.directory, path,
 						     strerror(-result));
-	return exporter->result;
-}
-
-static int fail_content(struct exporter *exporter, const struct manifest_entry *entry,
-			const char *what)
-{
-	if (exporter->result == 0)
-		exporter->result = outcome_set(exporter->error, -EBADMSG, "%s, object 0x%llx: %s",
-					       entry->path, (unsigned long long)entry->object,
-					       what);
 	return exporter->result;
 }
 
@@ -109,17 +104,52 @@ static void warn_of_lack(struct exporter *exporter, const struct manifest_entry 
 		warn_incomplete(exporter, entry, lack->xattr_name, lack->xattr);
 }
 
-static void leave_out(struct exporter *exporter, const struct manifest_entry *entry, bool warn)
+/* `why` NULL: another warning tells of it. */
+static void leave_out(struct exporter *exporter, const struct manifest_entry *entry,
+		      const char *why)
 {
 	struct error_text sentence;
 
 	exporter->report->left_out++;
-	if (!warn || !exporter->options->warn)
+	if (!why || !exporter->options->warn)
 		return;
 	error_set(&sentence, 0, "%s/%s: %s; it is left out%s", exporter->destination.directory,
-		  entry->path, strerror(ENAMETOOLONG),
-		  entry->type == MANIFEST_DIRECTORY ? ", and what is in it" : "");
+		  entry->path, why, entry->type == MANIFEST_DIRECTORY ? ", and what is in it" : "");
 	exporter->options->warn(exporter->options->context, sentence.text);
+}
+
+/* Its content can't be had. That is no reason to keep the others back. */
+static int leave_out_damaged(struct exporter *exporter, size_t index,
+			     const struct osd_client_error *error)
+{
+	struct manifest_entry *entry = &exporter->manifest.entries[index];
+
+	entry->left_out = true;
+	leave_out(exporter, entry, error->sentence.text);
+	if (exporter->damage.result == 0) {
+		exporter->damage = *error;
+		outcome_set(&exporter->damage, error->result, "%s: %s", entry->path,
+			    error->sentence.text);
+	}
+	return error->result;
+}
+
+static int leave_out_differing(struct exporter *exporter, size_t index, const char *what)
+{
+	struct osd_client_error error;
+
+	outcome_set(&error, -EBADMSG,
+		    "object 0x%llx: its %s is not that of the file that was stored",
+		    (unsigned long long)exporter->manifest.entries[index].object, what);
+	return leave_out_damaged(exporter, index, &error);
+}
+
+/* A command for a file has failed. */
+static int fail_read(struct exporter *exporter, size_t index, const struct osd_client_error *error)
+{
+	if (outcome_concerns_object(error))
+		return leave_out_damaged(exporter, index, error);
+	return fail(exporter, error);
 }
 
 static void arrived(struct exporter *exporter, const struct manifest_entry *entry,
@@ -157,7 +187,7 @@ static void check_and_write(void *context, struct aside_task *task)
 
 	SHA256(small->data, entry->length, digest);
 	if (memcmp(digest, entry->sha256, sizeof(digest)) != 0)
-		small->differs = "its content is not that of the file that was stored (SHA-256)";
+		small->differs = true;
 	else
 		small->result = write_small(exporter, entry, small);
 }
@@ -172,7 +202,7 @@ static void take_written(struct exporter *exporter, struct small_file *small)
 	exporter->unwritten_bytes -= entry->length;
 	warn_of_lack(exporter, entry, &small->lack);
 	if (small->differs)
-		fail_content(exporter, entry, small->differs);
+		leave_out_differing(exporter, small->index, CONTENT);
 	else if (small->result < 0)
 		fail_local(exporter, small->result, entry->path);
 	else
@@ -209,7 +239,7 @@ static bool has_length(const struct small_file *small)
 
 	if (small->length == entry->length && small->request.received == entry->length)
 		return true;
-	fail_content(exporter, entry, "its length is not that of the file that was stored");
+	leave_out_differing(exporter, small->index, LENGTH);
 	return false;
 }
 
@@ -222,7 +252,7 @@ static void small_done(struct osd_request *request)
 
 	tree_flight_end(&exporter->flight, request->buffer_length);
 	if (request->error.result < 0) {
-		fail(exporter, &request->error);
+		fail_read(exporter, small->index, &request->error);
 	} else {
 		if (osd_request_attributes(request, &reader) == 0 &&
 		    osd_list_next(&reader, &attribute) == 1 && attribute.length == 8 &&
@@ -249,7 +279,7 @@ static int fetch_small(struct exporter *exporter, size_t index)
 	small->exporter = exporter;
 	small->index = index;
 	small->length = UINT64_MAX;
-	small->differs = NULL;
+	small->differs = false;
 	small->result = 0;
 	small->lack = (struct tree_lack){ 0 };
 	small->get = (struct osd_client_value){
@@ -313,9 +343,11 @@ static int skip_large(void *context, uint64_t length)
 	return 0;
 }
 
-static int download_large(struct exporter *exporter, const struct manifest_entry *entry,
-			  struct large_file *large, struct tree_count *count)
+/* 0, or the error, which has been told or is kept. */
+static int download_large(struct exporter *exporter, size_t index, struct large_file *large,
+			  struct tree_count *count)
 {
+	const struct manifest_entry *entry = &exporter->manifest.entries[index];
 	const struct transfer_options options = { .chunk_bytes = exporter->options->chunk_bytes,
 						  .progress = tree_count_bytes,
 						  .progress_context = count };
@@ -327,46 +359,45 @@ static int download_large(struct exporter *exporter, const struct manifest_entry
 	address.object = entry->object;
 	if (osd_client_get_number(exporter->client, address, OSD_USER_OBJECT_INFORMATION,
 				  OSD_INFORMATION_LOGICAL_LENGTH, &length, &error) < 0)
-		return fail(exporter, &error);
+		return fail_read(exporter, index, &error);
 	if (length != entry->length)
-		return fail_content(exporter, entry,
-				    "its length is not that of the file that was stored");
+		return leave_out_differing(exporter, index, LENGTH);
 	if (transfer_download_sparse(exporter->client, address, 0, length, write_large, skip_large,
 				     large, &options, &length, &error) < 0)
 		return error.local && !error.sentence.text[0]
 			       ? fail_local(exporter, error.result, entry->path)
-			       : fail(exporter, &error);
+			       : fail_read(exporter, index, &error);
 	if (EVP_DigestFinal_ex(large->hash, digest, NULL) != 1)
 		return fail_local(exporter, -ENOMEM, entry->path);
 	if (length != entry->length || memcmp(digest, entry->sha256, sizeof(digest)) != 0)
-		return fail_content(
-			exporter, entry,
-			"its content is not that of the file that was stored (SHA-256)");
+		return leave_out_differing(exporter, index, CONTENT);
 	return 0;
 }
 
-static int fetch_whole(struct exporter *exporter, const struct manifest_entry *entry,
-		       const struct tree_file *file, struct tree_count *count)
+/* 0: it is there. */
+static int fetch_whole(struct exporter *exporter, size_t index, const struct tree_file *file,
+		       struct tree_count *count)
 {
+	const struct manifest_entry *entry = &exporter->manifest.entries[index];
 	struct large_file large = { .file = { .fd = file->fd }, .hash = EVP_MD_CTX_new() };
 	struct tree_lack lack;
 	int result;
 
 	if (!large.hash || EVP_DigestInit_ex(large.hash, EVP_sha256(), NULL) != 1)
-		fail_local(exporter, -ENOMEM, entry->path);
+		result = fail_local(exporter, -ENOMEM, entry->path);
 	else
-		download_large(exporter, entry, &large, count);
+		result = download_large(exporter, index, &large, count);
 	EVP_MD_CTX_free(large.hash);
-	result = exporter->result;
 	if (result == 0)
 		result = sparse_file_end(&large.file);
 	result = tree_file_end(&exporter->destination, entry, file, result, &lack);
 	warn_of_lack(exporter, entry, &lack);
-	return result < 0 ? fail_local(exporter, result, entry->path) : 0;
+	return result < 0 && !entry->left_out ? fail_local(exporter, result, entry->path) : result;
 }
 
-static int fetch_large(struct exporter *exporter, const struct manifest_entry *entry)
+static int fetch_large(struct exporter *exporter, size_t index)
 {
+	const struct manifest_entry *entry = &exporter->manifest.entries[index];
 	struct tree_count count = { .options = exporter->options };
 	struct tree_file file;
 	int result;
@@ -378,7 +409,7 @@ static int fetch_large(struct exporter *exporter, const struct manifest_entry *e
 	result = tree_file_create(&exporter->destination, entry, &file);
 	if (result < 0)
 		return fail_local(exporter, result, entry->path);
-	result = fetch_whole(exporter, entry, &file, &count);
+	result = fetch_whole(exporter, index, &file, &count);
 	if (result == 0)
 		arrived(exporter, entry, &count);
 	return result;
@@ -428,7 +459,7 @@ static int make_symlink(struct exporter *exporter, const struct manifest_entry *
 		if (errno != ENAMETOOLONG)
 			return fail_local(exporter, -errno, entry->path);
 		/* The target: some file systems have shorter ones. */
-		leave_out(exporter, entry, true);
+		leave_out(exporter, entry, strerror(ENAMETOOLONG));
 		return 0;
 	}
 	if (utimensat(exporter->destination.root, entry->path, times, AT_SYMLINK_NOFOLLOW) < 0)
@@ -468,7 +499,7 @@ static int make_file(struct exporter *exporter, size_t index)
 		return 0;
 	}
 	return entry->length <= TREE_SMALL_BYTES ? fetch_small(exporter, index)
-						 : fetch_large(exporter, entry);
+						 : fetch_large(exporter, index);
 }
 
 static int make_entry(struct exporter *exporter, size_t index)
@@ -521,11 +552,16 @@ static int make_hard_links(struct exporter *exporter)
 	const struct manifest *manifest = &exporter->manifest;
 
 	for (size_t i = 0; i < manifest->count; i++) {
-		const struct manifest_entry *entry = &manifest->entries[i];
+		const struct manifest_entry *entry = &manifest->entries[i], *file;
 
 		if (entry->type != MANIFEST_HARD_LINK)
 			continue;
-		if (make_hard_link(exporter, &manifest->entries[entry->linked], entry->path) < 0)
+		file = &manifest->entries[entry->linked];
+		if (file->left_out) {
+			leave_out(exporter, entry, "a link to a file that is left out");
+			continue;
+		}
+		if (make_hard_link(exporter, file, entry->path) < 0)
 			return exporter->result;
 		exporter->report->hard_links++;
 	}
@@ -534,7 +570,8 @@ static int make_hard_links(struct exporter *exporter)
 
 /*
  * The status, then the marker, which changes the time again: whoever ends this in between can begin
- * again. A mode that shuts its owner out comes behind the marker.
+ * again. A mode that shuts its owner out comes behind the marker. The marker stays where files are
+ * missing that can be tried again.
  */
 static int finish_root(struct exporter *exporter, int fd, const struct manifest_entry *entry,
 		       struct tree_lack *lack)
@@ -542,8 +579,9 @@ static int finish_root(struct exporter *exporter, int fd, const struct manifest_
 	bool shuts_out = (entry->mode & S_IRWXU) != S_IRWXU;
 	int result = shuts_out ? 0 : tree_give_status(fd, entry, lack);
 
-	if (result == 0)
-		result = tree_destination_finish(&exporter->destination);
+	if (result < 0 || exporter->damage.result < 0)
+		return result;
+	result = tree_destination_finish(&exporter->destination);
 	if (result < 0)
 		return result;
 	return shuts_out ? tree_give_status(fd, entry, lack) : tree_give_time(fd, entry);
@@ -649,11 +687,21 @@ static int leave_out_too_long(struct exporter *exporter)
 		entry->left_out = too_long > 0;
 		/* Of what is below such a directory, the warning of that one tells. */
 		if (entry->left_out)
-			leave_out(exporter, entry, !entry->path[too_long]);
+			leave_out(exporter, entry,
+				  entry->path[too_long] ? NULL : strerror(ENAMETOOLONG));
 	}
 	return manifest_leave_out(manifest) < 0
 		       ? outcome_set_local(exporter->error, -ENOMEM, "export: out of memory")
 		       : 0;
+}
+
+/* It has come to its end. */
+static int tell_damage(struct exporter *exporter)
+{
+	if (exporter->damage.result == 0)
+		return 0;
+	exporter->report->brought_the_rest = true;
+	return outcome_give(&exporter->damage, exporter->error);
 }
 
 static int start_writer(struct exporter *exporter)
@@ -705,6 +753,8 @@ int tree_export(struct osd_client *client, struct osd_client_address partition,
 		result = make_hard_links(&exporter);
 	if (result == 0)
 		result = finish_directories(&exporter);
+	if (result == 0)
+		result = tell_damage(&exporter);
 	aside_destroy(exporter.writer);
 	tree_destination_close(&exporter.destination);
 	manifest_free(&exporter.manifest);

@@ -314,6 +314,15 @@ int verb_import(struct ctl *ctl)
 										       : code;
 }
 
+/* Warnings have named what is missing. */
+static int fail_export_partly(const struct ctl *ctl, const struct osd_client_error *error)
+{
+	return ctl_fail(ctl, ctl_exit_of(error),
+			"export: %s has everything but what was left out, first %s. The same "
+			"command tries that again.",
+			ctl->arguments[1], error->sentence.text);
+}
+
 int verb_export(struct ctl *ctl)
 {
 	struct tree_run run = { .ctl = ctl };
@@ -349,6 +358,10 @@ int verb_export(struct ctl *ctl)
 		code = report(ctl, &unpacked);
 		return code == CTL_OK && unpacked.left_out + unpacked.incomplete > 0 ? CTL_FAILED
 										     : code;
+	}
+	if (unpacked.brought_the_rest) {
+		code = report(ctl, &unpacked);
+		return code == CTL_OK ? fail_export_partly(ctl, &error) : code;
 	}
 	if (options.below && result == -ENOTDIR)
 		return ctl_fail(ctl, CTL_USAGE, "%s", error.sentence.text);

@@ -341,6 +341,8 @@ static struct memory_object *addressed(struct memory_osd *osd, const struct osd_
 static void execute(struct memory_osd *osd, const struct osd_cdb *cdb,
 		    struct loopback_command *command)
 {
+	static const struct osd_sense damage = { .key = SENSE_MEDIUM_ERROR,
+						 .code = SENSE_UNRECOVERED_READ_ERROR };
 	bool creates = cdb->action == OSD_CREATE || cdb->action == OSD_CREATE_AND_WRITE ||
 		       cdb->action == OSD_CREATE_PARTITION;
 	struct memory_object *object = creates ? create(osd, cdb, command)
@@ -356,6 +358,10 @@ static void execute(struct memory_osd *osd, const struct osd_cdb *cdb,
 	case OSD_READ:
 		if (osd->unreadable_from && cdb->address >= osd->unreadable_from) {
 			refuse(command, SENSE_INVALID_FIELD_IN_CDB, 0);
+			return;
+		}
+		if (osd->damaged_id && cdb->object == osd->damaged_id) {
+			loopback_fail(command, &damage);
 			return;
 		}
 		read_data(object, cdb, command);

@@ -32,6 +32,7 @@ struct memory_osd {
 	bool executes_the_last;   /* … but it is carried out */
 	uint64_t objects_max;     /* 0 = no limit; otherwise CREATEs fail with a quota error */
 	uint64_t unreadable_from; /* READs from this byte on are refused as wrong; 0 = none */
+	uint64_t damaged_id;      /* READs of this object end with a medium error; 0 = none */
 	size_t list_ids_max;      /* IDs in one LIST answer; 0 = as many as there is space for */
 	bool lists_ids_alone;     /* LIST takes no notice of LIST_ATTR */
 	bool lists_no_values;     /* LIST with attributes brings none */

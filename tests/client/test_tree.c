@@ -174,6 +174,60 @@ static void test_objects_of_another_length_are_noticed(void **state)
 	assert_int_equal(scene_export(scene), -EBADMSG);
 }
 
+/* Fails unless the export brings these files, and nothing under other names. */
+static void expect_all_but(struct scene *scene, int result, const char *files)
+{
+	char name[2] = "", path[256];
+
+	scene_remove_tree(scene->copy);
+	assert_int_equal(scene_export(scene), result);
+	assert_true(scene->report.brought_the_rest);
+	for (name[0] = 'a'; name[0] <= 'f'; name[0]++) {
+		snprintf(path, sizeof(path), "%s/%s", scene->copy, name);
+		assert_int_equal(access(path, F_OK) == 0, strchr(files, name[0]) != NULL);
+	}
+	assert_int_equal(scene->report.left_out, 6 - strlen(files));
+	snprintf(path, sizeof(path), "%s/.muninn-export.partial", scene->copy);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(scene_compare_trees(scene->copy, scene->source), strlen(files));
+}
+
+static void test_files_whose_content_can_not_be_had_are_left_out_and_the_rest_comes(void **state)
+{
+	struct scene *scene = *state;
+	struct memory_object *small, *large;
+	char path[256], link_path[256];
+
+	scene_write_file(scene->source, "a", 5000, 1);
+	scene_write_file(scene->source, "b", 5000, 2);
+	scene_write_file(scene->source, "c", 5000, 3);
+	scene_write_file(scene->source, "d", 2 << 20, 4);
+	scene_write_file(scene->source, "e", 2 << 20, 5);
+	snprintf(path, sizeof(path), "%s/b", scene->source);
+	snprintf(link_path, sizeof(link_path), "%s/f", scene->source);
+	assert_int_equal(link(path, link_path), 0);
+	scene_must(scene, scene_import(scene, (struct tree_options){ .replace = false }, false));
+	small = memory_osd_find(&scene->osd, PARTITION, OSD_FIRST_ID + 1);
+	large = memory_osd_find(&scene->osd, PARTITION, OSD_FIRST_ID + 3);
+	large->data[1 << 20] ^= 1;
+	expect_all_but(scene, -EBADMSG, "abcef");
+	small->data[0] ^= 1;
+	expect_all_but(scene, -EBADMSG, "ace");
+	large->data[1 << 20] ^= 1;
+	large->length--;
+	small->data[0] ^= 1;
+	small->length--;
+	expect_all_but(scene, -EBADMSG, "ace");
+	large->length++;
+	small->length++;
+	scene->osd.damaged_id = small->id;
+	expect_all_but(scene, -EIO, "acde");
+	scene->osd.damaged_id = large->id;
+	expect_all_but(scene, -EIO, "abcef");
+	scene->osd.damaged_id = 0;
+	scene_expect_same_trees(scene, 6);
+}
+
 static void test_a_damaged_or_exchanged_manifest_is_refused(void **state)
 {
 	struct scene *scene = *state;
@@ -428,6 +482,7 @@ int main(void)
 		TEST(test_ids_taken_by_others_meanwhile_are_passed_over),
 		TEST(test_damaged_content_is_noticed),
 		TEST(test_objects_of_another_length_are_noticed),
+		TEST(test_files_whose_content_can_not_be_had_are_left_out_and_the_rest_comes),
 		TEST(test_a_damaged_or_exchanged_manifest_is_refused),
 		TEST(test_export_needs_an_empty_directory_and_a_tree),
 		TEST(test_a_file_that_did_not_arrive_whole_has_no_name),

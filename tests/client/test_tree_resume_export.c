@@ -53,7 +53,7 @@ static void test_an_export_cut_off_at_any_command_goes_on(void **state)
 	assert_int_equal(scene_export(scene), -ENOTEMPTY);
 }
 
-/* An export that ends at a file whose object is damaged. The others are there. */
+/* An export without a file whose object is damaged. The others are there. */
 static struct memory_object *export_without(struct scene *scene, uint64_t id)
 {
 	struct memory_object *object = memory_osd_find(&scene->osd, PARTITION, id);
@@ -235,7 +235,6 @@ static void test_an_export_goes_on_where_the_tree_has_names_of_files_that_are_no
 	scene_write_file(scene->source, "c.partial", 6000, 5);
 	scene_write_file(scene->source, ".muninn-export.partial", 600, 6);
 	scene_must(scene, scene_import(scene, plain, false));
-	/* The first in the order of names ends it. */
 	export_without(scene, OSD_FIRST_ID);
 	for (size_t i = 0; i < 3; i++) {
 		snprintf(path, sizeof(path), "%s/%s", scene->copy, torn[i]);
@@ -397,6 +396,8 @@ static void test_an_export_goes_on_with_links_that_are_there(void **state)
 	scene_must(scene, scene_import(scene, plain, false));
 	export_without(scene, OSD_FIRST_ID + 1);
 	/* One that has lost the file that it was. */
+	snprintf(path, sizeof(path), "%s/h", scene->copy);
+	assert_int_equal(unlink(path), 0);
 	scene_write_file(scene->copy, "h", 5000, 1);
 	snprintf(path, sizeof(path), "%s/k", scene->copy);
 	assert_int_equal(unlink(path), 0);
