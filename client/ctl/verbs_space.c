@@ -58,10 +58,10 @@ static int take_without(struct wanted *wanted, const char *text)
 /* since=MOMENT: as if no moment before it were kept. */
 static int take_since(struct wanted *wanted, const char *text)
 {
-	struct error_text error;
+	int code = ctl_parse_moment(wanted->ctl, text, &wanted->since);
 
-	if (osd_client_parse_moment(text, ctl_now_ms(), &wanted->since, &error) < 0)
-		return ctl_fail(wanted->ctl, CTL_USAGE, "space: since=%s: %s", text, error.text);
+	if (code != CTL_OK)
+		return code;
 	if (wanted->since.kind == OSD_CLIENT_AT_NAME &&
 	    !ctl_find_version(&wanted->versions, 0, wanted->since.name))
 		return fail_version(wanted, text);

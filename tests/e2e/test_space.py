@@ -151,7 +151,8 @@ class Space(E2ETest):
             (("without=none",), 3, "no version 'none'"),
             (("pages=0",), 2, "a number, or all"),
             (("since=tomorrowish",), 3, "tomorrowish"),
-            (("since=2026-02-30",), 2, "since=2026-02-30"),
+            (("since=2026-02-30",), 2, "'2026-02-30'"),
+            (("since=2099-01-01",), 2, "'2099-01-01' lies in the future"),
             (("all",), 2, "is none of"),
         ):
             done = self.try_ctl("space", self.url, P, *words)
