@@ -569,7 +569,7 @@ static const char general_help[] =
 	"  0 done          1 other failure   2 wrong usage       3 not found\n"
 	"  4 exists        5 no space        6 no connection     7 access denied\n"
 	"  8 target failed or refused        9 local files or memory\n"
-	"  10 not empty    11 data is not as stored\n"
+	"  10 not empty    11 data is not as stored          130 interrupted\n"
 	"\n"
 	"Example\n"
 	"  URL=" URL_EXAMPLE "\n"

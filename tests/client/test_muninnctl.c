@@ -90,6 +90,7 @@ static void test_help_names_every_verb_and_every_exit_code(void **state)
 
 	(void)state;
 	expect("--help", CTL_OK, "Exit codes");
+	expect("--help", CTL_OK, "130 interrupted");
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
 		expect("--help", CTL_OK, verbs[i]);
 		snprintf(arguments, sizeof(arguments), "%s --help", verbs[i]);
