@@ -147,19 +147,26 @@ int image_examine_page(struct muninn_store *store, enum nand_cause cause, const 
 
 /* ---- the group of an entry ---- */
 
-/* The first `bytes` of an image. */
-static int read_image(struct image_source *source, uint8_t *image, uint32_t bytes)
+/* As much of the image as the index needs, on the heap. */
+static int read_image(struct image_source *source, struct index_image *image)
 {
-	uint32_t page_bytes = source->store->geometry.page_bytes;
+	uint64_t page_bytes = source->store->geometry.page_bytes, kept;
 	uint8_t data[MUNINN_PAGE_BYTES_MAX];
-	int result = 0;
+	int result = read_page(source, 0, data);
 
-	for (uint32_t page = 0; !result && (uint64_t)page * page_bytes < bytes; page++) {
-		uint64_t offset = (uint64_t)page * page_bytes;
+	if (result)
+		return result;
+	kept = index_image_kept(source->store->index, data, &image->length);
+	image->bytes = malloc(kept);
+	if (!image->bytes)
+		return -ENOMEM;
+	memcpy(image->bytes, data, min_u64(page_bytes, kept));
+	for (uint64_t page = 1; !result && page * page_bytes < kept; page++) {
+		uint64_t offset = page * page_bytes;
 
-		result = read_page(source, page, data);
+		result = read_page(source, (uint32_t)page, data);
 		if (!result)
-			memcpy(image + offset, data, min_u64(page_bytes, bytes - offset));
+			memcpy(image->bytes + offset, data, min_u64(page_bytes, kept - offset));
 	}
 	return result;
 }
@@ -242,15 +249,13 @@ static int load_image(struct muninn_store *store, uint8_t *entry, struct index_i
 		.entry = entry,
 	};
 	const struct row_index *index = store->rows[get_le32(entry + DIRECTORY_ROW_AT)].index;
-	uint32_t kept = (uint32_t)index_image_kept(store->index, image->length);
 	uint32_t members[GROUP_SEGMENTS];
 	struct error_text why;
 	int result;
 
-	image->bytes = malloc(kept);
-	if (!image->bytes)
-		return error_set(error, -ENOMEM, "out of memory while loading the index");
-	result = read_image(&source, image->bytes, kept);
+	result = read_image(&source, image);
+	if (result == -ENOMEM)
+		return error_set(error, result, "out of memory while loading the index");
 	if (result && !repair_is_for(result))
 		return error_set(error, result,
 				 "index: group %u of row %u can't be read from flash (error %d)",

@@ -195,15 +195,21 @@ static uint32_t image_member_at(uint32_t member)
 	return TABLE_HEADER_BYTES + member * COLUMN_BYTES + COLUMN_SEGMENT_AT;
 }
 
-static uint64_t image_kept(const struct index *base, uint64_t length)
+static uint64_t kept_of(const struct index *base, uint64_t length)
 {
 	return bloom_store_in(base)->cache ? min_u64(table_bits_offset(), length) : length;
+}
+
+static uint64_t image_kept(const struct index *base, const uint8_t *head, uint64_t *length)
+{
+	(void)head;
+	return kept_of(base, *length);
 }
 
 static int check_image(const struct row_index *row, const struct index_image *image,
 		       struct error_text *error)
 {
-	uint64_t kept = image_kept(row->index, image->length);
+	uint64_t kept = kept_of(row->index, image->length);
 	struct table table = { .sum = NULL };
 
 	if (image->length < table_bits_offset() ||

@@ -294,9 +294,9 @@ int row_index_make_image(const struct row_index *row, struct index_image *image)
 	return row->type->make_image(row, image);
 }
 
-uint64_t index_image_kept(const struct index *index, uint64_t length)
+uint64_t index_image_kept(const struct index *index, const uint8_t *head, uint64_t *length)
 {
-	return index->type->image_kept(index, length);
+	return index->type->image_kept(index, head, length);
 }
 
 int row_index_check_image(const struct row_index *row, const struct index_image *image,

@@ -358,10 +358,12 @@ bool row_index_is_in_memory(const struct row_index *row, uint32_t group);
 uint32_t index_image_member_at(const struct muninn_geometry *geometry, uint32_t member);
 
 /*
- * Bytes at the beginning of an image of `length` that row_index_replace needs. Whether those that
- * were read from flash are what they should be: -EINVAL with a sentence.
+ * Bytes at the beginning of an image of *length, whose first page begins at `head`, that
+ * row_index_replace needs. *length becomes that of the image without what only joins need.
+ * row_index_check_image: whether those that were read from flash are what they should be: -EINVAL
+ * with a sentence.
  */
-uint64_t index_image_kept(const struct index *index, uint64_t length);
+uint64_t index_image_kept(const struct index *index, const uint8_t *head, uint64_t *length);
 int row_index_check_image(const struct row_index *row, const struct index_image *image,
 			  struct error_text *error);
 

@@ -89,7 +89,7 @@ struct index_type {
 	/* Those from place `from` on that are below `to`. */
 	int (*replace)(struct row_index *row, uint32_t from, uint32_t to,
 		       const struct index_image *by);
-	uint64_t (*image_kept)(const struct index *index, uint64_t length);
+	uint64_t (*image_kept)(const struct index *index, const uint8_t *head, uint64_t *length);
 	/* What an image says of its group. NULL: none ever takes the place of another one. */
 	bool (*read_image)(const struct index_image *image, struct index_group *group);
 	int (*check_image)(const struct row_index *row, const struct index_image *image,

@@ -431,10 +431,15 @@ static int replace(struct row_index *base, uint32_t from, uint32_t to, const str
 	return ribbon_row_replace(row_of(base), from, to, &image);
 }
 
-static uint64_t image_kept(const struct index *base, uint64_t length)
+/* All but the tags. */
+static uint64_t image_kept(const struct index *base, const uint8_t *head, uint64_t *length)
 {
+	uint32_t tag_bytes = *length < GROUP_HEADER_BYTES ? 0 : get_le32(head + GROUP_TAGS_AT);
+
 	(void)base;
-	return length;
+	if (tag_bytes < *length)
+		*length -= tag_bytes;
+	return *length;
 }
 
 static bool read_image(const struct index_image *image, struct index_group *of_image)
@@ -520,7 +525,7 @@ static const uint8_t *image_appended(const struct index_image *image, uint32_t *
 	if (!group_attach(&group, image->bytes, image->length) || !group.appended)
 		return NULL;
 	*count = group.appended;
-	return image->bytes + image->length - group.appended;
+	return image->bytes + group_bytes_before_tags(&group) - group.appended;
 }
 
 static bool is_in_memory(const struct row_index *base, uint32_t n)
@@ -611,6 +616,8 @@ static bool tell_image(const struct muninn_geometry *geometry, uint8_t *image, u
 	field_number(to, "entries", group.entries);
 	field_number(to, "failed_entries", group.failed);
 	field_number(to, "tag_bytes", group.tag_bytes);
+	if (group.tag_bytes)
+		field_flag(to, "tags_intact", group_has_intact_tags(&group, length));
 	field_number(to, "appended_bytes", group.appended);
 	field_number(to, "joined_numbers", group.joins);
 	field_number(to, "starts", group.band.shape.starts);

@@ -11,6 +11,7 @@
 #include <errno.h>
 
 #include "common/bytes.h"
+#include "common/crc32c.h"
 #include "engine/muninn/hash.h"
 #include "engine/muninn/index/ribbon/group.h"
 #include "engine/muninn/index/ribbon/group_format.h"
@@ -209,7 +210,7 @@ static void build(struct made *made)
 	assert_int_equal(group_build(builder, &made->plan, &made->image, &made->length), 0);
 	assert_true(group_attach(&made->group, made->image, made->length));
 	assert_true(group_is_intact(&made->group, made->length));
-	assert_in_range(made->length, made->group.kept,
+	assert_in_range(made->length - made->group.tag_bytes, made->group.kept,
 			group_image_bytes_max(made->plan.member_count,
 					      made->plan.entry_count + pages,
 					      made->group.band.shape.columns));
@@ -530,6 +531,7 @@ static void test_an_image_has_the_documented_bytes(void **state)
 static void test_tags_have_the_documented_bytes(void **state)
 {
 	static const uint8_t documented[] = {
+		0x5a, 0xae, 0xd4, 0xb5,       /* CRC of what follows */
 		0x88, 0x8c, 0x90, 0x10,       /* 2 * 0x01020304 */
 		0x00,                         /* the same tag again */
 		0xe0, 0xc3, 0x87, 0x8f, 0x1e, /* 2 * (0xf1f2f3f4 - 0x01020304) */
@@ -601,7 +603,7 @@ static void test_tags_give_all_entries_back(void **state)
 		made.entries = realloc(made.entries, all * sizeof(*made.entries));
 		memcpy(made.entries + cases[n].count, apart, cases[n].apart * sizeof(*apart));
 		assert_int_equal(made.group.entries, all);
-		assert_int_equal(group_list(&made.group, listed), 0);
+		assert_int_equal(group_list(&made.group, made.length, listed), 0);
 		for (uint32_t e = 1; e < cases[n].count; e++)
 			assert_true(listed[e - 1].tag <= listed[e].tag);
 		qsort(listed, all, sizeof(*listed), compare_entries);
@@ -622,19 +624,27 @@ static void test_tags_that_are_not_those_of_the_ribbon_are_refused(void **state)
 
 	(void)state;
 	make_group(&made, 3, 200, 100, 3, 1);
-	assert_int_equal(group_list(&made.group, listed), -EINVAL);
+	assert_int_equal(group_list(&made.group, made.length, listed), -EINVAL);
 	free(made.image);
 	made.plan.tagged_max = UINT64_MAX;
 	build(&made);
-	assert_int_equal(group_list(&made.group, listed), 0);
+	assert_int_equal(group_list(&made.group, made.length, listed), 0);
 	at = (uint32_t)(made.length - made.group.tag_bytes);
 	for (uint32_t bit = 0; bit < made.group.tag_bytes * 8; bit++) {
 		made.image[at + bit / 8] ^= (uint8_t)(1 << bit % 8);
-		refused += group_list(&made.group, listed) == -EINVAL;
+		refused += group_list(&made.group, made.length, listed) == -EINVAL;
 		made.image[at + bit / 8] ^= (uint8_t)(1 << bit % 8);
 	}
-	/* All but those that make another tag of it which the ribbon takes for its own. */
-	assert_true(refused > made.group.tag_bytes * 8 * 9 / 10);
+	assert_int_equal(refused, made.group.tag_bytes * 8);
+	/* With a checksum that fits: all but other tags that the ribbon takes for its own. */
+	refused = 0;
+	for (uint32_t bit = 32; bit < made.group.tag_bytes * 8; bit++) {
+		made.image[at + bit / 8] ^= (uint8_t)(1 << bit % 8);
+		put_le32(made.image + at, crc32c(0, made.image + at + 4, made.group.tag_bytes - 4));
+		refused += group_list(&made.group, made.length, listed) == -EINVAL;
+		made.image[at + bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+	assert_true(refused > made.group.tag_bytes * 8 * 8 / 10);
 	unmake(&made);
 }
 

@@ -53,8 +53,12 @@ static uint32_t count_run_pages(const struct group *group, uint32_t member)
 
 uint64_t group_whole_bytes(const struct group *group)
 {
-	return group->kept + (uint64_t)group->failed * FAILED_BYTES + group->tag_bytes +
-	       group->appended;
+	return group_bytes_before_tags(group) + group->tag_bytes;
+}
+
+uint64_t group_bytes_before_tags(const struct group *group)
+{
+	return group->kept + (uint64_t)group->failed * FAILED_BYTES + group->appended;
 }
 
 bool group_attach(struct group *group, const uint8_t *image, uint64_t length)
@@ -88,17 +92,29 @@ bool group_attach(struct group *group, const uint8_t *image, uint64_t length)
 	group->band.far = group->band.near + band_near_bytes(&group->band.shape);
 	group->kept =
 		near_at + band_near_bytes(&group->band.shape) + band_far_bytes(&group->band.shape);
-	return length == group->kept || length == group_whole_bytes(group);
+	return length == group->kept || length == group_bytes_before_tags(group) ||
+	       length == group_whole_bytes(group);
 }
 
 bool group_is_intact(const struct group *group, uint64_t length)
 {
+	uint64_t counted = group_bytes_before_tags(group);
 	const uint8_t zero[4] = { 0 };
 	uint32_t crc = crc32c(0, group->image, GROUP_CRC_AT);
 
+	if (length < counted)
+		return false;
 	crc = crc32c(crc, zero, sizeof(zero));
-	crc = crc32c(crc, group->image + GROUP_CRC_AT + 4, length - GROUP_CRC_AT - 4);
+	crc = crc32c(crc, group->image + GROUP_CRC_AT + 4, counted - GROUP_CRC_AT - 4);
 	return crc == get_le32(group->image + GROUP_CRC_AT);
+}
+
+bool group_has_intact_tags(const struct group *group, uint64_t length)
+{
+	const uint8_t *at = group->image + group_bytes_before_tags(group);
+
+	return group->tag_bytes > TAGS_CRC_BYTES && length == group_whole_bytes(group) &&
+	       get_le32(at) == crc32c(0, at + TAGS_CRC_BYTES, group->tag_bytes - TAGS_CRC_BYTES);
 }
 
 uint8_t *group_keep(const struct group *group, struct group *kept)

@@ -84,14 +84,13 @@ static inline uint32_t bits_for(uint32_t values)
 	return bits;
 }
 
-/* A failed entry's bytes, FAILED_BYTES of them; and the checksum of an image that is written whole.
- */
+/* A failed entry's bytes, FAILED_BYTES of them; and the checksum of an image without its tags. */
 void group_put_failed_entry(uint8_t *at, const struct tag_entry *entry);
 void group_put_crc(uint8_t *image, uint64_t length);
 
 /*
- * Puts `count` bytes behind a whole image on the heap that has none there, and covers them by the
- * checksum. Without memory it stays as it was.
+ * Puts `count` bytes behind what a whole image on the heap has in front of its tags, where it has
+ * none yet, and covers them by the checksum. Without memory it stays as it was.
  */
 void group_append(uint8_t **image, uint64_t *length, const uint8_t *bytes, uint32_t count);
 
@@ -104,21 +103,24 @@ struct group {
 	uint32_t entries;                  /* all of them */
 	uint32_t failed;                   /* those that are in the image only, not in the ribbon */
 	uint32_t locations, location_bits; /* numbers below the first have as many bits */
-	uint32_t tag_bytes;                /* of tags, behind the failed entries */
-	uint32_t appended;                 /* bytes behind these */
+	uint32_t appended;                 /* bytes behind the failed entries */
+	uint32_t tag_bytes;                /* of tags and their checksum, behind these */
 	uint64_t kept; /* bytes of the image that look-ups need: up to the failed entries */
 	struct band band;
 };
 
-/* Bytes of the whole image. */
+/* Bytes of the whole image, and of it without its tags. */
 uint64_t group_whole_bytes(const struct group *group);
+uint64_t group_bytes_before_tags(const struct group *group);
 
 /*
- * Takes up an image that outlives the group. False: it is none, or damaged. `length` may be `kept`
- * of an image that was found intact before.
+ * Takes up an image that outlives the group. False: it is none, or damaged. `length` may leave out
+ * the tags, or be `kept` of an image that was found intact before. Whether it is intact is known
+ * without its tags, which have a checksum of their own.
  */
 bool group_attach(struct group *group, const uint8_t *image, uint64_t length);
 bool group_is_intact(const struct group *group, uint64_t length);
+bool group_has_intact_tags(const struct group *group, uint64_t length);
 
 /*
  * Copies what look-ups need of a group to memory of its own at a cache line, which it returns, and
@@ -143,7 +145,7 @@ struct tag_entry group_failed_entry(const struct group *group, uint32_t n);
  * beyond them as failed ones are. -EINVAL: the image has no tags, or not those of its ribbon.
  * -ENOMEM.
  */
-int group_list(const struct group *group, struct tag_entry *entries);
+int group_list(const struct group *group, uint64_t length, struct tag_entry *entries);
 
 /* Whether all failed entries, of a whole image, name members, and locations below a number. */
 bool group_entries_make_sense(const struct group *group, uint32_t locations);

@@ -239,15 +239,18 @@ void group_put_crc(uint8_t *image, uint64_t length)
 void group_append(uint8_t **image, uint64_t *length, const uint8_t *bytes, uint32_t count)
 {
 	uint8_t *grown = realloc(*image, *length + count);
+	uint64_t tags_at;
 
 	if (!grown)
 		return;
 	assert(!get_le32(grown + GROUP_APPENDED_AT));
-	memcpy(grown + *length, bytes, count);
+	tags_at = *length - get_le32(grown + GROUP_TAGS_AT);
+	memmove(grown + tags_at + count, grown + tags_at, (size_t)(*length - tags_at));
+	memcpy(grown + tags_at, bytes, count);
 	put_le32(grown + GROUP_APPENDED_AT, count);
 	*image = grown;
 	*length += count;
-	group_put_crc(grown, *length);
+	group_put_crc(grown, tags_at + count);
 }
 
 static void put_failed(uint8_t *at, const struct group_builder *builder,
@@ -312,8 +315,8 @@ int group_build(struct group_builder *builder, const struct group_plan *plan, ui
 		   image + far_at);
 	failed = end_behind_gaps(builder, plan->entry_count) + plan->apart_count;
 	tags_at = failed_at + (uint64_t)failed * FAILED_BYTES;
-	tag_bytes = put_tags(NULL, builder, plan->entry_count);
-	if (tags_at + tag_bytes > plan->tagged_max)
+	tag_bytes = TAGS_CRC_BYTES + put_tags(NULL, builder, plan->entry_count);
+	if (tag_bytes == TAGS_CRC_BYTES || tags_at + tag_bytes > plan->tagged_max)
 		tag_bytes = 0;
 	*length = tags_at + tag_bytes;
 	grown = realloc(image, *length);
@@ -325,9 +328,12 @@ int group_build(struct group_builder *builder, const struct group_plan *plan, ui
 	put_head(image, plan, &shape, failed);
 	put_failed(image + failed_at, builder, plan);
 	put_le32(image + GROUP_TAGS_AT, (uint32_t)tag_bytes);
-	if (tag_bytes)
-		put_tags(image + tags_at, builder, plan->entry_count);
-	group_put_crc(image, *length);
+	group_put_crc(image, tags_at);
+	if (tag_bytes) {
+		put_tags(image + tags_at + TAGS_CRC_BYTES, builder, plan->entry_count);
+		put_le32(image + tags_at,
+			 crc32c(0, image + tags_at + TAGS_CRC_BYTES, tag_bytes - TAGS_CRC_BYTES));
+	}
 	*out = image;
 	return 0;
 }

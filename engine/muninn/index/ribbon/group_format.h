@@ -10,8 +10,9 @@
  *   near plane, at a multiple of 64: for each 64 rows 8 words, a column each
  *   far plane: for each 64 rows a word for each other column
  *   entries that the ribbon could not take, 8 bytes each
- *   tags of the ribbon's entries, those that it could not take among them
  *   ranges of old records, which are the store's (format.h)
+ *   CRC-32C of the tags, 4 bytes, and tags of the ribbon's entries, those that it could not take
+ *   among them
  */
 #ifndef MUNINN_ENGINE_MUNINN_INDEX_RIBBON_GROUP_FORMAT_H
 #define MUNINN_ENGINE_MUNINN_INDEX_RIBBON_GROUP_FORMAT_H
@@ -35,14 +36,14 @@ enum {
 	GROUP_MEMBERS_AT = 16,     /* 4: segments, up to GROUP_SEGMENTS */
 	GROUP_STARTS_AT = 20,      /* 4: rows of the ribbon that a key may begin at */
 	GROUP_FAILED_AT = 24,      /* 4: entries that the ribbon could not take */
-	GROUP_CRC_AT = 28,         /* 4: of the whole image with this field zero */
+	GROUP_CRC_AT = 28,         /* 4: of all in front of the tags with this field zero */
 	GROUP_ENTRIES_AT = 32,     /* 4: all of them */
 	GROUP_COLUMNS_AT = 36,     /* 1: of the ribbon */
 	GROUP_FINGERPRINT_AT = 37, /* 1: of them, the first ones: the fingerprint */
 	GROUP_LOCATIONS_AT = 38,   /* 2: the next columns are a number below this: where in its
 				      segment; the columns behind them are the member */
 	GROUP_APPENDED_AT = 40,    /* 4: bytes of ranges */
-	GROUP_TAGS_AT = 44,        /* 4: bytes of tags; 0: there are none */
+	GROUP_TAGS_AT = 44,        /* 4: bytes of tags and their CRC; 0: there are none */
 	GROUP_JOINS_AT = 48,       /* 4: numbers, from its own on, whose groups it took the place
 				      of; 0: it never took another's */
 	GROUP_HEADER_BYTES = 64,   /* from 52 on zero */
@@ -90,7 +91,7 @@ enum {
  * bytes of 7 bits, the lowest first; all but the last have bit 7 set. In the order of the numbers
  * that the ribbon is asked for: by tag, and entries of one tag from the newest to the oldest.
  */
-enum { TAG_BYTES_MAX = 5 };
+enum { TAGS_CRC_BYTES = 4, TAG_BYTES_MAX = 5 };
 
 static_assert((uint64_t)MUNINN_SEGMENT_PAGES_MAX *
 			      (MUNINN_PAGE_BYTES_MAX / RECORD_HEADER_BYTES + 1) <

@@ -70,11 +70,12 @@ static void add_members(struct join *join, const struct group *group, uint64_t l
 	}
 }
 
-static int add_part(struct join *join, const struct group *group, uint64_t live)
+static int add_part(struct join *join, const struct group *group, const struct group_part *part)
 {
+	uint64_t live = part->live;
 	struct tag_entry *entries = join->entries + join->entry_count;
 	uint32_t renumbered[GROUP_SEGMENTS];
-	int result = group_list(group, entries);
+	int result = group_list(group, part->length, entries);
 	uint32_t kept = 0;
 
 	if (result)
@@ -157,7 +158,7 @@ static int join_parts(struct join *join, const struct ribbon_shape *shape,
 	int result = 0;
 
 	for (uint32_t n = 0; !result && n < count; n++)
-		result = add_part(join, &join->groups[n], parts[n].live);
+		result = add_part(join, &join->groups[n], &parts[n]);
 	if (result)
 		return result;
 	/* So that it can be made again from its segments, which end when one more may not fit. */

@@ -70,8 +70,8 @@ static uint32_t list_failed(const struct group *group, struct tag_entry *failed)
 static bool list_tagged(const struct group *group, const struct tag_entry *failed,
 			uint32_t failed_count, struct tag_entry *entries, uint32_t count)
 {
-	const uint8_t *at = group->image + group->kept + (uint64_t)group->failed * FAILED_BYTES;
-	struct tags tags = { .at = at, .end = at + group->tag_bytes };
+	const uint8_t *at = group->image + group_bytes_before_tags(group);
+	struct tags tags = { .at = at + TAGS_CRC_BYTES, .end = at + group->tag_bytes };
 	uint32_t number = 0, failed_at = 0;
 
 	for (uint32_t n = 0; n < count; n++) {
@@ -90,7 +90,7 @@ static bool list_tagged(const struct group *group, const struct tag_entry *faile
 	return tags.at == tags.end && failed_at == failed_count;
 }
 
-int group_list(const struct group *group, struct tag_entry *entries)
+int group_list(const struct group *group, uint64_t length, struct tag_entry *entries)
 {
 	struct tag_entry *failed = malloc((group->failed + UINT64_C(1)) * sizeof(*failed));
 	uint32_t own, apart;
@@ -100,7 +100,7 @@ int group_list(const struct group *group, struct tag_entry *entries)
 		return -ENOMEM;
 	own = list_failed(group, failed);
 	apart = group->failed - own;
-	listed = group->tag_bytes &&
+	listed = group_has_intact_tags(group, length) &&
 		 list_tagged(group, failed, own, entries, group->entries - apart);
 	if (listed && apart)
 		memcpy(entries + (group->entries - apart), failed + own, apart * sizeof(*failed));

@@ -324,7 +324,6 @@ int ribbon_row_check(const struct ribbon_row *row, const struct ribbon_image *im
 	struct group group;
 
 	return group_attach(&group, image->bytes, image->length) &&
-			       image->length == group_whole_bytes(&group) &&
 			       group_is_intact(&group, image->length) &&
 			       group.row == row->growing.row && group.number == number &&
 			       group.members <= RIBBON_MEMBERS &&
