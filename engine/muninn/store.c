@@ -22,6 +22,7 @@ void store_free(struct muninn_store *store)
 		free_row(&store->rows[number]);
 	free(store->image_writing.image.bytes);
 	free(store->image_writing.ranges);
+	free(store->image_writing.parts);
 	for (uint32_t n = 0; n < store->free_buffer_count; n++)
 		buffer_destroy(&store->free_buffers[n]);
 	free(store->free_buffers);
