@@ -18,6 +18,7 @@
 
 #include "common/bytes.h"
 #include "common/log.h"
+#include "engine/muninn/image_load.h"
 #include "engine/muninn/root_find.h"
 #include "engine/muninn/roots.h"
 #include "engine/muninn/row.h"
@@ -318,17 +319,22 @@ static void test_spare_areas_hold_nothing_but_what_the_format_says(void **state)
 	device_free(device);
 }
 
-/* The pages of the image of the n-th complete group of a row. */
-static uint64_t image_pages_of(const struct muninn_store *store, uint32_t row, uint32_t n)
+/* The pages that opening reads of the image of the n-th complete group of a row. */
+static uint64_t image_pages_of(struct muninn_store *store, uint32_t row, uint32_t n)
 {
 	const struct row_index *index = store->rows[row].index;
 	struct index_walk walk = { .at = n };
 	struct sealed_segment segment;
+	struct index_image image;
+	uint64_t kept;
 
 	assert_true(row_index_next(index, &walk, &segment) && walk.at == n);
-	return divide_up(get_le32(row_index_live_word(index, &segment) - DIRECTORY_LIVE_AT +
-				  DIRECTORY_BYTES_AT),
-			 device_shape.page_bytes);
+	assert_int_equal(
+		image_read(store, row_index_live_word(index, &segment) - DIRECTORY_LIVE_AT, &image),
+		0);
+	kept = index_image_kept(store->index, image.bytes, &image.length);
+	free(image.bytes);
+	return divide_up(kept, device_shape.page_bytes);
 }
 
 static void test_opening_with_nvram_reads_one_page_of_the_ring(void **state)
