@@ -79,3 +79,23 @@ struct record_scrub scrub_all(struct model *model)
 	while (scrub.position);
 	return scrub;
 }
+
+struct record_statistics figures(const struct model *model)
+{
+	struct record_statistics statistics = { 0 };
+
+	model->store->operations->statistics(model->store, &statistics);
+	return statistics;
+}
+
+void open_without_nvram(struct model *model)
+{
+	struct error_text error = { "" };
+	uint64_t bytes;
+	uint8_t *nvram = nand_nvram(model->nand, &bytes);
+
+	memset(nvram, 0, bytes);
+	model->options.records.recover_without_nvram = true;
+	if (engine_open_records(model->nand, &model->options, &model->store, &error))
+		fail_msg("%s", error.text);
+}

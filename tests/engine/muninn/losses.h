@@ -21,6 +21,12 @@ uint32_t lose_of_every_image(struct model *model);
 /* Loses one page of the last root on flash, and one of the list of changes that goes with it. */
 void lose_of_last_root(struct model *model);
 
+/* What the store says of itself. */
+struct record_statistics figures(const struct model *model);
+
+/* Clears the NVRAM of a device that is closed, and opens it without. */
+void open_without_nvram(struct model *model);
+
 /* Reads all that is in use. */
 struct record_scrub scrub_all(struct model *model);
 

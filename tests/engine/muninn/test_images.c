@@ -461,25 +461,10 @@ static void test_an_image_that_finds_too_few_segments_takes_none(void **state)
 	end(model);
 }
 
-static struct record_statistics figures(const struct model *model)
-{
-	struct record_statistics statistics = { 0 };
-
-	model->store->operations->statistics(model->store, &statistics);
-	return statistics;
-}
-
 /* Opens it without NVRAM: all that was sealed before is there. */
 static void recover(struct model *model, const struct record_statistics *before)
 {
-	struct error_text error = { "" };
-	uint64_t bytes;
-	uint8_t *nvram = nand_nvram(model->nand, &bytes);
-
-	memset(nvram, 0, bytes);
-	model->options.records.recover_without_nvram = true;
-	if (engine_open_records(model->nand, &model->options, &model->store, &error))
-		fail_msg("%s", error.text);
+	open_without_nvram(model);
 	assert_int_equal(figures(model).segments_sealed, before->segments_sealed);
 	assert_int_equal(figures(model).sealed_records, before->sealed_records);
 }

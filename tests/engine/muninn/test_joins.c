@@ -369,27 +369,12 @@ static void test_the_power_fails_while_groups_are_joined(void **state)
 	}
 }
 
-static struct record_statistics figures(const struct model *model)
-{
-	struct record_statistics statistics = { 0 };
-
-	model->store->operations->statistics(model->store, &statistics);
-	return statistics;
-}
-
 /* Opens it without NVRAM: all that was sealed before is there, and perhaps what was being sealed.
  */
 static void recover(struct model *model, const struct record_statistics *before)
 {
-	struct error_text error = { "" };
-	uint64_t bytes;
-	uint8_t *nvram = nand_nvram(model->nand, &bytes);
-
 	model->store->operations->close(model->store, false);
-	memset(nvram, 0, bytes);
-	model->options.records.recover_without_nvram = true;
-	if (engine_open_records(model->nand, &model->options, &model->store, &error))
-		fail_msg("%s", error.text);
+	open_without_nvram(model);
 	assert_in_range(figures(model).segments_sealed, before->segments_sealed,
 			before->segments_sealed + 1);
 	assert_true(figures(model).sealed_records >= before->sealed_records);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH cryptsetup-OpenSSL-exception */
-/* The ribbon index by its parts: ribbons, and the images of groups. */
+/* The ribbon index by its parts: ribbons, and what groups and searches find in them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,15 +8,14 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
-#include <errno.h>
 
 #include "common/bytes.h"
-#include "common/crc32c.h"
 #include "engine/muninn/hash.h"
 #include "engine/muninn/index/ribbon/group.h"
 #include "engine/muninn/index/ribbon/group_format.h"
 #include "engine/muninn/index/ribbon/member_walk.h"
 #include "engine/muninn/index/ribbon/ribbon_hash.h"
+#include "tests/engine/muninn/made_group.h"
 #include "tests/engine/muninn/ribbon_random.h"
 
 /* ---- ribbons ---- */
@@ -161,94 +160,6 @@ static void test_of_equal_hashes_with_different_values_one_fails(void **state)
 
 /* ---- groups ---- */
 
-struct made {
-	struct group_member members[GROUP_SEGMENTS];
-	struct tag_entry *entries;
-	struct group_plan plan;
-	uint8_t *image;
-	uint64_t length;
-	struct group group;
-	bool with_runs;
-};
-
-enum { FIRST_RUN_TAG = 0x61626364 };
-
-static struct group_member member_of(uint32_t n)
-{
-	return (struct group_member){
-		.segment = 0x01020304 + n,
-		.records = 0x0a0b0 + n,
-		.run_pages = n * 7 % 4096,
-		.serial = UINT64_C(0x1112131415161718) + n,
-		.first_sequence = UINT64_C(0x212223242526) + n,
-		.last_sequence = UINT64_C(0x313233343536) + n,
-		.record_bytes = 0x00fedcb0 + n,
-		.has_runs = n % 4 == 1,
-		.by_candidates = n % 2,
-		.is_ordered = n % 3 == 0,
-	};
-}
-
-static void build(struct made *made)
-{
-	struct group_builder *builder = group_builder_create(made->plan.entry_count);
-	uint32_t *tags, pages = 0;
-
-	assert_non_null(builder);
-	for (uint32_t n = 0; n < made->plan.member_count; n++) {
-		made->members[n] = member_of(n);
-		made->members[n].has_runs &= made->with_runs;
-		pages += group_member_runs(&made->members[n]);
-	}
-	tags = calloc(pages + UINT64_C(1), sizeof(*tags));
-	assert_non_null(tags);
-	for (uint32_t n = 0; n < pages; n++)
-		tags[n] = FIRST_RUN_TAG + n;
-	made->plan.members = made->members;
-	made->plan.run_tags = tags;
-	made->plan.entries = made->entries;
-	assert_int_equal(group_build(builder, &made->plan, &made->image, &made->length), 0);
-	assert_true(group_attach(&made->group, made->image, made->length));
-	assert_true(group_is_intact(&made->group, made->length));
-	assert_in_range(made->length - made->group.tag_bytes, made->group.kept,
-			group_image_bytes_max(made->plan.member_count,
-					      made->plan.entry_count + pages,
-					      made->group.band.shape.columns));
-	group_builder_destroy(builder);
-	free(tags);
-}
-
-static void unmake(struct made *made)
-{
-	free(made->entries);
-	free(made->image);
-}
-
-/*
- * Every entry is of one of `tags` tags. A key has one head in a segment, so each tag comes up to
- * once in a member, unless two keys share it.
- */
-static void make_group(struct made *made, uint32_t members, uint32_t count, uint32_t tags,
-		       uint32_t locations, uint64_t seed)
-{
-	*made = (struct made){
-		.plan = { .row = 5,
-			  .number = 9,
-			  .fingerprint_bits = 8,
-			  .locations = locations,
-			  .member_count = members,
-			  .entry_count = count },
-		.entries = calloc(count + 1, sizeof(struct tag_entry)),
-	};
-	for (uint32_t n = 0; n < count; n++)
-		made->entries[n] = (struct tag_entry){
-			.tag = (uint32_t)hash_mix(below(&seed, tags) + 1),
-			.segment = below(&seed, members),
-			.location = below(&seed, locations),
-		};
-	build(made);
-}
-
 /* Whether the failed entries in the image have one. */
 static bool is_failed(const struct made *made, const struct tag_entry *wanted)
 {
@@ -296,8 +207,8 @@ static void test_every_entry_is_in_the_ribbon_or_among_the_failed(void **state)
 		struct made made;
 		uint32_t failed = 0;
 
-		make_group(&made, cases[n].members, cases[n].count, cases[n].tags,
-			   cases[n].locations, n);
+		made_at_random(&made, cases[n].members, cases[n].count, cases[n].tags,
+			       cases[n].locations, n);
 		for (uint32_t e = 0; e < cases[n].count; e++) {
 			failed += is_failed(&made, &made.entries[e]);
 			assert_true(is_failed(&made, &made.entries[e]) ||
@@ -305,7 +216,7 @@ static void test_every_entry_is_in_the_ribbon_or_among_the_failed(void **state)
 		}
 		assert_true(failed >= made.group.failed);
 		assert_int_equal(made.group.entries, cases[n].count);
-		unmake(&made);
+		made_end(&made);
 	}
 }
 
@@ -325,7 +236,7 @@ static void test_counting_up_goes_from_the_newest_to_the_oldest(void **state)
 		made.entries[n] = (struct tag_entry){ .tag = (uint32_t)hash_mix(n % TAGS + 1),
 						      .segment = n / TAGS,
 						      .location = n % 3 };
-	build(&made);
+	made_build(&made);
 	for (uint32_t tag = 0; tag < TAGS; tag++) {
 		struct group_walk walk = { .tag = (uint32_t)hash_mix(tag + 1), .has_failed = true };
 		struct tag_entry entry;
@@ -336,7 +247,7 @@ static void test_counting_up_goes_from_the_newest_to_the_oldest(void **state)
 		}
 	}
 	assert_int_equal(found + made.group.failed, MEMBERS * TAGS);
-	unmake(&made);
+	made_end(&made);
 }
 
 /*
@@ -352,7 +263,7 @@ static void test_gaps_in_the_numbers_lose_nothing(void **state)
 		struct made made;
 
 		/* As many rows as entries, and many entries of a tag. */
-		make_group(&made, 64, 16384, 300, 256, seed);
+		made_at_random(&made, 64, 16384, 300, 256, seed);
 		for (uint32_t e = 0; e < made.plan.entry_count; e++) {
 			bool failed = is_failed(&made, &made.entries[e]);
 
@@ -365,7 +276,7 @@ static void test_gaps_in_the_numbers_lose_nothing(void **state)
 
 			ends += one.tag == next.tag;
 		}
-		unmake(&made);
+		made_end(&made);
 	}
 	assert_true(gaps > 100);
 	assert_true(ends > 0);
@@ -380,7 +291,7 @@ static void test_an_absent_tag_costs_one_question_and_is_rarely_found(void **sta
 	uint32_t found = 0;
 
 	(void)state;
-	make_group(&made, 32, 32768, UINT32_MAX, 3, 1);
+	made_at_random(&made, 32, 32768, UINT32_MAX, 3, 1);
 	for (uint32_t n = 0; n < questions; n++) {
 		struct group_walk walk = { .tag = (uint32_t)next_random(&random) };
 
@@ -393,7 +304,7 @@ static void test_an_absent_tag_costs_one_question_and_is_rarely_found(void **sta
 		assert_true(entry.location < 3 && entry.segment < 32);
 	}
 	assert_in_range(found, questions / 256 * 3 / 4 * 8 / 10, questions / 256 * 3 / 4 * 12 / 10);
-	unmake(&made);
+	made_end(&made);
 }
 
 static void test_a_group_takes_two_bytes_a_key(void **state)
@@ -401,13 +312,13 @@ static void test_a_group_takes_two_bytes_a_key(void **state)
 	struct made made;
 
 	(void)state;
-	make_group(&made, 32, 32768, UINT32_MAX, 3, 1);
+	made_at_random(&made, 32, 32768, UINT32_MAX, 3, 1);
 	/* 15 columns, an empty block at the end, the members, 8 bytes for each that failed. */
 	assert_in_range(made.group.kept, 32768 * 15 / 8, 32768 * 15 / 8 + 15 * 8 + 64 + 32 * 32);
 	assert_in_range(made.group.failed, 32768 * 6 / 1000, 32768 * 11 / 1000);
 	assert_int_equal(made.length, made.group.kept + 8 * made.group.failed);
 	assert_in_range(group_builder_bytes(32768), 1 << 20, 2 << 20);
-	unmake(&made);
+	made_end(&made);
 }
 
 static void test_what_is_kept_of_an_image_answers_like_all_of_it(void **state)
@@ -417,7 +328,7 @@ static void test_what_is_kept_of_an_image_answers_like_all_of_it(void **state)
 	uint8_t *part;
 
 	(void)state;
-	make_group(&made, 32, 4000, 3000, 256, 5);
+	made_at_random(&made, 32, 4000, 3000, 256, 5);
 	part = malloc(made.group.kept);
 	memcpy(part, made.image, made.group.kept);
 	assert_true(group_attach(&kept, part, made.group.kept));
@@ -433,7 +344,7 @@ static void test_what_is_kept_of_an_image_answers_like_all_of_it(void **state)
 		assert_false(group_next(&kept, &other, &same));
 	}
 	free(part);
-	unmake(&made);
+	made_end(&made);
 }
 
 static void test_the_members_come_back_as_they_were(void **state)
@@ -442,15 +353,15 @@ static void test_the_members_come_back_as_they_were(void **state)
 	struct made made;
 
 	(void)state;
-	make_group(&made, 64, 100, 100, 3, 1);
+	made_at_random(&made, 64, 100, 100, 3, 1);
 	free(made.image);
 	made.with_runs = true;
-	build(&made);
+	made_build(&made);
 	assert_int_equal(made.group.row, 5);
 	assert_int_equal(made.group.number, 9);
 	assert_int_equal(made.group.members, 64);
 	for (uint32_t n = 0; n < 64; n++) {
-		struct group_member member, expected = member_of(n);
+		struct group_member member, expected = made_member(n);
 
 		group_read_member(&made.group, n, &member);
 		assert_int_equal(member.segment, expected.segment);
@@ -468,281 +379,7 @@ static void test_the_members_come_back_as_they_were(void **state)
 						  (uint64_t)page * RUN_TAG_BYTES),
 					 FIRST_RUN_TAG + runs++);
 	}
-	unmake(&made);
-}
-
-/* ---- bytes and damage ---- */
-
-/* The example of docs/explanation/ribbon.md. */
-static void test_an_image_has_the_documented_bytes(void **state)
-{
-	static const uint8_t documented[] = {
-		0x4d, 0x52, 0x42, 0x4e, 0x06, 0x00, 0x00, 0x00, 0x02, 0x01, 0x00, 0x00, 0x03, 0x00,
-		0x00, 0x00, 0x02, 0x00, 0x00, 0x00, 0x40, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
-		0x44, 0x6b, 0x2d, 0xdc, 0x03, 0x00, 0x00, 0x00, 0x0b, 0x08, 0x03, 0x00, 0x00, 0x00,
-		0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
-		0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x04, 0x03, 0x02, 0x01, 0xb0, 0xa0,
-		0x00, 0x00, 0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11, 0x26, 0x25, 0x24, 0x23,
-		0x22, 0x21, 0x36, 0x35, 0x34, 0x33, 0x32, 0x31, 0xb0, 0xdc, 0xfe, 0x80, 0x05, 0x03,
-		0x02, 0x01, 0xb1, 0xa0, 0x70, 0x00, 0x19, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11,
-		0x27, 0x25, 0x24, 0x23, 0x22, 0x21, 0x37, 0x35, 0x34, 0x33, 0x32, 0x31, 0xb1, 0xdc,
-		0xfe, 0x60, 0x64, 0x63, 0x62, 0x61, 0x65, 0x63, 0x62, 0x61, 0x66, 0x63, 0x62, 0x61,
-		0x67, 0x63, 0x62, 0x61, 0x68, 0x63, 0x62, 0x61, 0x69, 0x63, 0x62, 0x61, 0x6a, 0x63,
-		0x62, 0x61, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
-		0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
-		0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x40, 0x00, 0x00,
-		0x40, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x40,
-		0x00, 0x00, 0x40, 0x00, 0x00, 0x00, 0x04, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
-		0x00, 0x40, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x04, 0x40, 0x00, 0x00, 0x00, 0x00,
-		0x00, 0x00, 0x04, 0x40, 0x00, 0x00, 0x40, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
-		0x40, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
-		0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
-		0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
-		0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
-		0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x40,
-		0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x40, 0x00, 0x00, 0x00,
-		0x04, 0x40, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
-		0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
-		0x00, 0x00, 0x00, 0x00,
-	};
-	struct made made = { .plan = { .row = 0x0102,
-				       .number = 3,
-				       .fingerprint_bits = 8,
-				       .locations = 3,
-				       .member_count = 2,
-				       .entry_count = 3 },
-			     .with_runs = true };
-
-	(void)state;
-	made.entries = calloc(3, sizeof(*made.entries));
-	made.entries[0] = (struct tag_entry){ 0x01020304, 0, 2 };
-	made.entries[1] = (struct tag_entry){ 0x01020304, 1, 0 };
-	made.entries[2] = (struct tag_entry){ 0xf1f2f3f4, 1, 1 };
-	build(&made);
-	assert_int_equal(made.length, sizeof(documented));
-	for (size_t n = 0; n < sizeof(documented); n++)
-		if (made.image[n] != documented[n])
-			print_error("byte %zu is %02x\n", n, made.image[n]);
-	assert_memory_equal(made.image, documented, sizeof(documented));
-	unmake(&made);
-}
-
-/* The same with tags, which the header counts. */
-static void test_tags_have_the_documented_bytes(void **state)
-{
-	static const uint8_t documented[] = {
-		0x5a, 0xae, 0xd4, 0xb5,       /* CRC of what follows */
-		0x88, 0x8c, 0x90, 0x10,       /* 2 * 0x01020304 */
-		0x00,                         /* the same tag again */
-		0xe0, 0xc3, 0x87, 0x8f, 0x1e, /* 2 * (0xf1f2f3f4 - 0x01020304) */
-	};
-	struct made made = { .plan = { .row = 0x0102,
-				       .number = 3,
-				       .joins = 5,
-				       .fingerprint_bits = 8,
-				       .locations = 3,
-				       .member_count = 2,
-				       .entry_count = 3,
-				       .tagged_max = UINT64_MAX } };
-	uint64_t without;
-
-	(void)state;
-	made.entries = calloc(3, sizeof(*made.entries));
-	made.entries[0] = (struct tag_entry){ 0x01020304, 0, 2 };
-	made.entries[1] = (struct tag_entry){ 0x01020304, 1, 0 };
-	made.entries[2] = (struct tag_entry){ 0xf1f2f3f4, 1, 1 };
-	build(&made);
-	without = made.length - sizeof(documented);
-	assert_int_equal(get_le32(made.image + 44), sizeof(documented));
-	assert_int_equal(get_le32(made.image + 48), 5);
-	assert_int_equal(made.group.joins, 5);
-	assert_int_equal(group_whole_bytes(&made.group), made.length);
-	assert_memory_equal(made.image + without, documented, sizeof(documented));
-	/* A byte more than the image may have: none. */
-	free(made.image);
-	made.plan.tagged_max = made.length - 1;
-	build(&made);
-	assert_int_equal(made.length, without);
-	assert_int_equal(made.group.tag_bytes, 0);
-	unmake(&made);
-}
-
-static int compare_entries(const void *a, const void *b)
-{
-	return memcmp(a, b, sizeof(struct tag_entry));
-}
-
-/* Those of a ribbon that fails for many, too, and those that it was not given. */
-static void test_tags_give_all_entries_back(void **state)
-{
-	static const struct {
-		uint32_t members, count, tags, apart;
-	} cases[] = { { 1, 1, 1, 0 },          { 2, 50, 50, 7 },    { 24, 4000, 100000, 900 },
-		      { 24, 4000, 500, 0 },    { 24, 3000, 40, 5 }, { 24, 2000, 2, 0 },
-		      { 8, 20000, 1000000, 1 } };
-	uint32_t failed = 0;
-
-	(void)state;
-	for (size_t n = 0; n < sizeof(cases) / sizeof(cases[0]); n++) {
-		struct tag_entry apart[1000], *listed;
-		uint32_t all = cases[n].count + cases[n].apart;
-		struct made made;
-
-		make_group(&made, cases[n].members, cases[n].count, cases[n].tags, 3, n);
-		free(made.image);
-		for (uint32_t e = 0; e < cases[n].apart; e++)
-			apart[e] = (struct tag_entry){ .tag = e * 77,
-						       .segment = e % cases[n].members,
-						       .location = 3 + e % 200 };
-		made.plan.apart = apart;
-		made.plan.apart_count = cases[n].apart;
-		made.plan.tagged_max = UINT64_MAX;
-		build(&made);
-		failed += made.group.failed - cases[n].apart;
-		listed = calloc(all, sizeof(*listed));
-		made.entries = realloc(made.entries, all * sizeof(*made.entries));
-		memcpy(made.entries + cases[n].count, apart, cases[n].apart * sizeof(*apart));
-		assert_int_equal(made.group.entries, all);
-		assert_int_equal(group_list(&made.group, made.length, listed), 0);
-		for (uint32_t e = 1; e < cases[n].count; e++)
-			assert_true(listed[e - 1].tag <= listed[e].tag);
-		qsort(listed, all, sizeof(*listed), compare_entries);
-		qsort(made.entries, all, sizeof(*listed), compare_entries);
-		assert_memory_equal(listed, made.entries, all * sizeof(*listed));
-		free(listed);
-		unmake(&made);
-	}
-	assert_true(failed > 100);
-}
-
-/* Whatever bytes there are. */
-static void test_tags_that_are_not_those_of_the_ribbon_are_refused(void **state)
-{
-	struct tag_entry listed[200];
-	struct made made;
-	uint32_t at, refused = 0;
-
-	(void)state;
-	make_group(&made, 3, 200, 100, 3, 1);
-	assert_int_equal(group_list(&made.group, made.length, listed), -EINVAL);
-	free(made.image);
-	made.plan.tagged_max = UINT64_MAX;
-	build(&made);
-	assert_int_equal(group_list(&made.group, made.length, listed), 0);
-	at = (uint32_t)(made.length - made.group.tag_bytes);
-	for (uint32_t bit = 0; bit < made.group.tag_bytes * 8; bit++) {
-		made.image[at + bit / 8] ^= (uint8_t)(1 << bit % 8);
-		refused += group_list(&made.group, made.length, listed) == -EINVAL;
-		made.image[at + bit / 8] ^= (uint8_t)(1 << bit % 8);
-	}
-	assert_int_equal(refused, made.group.tag_bytes * 8);
-	/* With a checksum that fits: all but other tags that the ribbon takes for its own. */
-	refused = 0;
-	for (uint32_t bit = 32; bit < made.group.tag_bytes * 8; bit++) {
-		made.image[at + bit / 8] ^= (uint8_t)(1 << bit % 8);
-		put_le32(made.image + at, crc32c(0, made.image + at + 4, made.group.tag_bytes - 4));
-		refused += group_list(&made.group, made.length, listed) == -EINVAL;
-		made.image[at + bit / 8] ^= (uint8_t)(1 << bit % 8);
-	}
-	assert_true(refused > made.group.tag_bytes * 8 * 8 / 10);
-	unmake(&made);
-}
-
-/* They are the same, without runs, and without records that span pages. */
-static void test_an_image_of_the_versions_before_is_taken(void **state)
-{
-	struct made made;
-	struct group group;
-
-	(void)state;
-	make_group(&made, 3, 200, 100, 3, 1);
-	for (uint32_t version = 0; version < 10; version++) {
-		put_le32(made.image + GROUP_VERSION_AT, version);
-		group_put_crc(made.image, made.length);
-		assert_int_equal(group_attach(&group, made.image, made.length) &&
-					 group_is_intact(&group, made.length),
-				 version >= 3 && version <= 6);
-	}
-	unmake(&made);
-}
-
-static void test_every_changed_bit_of_an_image_is_noticed(void **state)
-{
-	struct made made;
-
-	(void)state;
-	make_group(&made, 3, 200, 100, 3, 1);
-	for (uint64_t bit = 0; bit < made.length * 8; bit++) {
-		struct group group;
-
-		made.image[bit / 8] ^= (uint8_t)(1 << bit % 8);
-		assert_true(!group_attach(&group, made.image, made.length) ||
-			    !group_is_intact(&group, made.length));
-		made.image[bit / 8] ^= (uint8_t)(1 << bit % 8);
-	}
-	unmake(&made);
-}
-
-/* Bytes behind an image are covered by its checksum, and not kept. */
-static void test_what_is_appended_to_an_image_is_the_end_of_it(void **state)
-{
-	static const uint8_t bytes[] = { 1, 2, 3, 4, 5 };
-	struct made made;
-	struct group group;
-	uint64_t before;
-
-	(void)state;
-	make_group(&made, 3, 200, 100, 3, 1);
-	before = made.length;
-	assert_int_equal(made.group.appended, 0);
-	group_append(&made.image, &made.length, bytes, sizeof(bytes));
-	assert_int_equal(made.length, before + sizeof(bytes));
-	assert_int_equal(get_le32(made.image + 40), sizeof(bytes));
-	assert_memory_equal(made.image + before, bytes, sizeof(bytes));
-	assert_true(group_attach(&group, made.image, made.length));
-	assert_true(group_is_intact(&group, made.length));
-	assert_int_equal(group.appended, sizeof(bytes));
-	assert_int_equal(group.kept, made.group.kept);
-	assert_int_equal(group.failed, made.group.failed);
-	assert_int_equal(group_whole_bytes(&group), made.length);
-	for (uint64_t n = 0; n < sizeof(bytes); n++) {
-		made.image[before + n] ^= 1;
-		assert_false(group_is_intact(&group, made.length));
-		made.image[before + n] ^= 1;
-	}
-	assert_false(group_attach(&group, made.image, before) && group_is_intact(&group, before));
-	assert_false(group_attach(&group, made.image, made.length - 1));
-	assert_true(group_attach(&group, made.image, made.group.kept));
-	unmake(&made);
-}
-
-/* Whatever bytes there are, nothing is read outside of them. */
-static void test_random_headers_are_refused_or_can_be_asked(void **state)
-{
-	uint64_t random = 1;
-	struct made made;
-	uint32_t attached = 0;
-
-	(void)state;
-	make_group(&made, 3, 200, 100, 3, 1);
-	for (uint32_t n = 0; n < 20000; n++) {
-		uint8_t *copy = malloc(made.length);
-		struct group_walk walk = { .tag = n, .has_failed = true };
-		struct tag_entry entry;
-		struct group group;
-
-		memcpy(copy, made.image, made.length);
-		for (uint32_t change = below(&random, 3); change < 3; change++)
-			copy[16 + below(&random, 28)] = (uint8_t)next_random(&random);
-		if (group_attach(&group, copy, made.length)) {
-			attached++;
-			while (group_next(&group, &walk, &entry))
-				assert_true(entry.segment < group.members);
-		}
-		free(copy);
-	}
-	assert_true(attached > 0);
-	unmake(&made);
+	made_end(&made);
 }
 
 /* ---- the order of segments in a search ---- */
@@ -842,7 +479,7 @@ static void test_a_search_meets_segments_from_the_newest_on_and_all_of_them(void
 				.segment = below(&random, 64),
 				.location = below(&random, made.plan.locations),
 			};
-		build(&made);
+		made_build(&made);
 		assert_true(made.group.failed > 10);
 		exact = exact_of(&made, false);
 		growing = exact_of(&made, true);
@@ -852,7 +489,7 @@ static void test_a_search_meets_segments_from_the_newest_on_and_all_of_them(void
 		}
 		exact_destroy(exact);
 		exact_destroy(growing);
-		unmake(&made);
+		made_end(&made);
 	}
 }
 
@@ -891,14 +528,6 @@ int main(void)
 		cmocka_unit_test(test_the_members_come_back_as_they_were),
 		cmocka_unit_test(test_a_search_meets_segments_from_the_newest_on_and_all_of_them),
 		cmocka_unit_test(test_locations_are_found_across_words_that_have_none),
-		cmocka_unit_test(test_an_image_has_the_documented_bytes),
-		cmocka_unit_test(test_tags_have_the_documented_bytes),
-		cmocka_unit_test(test_tags_give_all_entries_back),
-		cmocka_unit_test(test_tags_that_are_not_those_of_the_ribbon_are_refused),
-		cmocka_unit_test(test_an_image_of_the_versions_before_is_taken),
-		cmocka_unit_test(test_every_changed_bit_of_an_image_is_noticed),
-		cmocka_unit_test(test_what_is_appended_to_an_image_is_the_end_of_it),
-		cmocka_unit_test(test_random_headers_are_refused_or_can_be_asked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

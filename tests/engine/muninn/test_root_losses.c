@@ -41,14 +41,6 @@ static void count_lines(enum log_level level, const char *line)
 	came_back += strstr(line, "comes back") != NULL;
 }
 
-static struct record_statistics figures(struct model *model)
-{
-	struct record_statistics statistics = { 0 };
-
-	model->store->operations->statistics(model->store, &statistics);
-	return statistics;
-}
-
 static void merge_some(struct model *model, uint32_t wanted)
 {
 	const struct record_keep keep = { .bounds = NULL };
@@ -146,15 +138,8 @@ static void last_serials(struct model *model, uint64_t *root, uint64_t *kills)
 /* What is not sealed is lost with the NVRAM; so many segments and records are sealed. */
 static void recover(struct model *model, const struct record_statistics *sealed)
 {
-	struct error_text error = { "" };
-	uint64_t bytes;
-	uint8_t *nvram = nand_nvram(model->nand, &bytes);
-
 	model->store->operations->close(model->store, false);
-	memset(nvram, 0, bytes);
-	model->options.records.recover_without_nvram = true;
-	if (engine_open_records(model->nand, &model->options, &model->store, &error))
-		fail_msg("%s", error.text);
+	open_without_nvram(model);
 	if (!sealed)
 		return;
 	assert_int_equal(figures(model).segments_sealed, sealed->segments_sealed);
