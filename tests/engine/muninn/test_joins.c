@@ -287,6 +287,7 @@ static void test_groups_that_have_not_ended_end_at_opening(void **state)
 		struct muninn_store *store = inside(model);
 		uint32_t bytes = store->geometry.directory_entry_bytes;
 		uint8_t was[1024], *part, *joined;
+		uint64_t roots;
 
 		part = entry_of(model, row, join.numbers[seed / 2 % 2]);
 		assert_in_range(bytes, 1, sizeof(was));
@@ -295,6 +296,10 @@ static void test_groups_that_have_not_ended_end_at_opening(void **state)
 		assert_true(is_joined(model, row, &join));
 		groups = directory_used(store);
 		joined = entry_of(model, row, join.numbers[0]);
+		/* Nothing but the part that has not ended asks for another root. */
+		assert_int_equal(roots_write(store), 0);
+		state_write(store, STATE_KILLS_AHEAD_AT, 0);
+		roots = state_read(store, STATE_ROOT_SERIAL_AT);
 		if (seed % 2) {
 			memcpy(part, joined, bytes);
 			memcpy(joined, was, bytes);
@@ -305,6 +310,7 @@ static void test_groups_that_have_not_ended_end_at_opening(void **state)
 		model_crash(model);
 		assert_true(is_joined(model, row, &join));
 		assert_int_equal(directory_used(inside(model)), groups);
+		assert_true(state_read(inside(model), STATE_ROOT_SERIAL_AT) > roots);
 		check_newest(model);
 		check_sound(model);
 		end(model);
