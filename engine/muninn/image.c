@@ -247,9 +247,14 @@ static uint8_t *entry_of(const struct muninn_store *store, uint32_t row, uint32_
 }
 
 /*
- * Like writing an image anew it can wait for space, and takes none that is kept for what leads out
- * of a full device.
+ * A join, or writing an image anew, can wait for space: what it is about is there. So it takes none
+ * that is kept for what leads out of a full device.
  */
+static bool has_room(const struct muninn_store *store)
+{
+	return room_has_segment(store->geometry.room_kept, RECORD_ROOM_UPKEEP, store->space.count);
+}
+
 bool image_begin_join(struct muninn_store *store, uint32_t number)
 {
 	uint32_t bytes = store->geometry.directory_entry_bytes;
@@ -258,8 +263,7 @@ bool image_begin_join(struct muninn_store *store, uint32_t number)
 	uint8_t *parts;
 
 	if (store->image_writing.entry || store->rows[number].keeps_groups || !entry ||
-	    !room_has_segment(store->geometry.room_kept, RECORD_ROOM_UPKEEP, store->space.count) ||
-	    !row_index_find_join(store->rows[number].index, &join))
+	    !has_room(store) || !row_index_find_join(store->rows[number].index, &join))
 		return false;
 	parts = malloc((size_t)join.count * bytes);
 	if (!parts)
@@ -322,6 +326,8 @@ int image_place(struct muninn_store *store, int result)
 {
 	struct image_writing *writing = &store->image_writing;
 
+	if (!result && writing->join.count && !has_room(store))
+		result = -ENOSPC;
 	if (result) {
 		forget(store);
 		return result;
@@ -536,15 +542,9 @@ int image_sync_parts(struct muninn_store *store)
 
 /* ---- writing one anew ---- */
 
-/*
- * It can wait for space: all of it is in memory, or parity has it. So it takes none that is kept
- * for what leads out of a full device.
- */
 static int begin_again(struct muninn_store *store, uint32_t number, uint32_t group)
 {
-	bool has_room =
-		room_has_segment(store->geometry.room_kept, RECORD_ROOM_UPKEEP, store->space.count);
-	uint8_t *entry = has_room ? directory_free_entry(store) : NULL;
+	uint8_t *entry = has_room(store) ? directory_free_entry(store) : NULL;
 	struct index_image image;
 	int result = entry ? sync_entry(store, entry) : -ENOSPC;
 

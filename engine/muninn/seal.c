@@ -243,7 +243,7 @@ static int run_root(struct muninn_store *store, uint32_t number, uint32_t *budge
 
 /*
  * An image has failed and is given up. Groups are as well off without one in their place: only the
- * segment counts then. It would fail again.
+ * segment counts then. Unless space was lacking it would fail again.
  */
 static int end_failed(struct muninn_store *store, uint32_t number, int result)
 {
@@ -251,6 +251,8 @@ static int end_failed(struct muninn_store *store, uint32_t number, int result)
 
 	if (!row->sealing.joins)
 		return result;
+	if (result == -ENOSPC)
+		return begin_program(store, number);
 	row->keeps_groups = true;
 	log_line(LOG_LEVEL_INFO,
 		 "%s: index: groups of row %u can't be joined (error %d); they take more memory",

@@ -276,6 +276,41 @@ static void test_what_groups_had_is_held_back_until_a_root_has_followed(void **s
 	assert_true(held > 0);
 }
 
+/* Space that a full device needs is not taken for that, also if it has gone since a join began. */
+static void test_joins_wait_for_space(void **state)
+{
+	struct index_join join;
+	uint32_t row;
+	struct model *model = make(45, 2, &row, &join);
+	struct muninn_store *store = inside(model);
+	uint64_t kept = store->geometry.room_kept[RECORD_ROOM_UPKEEP];
+	int taken;
+
+	(void)state;
+	if (!row_has_newer(&store->rows[row]))
+		row_take_newer(store, row);
+	taken = seal_take(store);
+	assert_int_equal(taken, row);
+	assert_int_equal(store->image_writing.join.count, join.count);
+	seal_run(store, row);
+	store->geometry.room_kept[RECORD_ROOM_UPKEEP] = UINT32_MAX;
+	while (seal_step(store, row) == 1)
+		seal_run(store, row);
+	assert_null(store->image_writing.entry);
+	assert_true(row_index_find_join(index_of(model, row), &join));
+	check_whole(model, row, &join);
+	assert_false(is_joined(model, row, &join));
+	/* Nor does one begin. */
+	assert_int_equal(seal(model, row), 0);
+	assert_false(is_joined(model, row, &join));
+	store->geometry.room_kept[RECORD_ROOM_UPKEEP] = kept;
+	assert_int_equal(seal(model, row), 0);
+	assert_true(is_joined(model, row, &join));
+	check_newest(model);
+	check_sound(model);
+	end(model);
+}
+
 /* As if not all of them had ended when the host failed. Opening meets either of the two first. */
 static void test_groups_that_have_not_ended_end_at_opening(void **state)
 {
@@ -592,6 +627,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_groups_that_are_due_give_their_place_to_one),
 		cmocka_unit_test(test_what_groups_had_is_held_back_until_a_root_has_followed),
+		cmocka_unit_test(test_joins_wait_for_space),
 		cmocka_unit_test(test_groups_that_have_not_ended_end_at_opening),
 		cmocka_unit_test(test_the_power_fails_while_groups_are_joined),
 		cmocka_unit_test(test_the_power_fails_with_nvram_lost_while_groups_are_joined),
