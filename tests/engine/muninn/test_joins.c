@@ -507,6 +507,8 @@ static void test_what_went_before_a_join_is_not_taken_out_of_the_joined_group(vo
 		assert_int_equal(seal(model, row), 0);
 		assert_true(is_joined(model, row, &join));
 		let_go_what_is_out(model);
+		/* Images of the groups, too: nothing else waits behind what has gone now. */
+		assert_int_equal(space_held_back(&inside(model)->space), 0);
 		before = figures(model);
 		recover(model, &before);
 		assert_int_equal(figures(model).segments_sealed, before.segments_sealed);
