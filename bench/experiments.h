@@ -9,7 +9,7 @@
 #include "bench/phase.h"
 #include "bench/places.h"
 
-enum { EXPERIMENTS_MAX = 80, FINDINGS_MAX = 40, NAME_BYTES = 48 };
+enum { EXPERIMENTS_MAX = 128, FINDINGS_MAX = 40, NAME_BYTES = 48 };
 
 /* One number beside the paper's. */
 struct paper_figure {

@@ -15,6 +15,29 @@
 
 #include "bench/paper.h"
 
+/* What a run lists before it begins anything. */
+static void test_all_experiments_of_each_scale_can_be_listed(void **state)
+{
+	static const struct experiment_scale *const scales[] = { &experiment_scale_full,
+								 &experiment_scale_quick };
+
+	(void)state;
+	for (size_t n = 0; n < sizeof(scales) / sizeof(scales[0]); n++) {
+		struct experiment_list *list = calloc(1, sizeof(*list));
+		uint32_t bloom, second = 0;
+
+		assert_non_null(list);
+		experiments_list(list, scales[n], 1);
+		bloom = list->count;
+		for (uint32_t i = 0; i < bloom; i++)
+			second += list->experiments[i].has_second;
+		experiments_add_ribbon(list);
+		assert_int_equal(list->count, bloom + second);
+		print_message("%s: %u experiments\n", scales[n]->name, list->count);
+		free(list);
+	}
+}
+
 static const struct experiment_scale tiny = {
 	.name = "tiny",
 	.description = "for tests",
@@ -464,6 +487,7 @@ static void test_arguments_are_understood_or_named(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_all_experiments_of_each_scale_can_be_listed),
 		cmocka_unit_test(test_every_entry_says_what_was_measured),
 		cmocka_unit_test(test_all_sections_are_there),
 		cmocka_unit_test(
