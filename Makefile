@@ -248,6 +248,8 @@ $(TESTBIN)/client/test_tree_resume_export: TEST_LDFLAGS += \
 	$(addprefix -Wl$(comma)--wrap=,flock renameat2 aside_take mkdirat unlinkat)
 # It holds threads that program.
 $(TESTBIN)/engine/objects/test_sealer: TEST_LDFLAGS += -Wl,--wrap=seal_run
+# It is told when somebody waits.
+$(TESTBIN)/engine/objects/test_sealer_awaited: TEST_LDFLAGS += -Wl,--wrap=pthread_cond_wait
 # It says which files are there.
 $(TESTBIN)/daemon/test_allocator: TEST_LDFLAGS += -Wl,--wrap=access
 ifeq ($(VARIANT),release)

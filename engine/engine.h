@@ -167,11 +167,13 @@ void engine_attempt_end(void);
  * for its many records, it ends with -EINPROGRESS, as an attempt does, and nothing of it has
  * happened. False: the engine has no threads that do it in its place, and there is no second call.
  *
- * The second call returns true if it was so. Then it has waited, without the turn, until what was
- * found full is written; so the next try gets further.
+ * The second call returns true if it was so. Then it has waited, without the turn, until some of
+ * what was found full is written, so the next try gets further. That is one buffer behind the first
+ * try, and twice as many behind each one of the `tries` before: to wait for all of them at once
+ * would let the threads run out of work.
  */
 bool engine_seals_put_off(struct engine *engine);
-bool engine_seals_awaited(struct engine *engine);
+bool engine_seals_awaited(struct engine *engine, uint32_t tries);
 
 /*
  * FORMAT OSD: begins a transaction as with ENGINE_FREE, in which there are no partitions, objects,

@@ -504,11 +504,11 @@ bool osd_run_once(struct osd_request *request)
 	struct turn before = turn_before(request);
 	bool done;
 
-	for (int n = 0; n < REPEATS_MAX && can_repeat(request); n++) {
+	for (uint32_t n = 0; n < REPEATS_MAX && can_repeat(request); n++) {
 		if (!engine_seals_put_off(engine))
 			break;
 		done = run_once(request);
-		if (!engine_seals_awaited(engine))
+		if (!engine_seals_awaited(engine, n))
 			return done;
 		forget_turn(request, &before);
 	}

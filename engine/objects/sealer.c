@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "common/bytes.h"
 #include "common/thread.h"
 #include "engine/objects/objects.h"
 
@@ -61,7 +62,7 @@ void sealer_wait(struct engine *engine)
 	pthread_mutex_unlock(&sealer->mutex);
 }
 
-void sealer_wait_for_all(struct engine *engine)
+void sealer_wait_for_some(struct engine *engine, uint32_t most)
 {
 	struct sealer *sealer = &engine->sealer;
 	uint32_t failures, first, waiting;
@@ -72,7 +73,7 @@ void sealer_wait_for_all(struct engine *engine)
 	pthread_mutex_lock(&sealer->mutex);
 	failures = sealer->failures;
 	first = sealer->sealed;
-	waiting = sealer->waiting;
+	waiting = (uint32_t)min_u64(sealer->waiting, most);
 	/* Others may fill buffers as fast. */
 	while (sealer->sealed - first < waiting && goes_on(sealer, failures))
 		pthread_cond_wait(&sealer->spare, &sealer->mutex);

@@ -45,7 +45,10 @@ void sealer_look(struct engine *engine);
 /* Without the turn, before a command puts: waits until there is a spare buffer. */
 void sealer_wait(struct engine *engine);
 
-/* Without the turn: waits until as many buffers are sealed as are full now, or one could not be. */
-void sealer_wait_for_all(struct engine *engine);
+/*
+ * Without the turn: waits until `most` buffers are sealed, or as many as are full now, or until one
+ * could not be.
+ */
+void sealer_wait_for_some(struct engine *engine, uint32_t most);
 
 #endif

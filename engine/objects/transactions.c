@@ -521,12 +521,12 @@ bool engine_seals_put_off(struct engine *engine)
 	return true;
 }
 
-bool engine_seals_awaited(struct engine *engine)
+bool engine_seals_awaited(struct engine *engine, uint32_t tries)
 {
 	bool missed = seals_allow();
 
 	if (missed)
-		sealer_wait_for_all(engine);
+		sealer_wait_for_some(engine, UINT32_C(1) << min_u64(tries, 31));
 	return missed;
 }
 

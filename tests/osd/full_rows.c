@@ -143,7 +143,7 @@ static void fill_rows(struct full_rows *rows)
 
 		assert_true(engine_seals_put_off(rows->served.engine));
 		result = write_small(&rows->served, n % FILLERS);
-		if (engine_seals_awaited(rows->served.engine)) {
+		if (engine_seals_awaited(rows->served.engine, 0)) {
 			missed++;
 			continue;
 		}

@@ -333,7 +333,7 @@ static void write_before_the_second_turn(void *context)
 	if (stepped->tries != FIRST_OF_SECOND_TURN)
 		return;
 	stepped->served.now_ms += FUNCTION_STEP_MS;
-	assert_false(engine_seals_awaited(engine));
+	assert_false(engine_seals_awaited(engine, 0));
 	write_to_source(engine);
 	assert_true(engine_seals_put_off(engine));
 }

@@ -355,7 +355,7 @@ static uint32_t write_large_again_and_again(struct scene *scene, uint8_t value)
 	for (;;) {
 		assert_true(engine_seals_put_off(scene->engine));
 		result = write_large(scene, value);
-		if (!engine_seals_awaited(scene->engine))
+		if (!engine_seals_awaited(scene->engine, 0))
 			break;
 		assert_in_range(++missed, 1, ROWS);
 		assert_int_equal(result, -EINPROGRESS);
@@ -411,7 +411,7 @@ static void test_a_transaction_that_fills_the_buffers_alone_leaves_them_as_they_
 	for (int n = 0; n < 5; n++) {
 		assert_true(engine_seals_put_off(scene->engine));
 		assert_int_equal(write_large(scene, 1), -EINPROGRESS);
-		assert_true(engine_seals_awaited(scene->engine));
+		assert_true(engine_seals_awaited(scene->engine, 0));
 	}
 	assert_in_range(segments_sealed(scene), sealed, sealed + 3);
 	assert_int_equal(write_large(scene, 1), 0);
