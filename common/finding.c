@@ -6,8 +6,9 @@
 #include <stdio.h>
 
 static const struct finding_words words[FINDING_KINDS] = {
-	[FINDING_SUPERBLOCK] = { "superblock", "nothing is lost while the other copy is whole",
-				 "takes the other copy", false },
+	[FINDING_SUPERBLOCK] = { "superblock",
+				 "nothing is lost while the other copy, or the NVRAM, is whole",
+				 "takes what is whole", false },
 	[FINDING_IMAGE_SHORT] = { "image", "what was behind the end is lost",
 				  "copies what the rest of the image holds", false },
 	[FINDING_NVRAM_FILE] = { "nvram-file", "what was only in NVRAM may be lost",

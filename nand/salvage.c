@@ -71,9 +71,12 @@ static int read_superblock(const struct nand *nand, int fd, int copy,
 	return 0;
 }
 
-/* What is not in any copy of the superblock. The UUID is that of the NVRAM's file. */
+/*
+ * What is not in any copy of the superblock. The UUID and the last opening are those of the NVRAM's
+ * file.
+ */
 static int take_lost(struct nand *nand, const struct files *files, const struct nand_geometry *lost,
-		     struct error_text *error)
+		     struct findings *findings, struct error_text *error)
 {
 	struct nand_superblock superblock = { .nvram_bytes =
 						      files->nvram_bytes - NAND_NVRAM_FILE_AT };
@@ -81,6 +84,7 @@ static int take_lost(struct nand *nand, const struct files *files, const struct 
 	if (lost)
 		superblock.geometry = *lost;
 	superblock.geometry.grown_from = files->nvram_header.grown_from;
+	superblock.opening = files->nvram_header.opening;
 	if (!lost || !files->nvram_header_valid || nand_geometry_check(&superblock.geometry, error))
 		return error_set(
 			error, -EUCLEAN,
@@ -88,6 +92,9 @@ static int take_lost(struct nand *nand, const struct files *files, const struct 
 			"damaged%s",
 			nand->path, NAND_SUPERBLOCK_SPACING,
 			files->nvram_header_valid ? "" : ", and its NVRAM file tells no geometry");
+	findings_add(findings, FINDING_SUPERBLOCK,
+		     "both copies of the superblock (at bytes 0 and %d) are damaged",
+		     NAND_SUPERBLOCK_SPACING);
 	memcpy(superblock.uuid, files->nvram_header.uuid, NAND_UUID_BYTES);
 	nand_take_superblock(nand, &superblock);
 	return 0;
@@ -118,13 +125,13 @@ static int take_superblock(struct nand *nand, const struct files *files,
 	if (foreign && !lost && !files->nvram_header_valid)
 		return error_set(error, -EINVAL,
 				 "%s is not a Muninn image: it holds something else", nand->path);
+	if (good < 0)
+		return take_lost(nand, files, lost, findings, error);
 	for (int copy = 0; copy < NAND_SUPERBLOCK_COPIES; copy++)
 		if (verdicts[copy] != NAND_HEADER_VALID)
 			findings_add(findings, FINDING_SUPERBLOCK,
 				     "the superblock at byte %d is damaged",
 				     copy * NAND_SUPERBLOCK_SPACING);
-	if (good < 0)
-		return take_lost(nand, files, lost, error);
 	if (verdicts[1] == NAND_HEADER_VALID &&
 	    memcmp(copies[1].uuid, copies[good].uuid, NAND_UUID_BYTES) != 0)
 		findings_add(findings, FINDING_SUPERBLOCK,

@@ -398,6 +398,9 @@ static void test_without_any_superblock_the_nvram_tells_the_geometry(void **stat
 	(void)state;
 	overwrite("", 0, 512, 0);
 	overwrite("", NAND_SUPERBLOCK_SPACING, 512, 0xff);
+	/* That is said once, and nothing is said of an older NVRAM. */
+	expect("$I", 4, "superblock: both copies of the superblock (at bytes 0 and 32768)");
+	expect("$I", 4, "; 1 findings");
 	assert_int_equal(repair(1, "superblock"), 0);
 	overwrite(".nvram", NAND_NVRAM_FILE_AT, 64, 0);
 	expect("$I", 8, "both copies of the superblock");
