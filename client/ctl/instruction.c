@@ -35,20 +35,37 @@ static bool wait_for_daemon(const char *path)
 	return true;
 }
 
-/* Reads why the daemon refused, and removes that file. False: it did not refuse. */
-static bool take_refusal(const char *path, char *reason, size_t capacity)
+/* The first line of a file. False: there is no such file. */
+static bool read_line(const char *path, char *line, size_t capacity)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t got;
 
 	if (fd < 0)
 		return false;
-	got = read(fd, reason, capacity - 1);
+	got = read(fd, line, capacity - 1);
 	close(fd);
-	nand_left_remove(path);
-	reason[got > 0 ? got : 0] = '\0';
-	reason[strcspn(reason, "\n")] = '\0';
+	line[got > 0 ? got : 0] = '\0';
+	line[strcspn(line, "\n")] = '\0';
 	return true;
+}
+
+/* Reads why the daemon refused, and removes that file. False: it did not refuse. */
+static bool take_refusal(const char *path, char *reason, size_t capacity)
+{
+	if (!read_line(path, reason, capacity))
+		return false;
+	nand_left_remove(path);
+	return true;
+}
+
+/* Whether another instruction waits for the next daemon, whose place this one would take. */
+static bool is_taken(const char *path, const char *text)
+{
+	char waiting[128];
+
+	return read_line(path, waiting, sizeof(waiting)) &&
+	       (strncmp(text, waiting, strlen(waiting)) != 0 || text[strlen(waiting)] != '\n');
 }
 
 int instruction_leave(struct ctl *ctl, const char *name, const char *text, long holder,
@@ -57,13 +74,20 @@ int instruction_leave(struct ctl *ctl, const char *name, const char *text, long 
 	char *path = nand_left_path(ctl->url, name);
 	char *refusal = path ? nand_left_path(path, "refused") : NULL, reason[128];
 	int result = refusal ? 0 : -ENOMEM, code = CTL_OK;
+	bool taken;
 
 	/* A refusal that nobody has waited for. */
 	if (result == 0)
 		nand_left_remove(refusal);
-	if (result == 0)
+	taken = result == 0 && holder <= 0 && is_taken(path, text);
+	if (result == 0 && !taken)
 		result = nand_left_put(path, text);
-	if (result < 0)
+	if (taken)
+		code = ctl_fail(ctl, CTL_EXISTS,
+				"%s: %s: %s is there already, and waits for the service with "
+				"something else: start the service, then repeat this",
+				name, subject, path);
+	else if (result < 0)
 		code = ctl_fail(ctl, nand_tool_exit(result), "%s: %s", path ? path : ctl->url,
 				strerror(-result));
 	else if (holder > 0 && !wait_for_daemon(path))

@@ -17,7 +17,8 @@ long instruction_holder(struct ctl *ctl, int *code);
 /*
  * Leaves IMAGE.NAME with `text` in it. If process `holder` has the image open, waits for its
  * answer: CTL_OK when it has carried it out, `refused` with "NAME: SUBJECT: reason" when not,
- * CTL_TARGET when it does not answer. `holder` 0: the file stays for the next daemon.
+ * CTL_TARGET when it does not answer. `holder` 0: the file stays for the next daemon, and another
+ * one that already does is left alone, CTL_EXISTS.
  */
 int instruction_leave(struct ctl *ctl, const char *name, const char *text, long holder,
 		      enum ctl_exit refused, const char *subject);

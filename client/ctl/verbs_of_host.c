@@ -133,7 +133,8 @@ static const struct ctl_verb verbs[] = {
 	  2, 2, verb_device_grow },
 	{ "unlock", "IMAGE PID|0", "end the lock of a partition's history",
 	  "Works on the target's host only; initiators can't do it. Waits until the daemon\n"
-	  "that has IMAGE open has done it. If none has, the lock ends when one opens it.\n"
+	  "that has IMAGE open has done it. If none has, the lock ends when one opens it:\n"
+	  "one lock at a time.\n"
 	  "\n"
 	  "Example:\n"
 	  "  muninnctl unlock /var/lib/muninn/lun1.img 0x10000\n",

@@ -145,6 +145,18 @@ class Messages(OneDaemonTest):
         self.ctl("retention", self.url, p, "snapshots")
         self.assertEqual([name for name in os.listdir(os.path.dirname(image)) if "unlock" in name], [])
 
+    def test_of_unlocking_twice_while_the_service_is_stopped(self):
+        image = os.path.join(self.folder("stopped"), "lun1.img")
+        self.ctl("nand", "create", image, "16M")
+        self.ctl("unlock", image, 0x10000)
+        self.ctl("unlock", image, 0x10000)
+        # The first one would be lost.
+        refused = self.try_ctl("unlock", image, 0x10001)
+        self.assertEqual(refused.returncode, EXISTS)
+        self.assertIn("partition 0x10001: " + image + ".unlock is there already", refused.stderr.decode())
+        with open(image + ".unlock", encoding="ascii") as file:
+            self.assertEqual(file.read(), "0x10000\n")
+
     def test_of_beginning_times_anew(self):
         image, now = self.shared.image(), time.strftime("%Y-%m-%dT%H:%M:%S")
         for fragment, code, words in (
