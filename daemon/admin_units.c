@@ -661,10 +661,17 @@ static bool can_be_told(const char *version, bool writable)
 	       lun_option_is_version_name(version);
 }
 
+/* By its name, as the module knows it. A version has its own member. */
+static bool is_kind_of_moment(const char *kind)
+{
+	return !strcmp(kind, "now") || !strcmp(kind, "time") || !strcmp(kind, "sequence");
+}
+
 int admin_volume_expose(struct admin_request *request)
 {
 	const struct lun_config *device;
 	const char *version = admin_text(request, "version");
+	const char *kind = admin_text(request, "kind");
 	unsigned int number = free_number(request->server);
 	uint64_t partition;
 	int result = find_device(request, &device);
@@ -680,6 +687,10 @@ int admin_volume_expose(struct admin_request *request)
 				 "a unit can't have a version whose name has blanks, commas, "
 				 "semicolons, = or letters beyond ASCII: give its number, which "
 				 "`muninnctl versions` shows");
+	if (kind && !is_kind_of_moment(kind))
+		return error_set(&request->error, -EINVAL,
+				 "there is no kind '%s' of moment: it is now, time or sequence",
+				 kind);
 	if (!device->device[0])
 		return error_set(&request->error, -EINVAL,
 				 "LUN %u has a device of its own, which no other unit can be on: "

@@ -536,6 +536,9 @@ class Volumes(ServiceTest):
         self.assertIn("lies in the future", self.refused(daemon, 2, "volume", "expose", "0x10002@2222-01-01"))
         self.assertIn("is no moment of a volume", self.refused(daemon, 2, "volume", "expose", "0x10002@~1"))
         self.assertIn("there is a LUN 1 already", self.refused(daemon, 4, "volume", "expose", "0x10002", "--lun", 1))
+        # A program that misspells the kind does not get the present in the place of the past.
+        asked = b'{"do": "volume expose", "device": "pool", "partition": 65538, "kind": "Time", "value": 5}\n'
+        self.assertIn("no kind 'Time' of moment", json.loads(self.ask(daemon, asked))["error"]["message"])
         self.assertEqual(list(self.volumes(daemon)), ["0x10002"])
         self.assertEqual(sorted(self.units(daemon)), [1, 2])
         # A device of a unit's own can have no other unit.
