@@ -608,6 +608,26 @@ static const char *target_for(const struct config *config, const struct lun_conf
 	return disk ? disk->target : device->target;
 }
 
+/* A second unit of one version would be refused as if the configuration had both. */
+static int check_unshown(struct admin_request *request, const struct lun_config *device,
+			 uint64_t partition, const char *version)
+{
+	const struct config *config = request->server->config;
+
+	for (unsigned int i = 0; i < config->lun_count; i++) {
+		const struct lun_config *lun = &config->luns[i];
+
+		if (lun->type == &unit_types[UNIT_TYPE_DISK] && units_share_device(lun, device) &&
+		    config_partition(lun) == partition &&
+		    !strcmp(lun->options.disk.version, version))
+			return error_set(&request->error, -EEXIST,
+					 "LUN %u shows version %s of partition 0x%" PRIx64
+					 " already",
+					 lun->number, version, partition);
+	}
+	return 0;
+}
+
 /* A version is a unit by itself; any other moment, and what is to be written, needs a clone. */
 static int expose(struct admin_request *request, const struct lun_config *device,
 		  uint64_t partition, unsigned int number)
@@ -632,6 +652,8 @@ static int expose(struct admin_request *request, const struct lun_config *device
 				      value);
 		version = NULL;
 	}
+	if (!result && version)
+		result = check_unshown(request, device, partition, version);
 	if (result)
 		return result;
 	snprintf(section, sizeof(section),

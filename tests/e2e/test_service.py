@@ -473,6 +473,8 @@ class Volumes(ServiceTest):
         self.sense(past.write(0, third), 7, 0x2700)
         self.assertIn("version = before\n", version["section"])
         self.assertNotIn("partition", version)
+        said = self.refused(daemon, 4, "volume", "expose", "0x10002@before")
+        self.assertIn(f"LUN {version['lun']} shows version before of partition 0x10002 already", said)
         # A clone that can be written.
         clone = self.admin(daemon, "volume", "expose", "0x10002@before", "--writable", "--lun", 20)
         self.assertEqual(clone["lun"], 20)
