@@ -51,10 +51,9 @@ static int check_options(const struct nand_geometry *nand, const struct muninn_g
 		return error_set(error, -EINVAL, "%u rows: must be a power of two from 1 to %d",
 				 geometry->hashed_rows, ROWS_MAX);
 	if (geometry->record_bytes < 64 || geometry->record_bytes > geometry->page_bytes)
-		return error_set(
-			error, -EINVAL,
-			"expected record size of %u bytes: must be 64 to the page size (%u)",
-			geometry->record_bytes, geometry->page_bytes);
+		return error_set(error, -EINVAL,
+				 "record_bytes of %u: must be 64 to the page size (%u)",
+				 geometry->record_bytes, geometry->page_bytes);
 	if (geometry->over_provision_permille > 900)
 		return error_set(error, -EINVAL,
 				 "over-provisioning of %u permille: must be at most 900",

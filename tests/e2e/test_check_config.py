@@ -145,6 +145,11 @@ class Refusals(E2ETest):
         reason = r"muninn.conf:4: LUN 1: segments of 32 pages: .*multiple of the erase block \(64"
         self.assert_both_refuse("[engine]\nsegment_pages = 32\n", reason)
 
+    def test_pages_that_are_smaller_than_a_record_is_expected_to_be(self):
+        # Nobody has set record_bytes, so its name is said.
+        reason = r":4: LUN 1: record_bytes of 640: must be 64 to the page size \(512\)"
+        self.assert_both_refuse("[nand]\npage_bytes = 512\n", reason)
+
     def test_a_device_that_is_too_small_for_the_engine(self):
         reason = r":2: LUN 1: 10 segments of 256 pages are too few .* at least 12 \(12288 KiB\)"
         self.assert_both_refuse("[lun 1]\nsize = 10M\n", reason)
