@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/bytes.h"
 #include "disk/disk.h"
 #include "engine/history.h"
 
@@ -182,6 +183,13 @@ int disk_volume_grow(struct engine *engine, uint64_t partition, uint64_t *bytes,
 	return result;
 }
 
+/* Would it stand for the present, so that a slip in a number looks like success? */
+static bool is_to_come(const struct engine_txn *txn, const struct engine_moment *moment)
+{
+	return (moment->kind == ENGINE_AT_TIME && moment->value > engine_txn_time(txn)) ||
+	       (moment->kind == ENGINE_AT_SEQUENCE && moment->value > engine_txn_sequence_max(txn));
+}
+
 int disk_volume_clone(struct engine *engine, uint64_t partition, const struct engine_moment *moment,
 		      bool writable, uint64_t *clone, struct error_text *error)
 {
@@ -195,6 +203,12 @@ int disk_volume_clone(struct engine *engine, uint64_t partition, const struct en
 	if (result) {
 		engine_abort(txn);
 		return explain(partition, result, error);
+	}
+	if (is_to_come(txn, moment)) {
+		engine_abort(txn);
+		return error_set(error, -ENOENT,
+				 "partition 0x%" PRIx64 " has no such moment: it is still to come",
+				 partition);
 	}
 	result = end(txn, engine_clone(txn, partition, *moment, 0, writable, clone));
 	if (result == -ENOENT || result == -ESTALE || result == -ENODATA)
@@ -214,8 +228,8 @@ int disk_volume_version(struct engine *engine, uint64_t partition, const char *t
 
 	if (result)
 		return explain(partition, result, error);
-	if (isdigit((unsigned char)text[0]))
-		volume.version = (uint32_t)strtoul(text, NULL, 0);
+	if (isdigit((unsigned char)text[0])) /* above 32 bits it is none, as the highest one */
+		volume.version = (uint32_t)min_u64(strtoull(text, NULL, 0), UINT32_MAX);
 	else
 		result = engine_version_find(txn, partition, text, &volume.version);
 	if (!result)

@@ -528,10 +528,13 @@ class Volumes(ServiceTest):
 
     def test_moments_that_are_not_there_are_refused_and_leave_nothing(self):
         daemon = self.serve()
+        self.ctl("snapshot", daemon.url(), "0x10002")
         for message, address in (
             ("has no version 'never'", "0x10002@never"),
             ("has no version '9'", "0x10002@9"),
-            ("has no such moment", "0x10002@2001-01-01"),
+            ("has no version '4294967297'", "0x10002@4294967297"),
+            ("its history does not reach back so far", "0x10002@2001-01-01"),
+            ("it is still to come", "0x10002@#99999999999999"),
             ("there is no partition 0x30000", "0x30000"),
         ):
             self.assertIn(message, self.refused(daemon, 3, "volume", "expose", address, "--writable"))
