@@ -585,13 +585,26 @@ static int clone_moment(struct admin_request *request, const struct lun_config *
 	return result;
 }
 
-static unsigned int free_number(const struct server *server)
+static bool is_in_whole(unsigned int number)
 {
-	unsigned int number = 1;
+	for (unsigned int i = 0; i < whole.lun_count; i++)
+		if (whole.luns[i].number == number)
+			return true;
+	return false;
+}
 
-	while (number <= CONFIG_LUN_NUMBER_MAX && units_find(server, number))
-		number++;
-	return number;
+/* A number that no unit has, nor the file: a unit that was taken away comes back with a reload. */
+static int free_number(struct admin_request *request, unsigned int *number)
+{
+	const struct server *server = request->server;
+	int result =
+		origin_read(server->origin, &server->origin->file, NULL, &whole, &request->error);
+
+	*number = 1;
+	while (*number <= CONFIG_LUN_NUMBER_MAX &&
+	       (units_find(server, *number) || is_in_whole(*number)))
+		(*number)++;
+	return result;
 }
 
 /*
@@ -694,14 +707,15 @@ int admin_volume_expose(struct admin_request *request)
 	const struct lun_config *device;
 	const char *version = admin_text(request, "version");
 	const char *kind = admin_text(request, "kind");
-	unsigned int number = free_number(request->server);
+	unsigned int number;
 	uint64_t partition;
 	int result = find_device(request, &device);
 
 	if (!result)
 		result = admin_number(request, "partition", &partition);
-	if (!result && json_object_get(request->fields, "lun"))
-		result = take_lun(request, &number);
+	if (!result)
+		result = json_object_get(request->fields, "lun") ? take_lun(request, &number)
+								 : free_number(request, &number);
 	if (result)
 		return result;
 	if (version && !can_be_told(version, admin_flag(request, "writable")))

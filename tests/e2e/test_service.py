@@ -526,6 +526,12 @@ class Volumes(ServiceTest):
             if " " not in name:
                 self.admin(daemon, "volume", "expose", f"0x10002@{name}", "--writable")
 
+    def test_the_past_takes_no_number_that_the_file_has(self):
+        daemon = self.serve()
+        self.ctl("snapshot", daemon.url(), "0x10002", "--name", "before")
+        self.admin(daemon, "lun", "rm", 2)
+        self.assertEqual(self.admin(daemon, "volume", "expose", "0x10002@before")["lun"], 3)
+
     def test_moments_that_are_not_there_are_refused_and_leave_nothing(self):
         daemon = self.serve()
         self.ctl("snapshot", daemon.url(), "0x10002")
