@@ -242,6 +242,7 @@ static struct meaning of_parameter(const struct osd_cdb *cdb)
 	case OSD_FUNCTION_LOG:
 	case OSD_FUNCTION_ROLLBACK:
 	case OSD_FUNCTION_DIFF:
+	case OSD_FUNCTION_SPACE:
 		return (struct meaning){ -ENOENT,
 					 "there is no such version, or history does not reach back "
 					 "that far; `muninnctl retention` shows how far it does" };

@@ -62,6 +62,10 @@ static int take_since(struct wanted *wanted, const char *text)
 
 	if (code != CTL_OK)
 		return code;
+	/* NOW stands for no moment. */
+	if (wanted->since.kind == OSD_CLIENT_NOW)
+		wanted->since = (struct osd_client_moment){ .kind = OSD_CLIENT_AT_TIME,
+							    .value = ctl_now_ms() };
 	if (wanted->since.kind == OSD_CLIENT_AT_NAME &&
 	    !ctl_find_version(&wanted->versions, 0, wanted->since.name))
 		return fail_version(wanted, text);

@@ -80,6 +80,12 @@ class Space(E2ETest):
         self.ctl("rmpart", self.url, P, "--contents")
         self.assert_mebibytes(self.row(self.space(), "removed")["history"], 8)
 
+    def test_what_is_before_now_is_history(self):
+        self.write(b"a", 8, replace=False)
+        self.write(b"b", 8)
+        time.sleep(1.2)
+        self.assert_mebibytes(self.space(P, "since=now")["frees"], 8)
+
     def test_growth_is_the_present_beside_what_it_was(self):
         self.write(b"a", 8, replace=False)
         begin = self.space()["growth"]
@@ -151,6 +157,9 @@ class Space(E2ETest):
             (("without=none",), 3, "no version 'none'"),
             (("pages=0",), 2, "a number, or all"),
             (("since=tomorrowish",), 3, "tomorrowish"),
+            (("since=2020-01-01",), 3, "reaches back to"),
+            (("since=#1",), 3, "does not reach back to #1"),
+            (("since=77",), 3, "has no version 77"),
             (("since=2026-02-30",), 2, "'2026-02-30'"),
             (("since=2099-01-01",), 2, "'2099-01-01' lies in the future"),
             (("all",), 2, "is none of"),
