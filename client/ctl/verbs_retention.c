@@ -128,7 +128,9 @@ static int take_policy(struct ctl *ctl, const char *word, struct osd_item_writer
 
 static void print_duration(const char *name, uint64_t ms)
 {
-	if (ms)
+	if (ms % 1000)
+		printf("%-13s %" PRIu64 " ms\n", name, ms);
+	else if (ms)
 		printf("%-13s %" PRIu64 " s\n", name, ms / 1000);
 }
 
