@@ -92,7 +92,7 @@ static int print_group(struct ctl *ctl, const struct items *found)
 		if (!ctl->options->json)
 			printf("0x%" PRIx64 "@%" PRIu64 "\n", partition, version);
 		json_array_append_new(list,
-				      json_pack("{s:I, s:I}", "partition", (json_int_t)partition,
+				      json_pack("{s:o, s:I}", "partition", ctl_json_id(partition),
 						"version", (json_int_t)version));
 	}
 	if (ctl->options->json)

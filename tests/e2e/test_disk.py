@@ -279,7 +279,7 @@ class DiskTest(DiskCase):
         self.assertEqual(self.ctl("versions", url, "0x10002"), listed)
         self.assertEqual(json.loads(self.ctl("--json", "versions", url, "0x10004")), [])
         answer = json.loads(self.ctl("--json", "snapshot", url, "0x10004", "0x10003"))
-        self.assertEqual([each["partition"] for each in answer], [0x10004, 0x10003])
+        self.assertEqual([each["partition"] for each in answer], ["0x10004", "0x10003"])
         for disk in disks[:2]:
             disk.session.close()
         for partition in ("0x10002", "0x10003"):
