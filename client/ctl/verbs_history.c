@@ -221,19 +221,41 @@ static json_t *version_json(const struct osd_item *entry)
 		"name", entry_text(entry, OSD_ITEM_NAME, name, sizeof(name)));
 }
 
-static void version_print(const struct osd_item *entry)
+/* The target counts neither objects nor what is used of the device as a whole. */
+static json_t *device_version_json(const struct osd_item *entry)
 {
-	char time[CTL_TIME_TEXT], used[CTL_SIZE_TEXT], written[CTL_SIZE_TEXT],
-		name[OSD_VERSION_NAME_MAX + 1];
+	json_t *object = version_json(entry);
 
-	printf("%5" PRIu64 "  %s  %9" PRIu64 " objects  %10s used  %10s written  ",
+	if (object) {
+		json_object_set_new(object, "objects", json_null());
+		json_object_set_new(object, "used", json_null());
+	}
+	return object;
+}
+
+static void print_version(const struct osd_item *entry, const char *objects, const char *used)
+{
+	char time[CTL_TIME_TEXT], written[CTL_SIZE_TEXT], name[OSD_VERSION_NAME_MAX + 1];
+
+	printf("%5" PRIu64 "  %s  %9s objects  %10s used  %10s written  ",
 	       entry_number(entry, OSD_ITEM_VERSION),
-	       ctl_format_time(entry_number(entry, OSD_ITEM_TIME), time),
-	       entry_number(entry, OSD_ITEM_OBJECTS),
-	       ctl_format_size(entry_number(entry, OSD_ITEM_USED), used),
+	       ctl_format_time(entry_number(entry, OSD_ITEM_TIME), time), objects, used,
 	       ctl_format_size(entry_number(entry, OSD_ITEM_WRITTEN), written));
 	ctl_print_text(entry_text(entry, OSD_ITEM_NAME, name, sizeof(name)));
 	putchar('\n');
+}
+
+static void version_print(const struct osd_item *entry)
+{
+	char objects[24], used[CTL_SIZE_TEXT];
+
+	snprintf(objects, sizeof(objects), "%" PRIu64, entry_number(entry, OSD_ITEM_OBJECTS));
+	print_version(entry, objects, ctl_format_size(entry_number(entry, OSD_ITEM_USED), used));
+}
+
+static void device_version_print(const struct osd_item *entry)
+{
+	print_version(entry, "-", "-");
 }
 
 int verb_versions(struct ctl *ctl)
@@ -245,6 +267,10 @@ int verb_versions(struct ctl *ctl)
 
 	if (code == CTL_OK)
 		code = ctl_connect(ctl);
+	if (code == CTL_OK && !address.partition) {
+		listing.to_json = device_version_json;
+		listing.print = device_version_print;
+	}
 	if (code == CTL_OK && ctl->options->long_list) {
 		code = space_gather(&space, ctl, address, NULL, NULL);
 		listing.alone = space.own;

@@ -110,7 +110,9 @@ class Dropping(OneDaemonTest):
         self.assertNotEqual(done.returncode, 0)
         self.assertEqual([line.split()[0] for line in done.stdout.decode().splitlines()], ["1", "3"])
         self.assertEqual([version for version in self.numbers() if version < 32768], [2, 4])
-        self.assertIn("of-the-device", self.ctl("versions", self.url, 0))
+        self.assertRegex(self.ctl("versions", self.url, 0), r" - objects +- used .* of-the-device\n")
+        version = json.loads(self.ctl("--json", "versions", self.url, 0))[0]
+        self.assertEqual((version["objects"], version["used"]), (None, None))
         self.ctl("rmpart", self.url, clone, "--contents")
         self.ctl("drop", self.url, 0, "of-the-device")
 
