@@ -82,8 +82,9 @@ static int find_version(struct ctl *ctl, struct osd_client_address address, int 
 	return code;
 }
 
+/* `of_many`: a failure says which it is. */
 static int drop_moment(struct ctl *ctl, struct osd_client_address address,
-		       const struct osd_client_moment *moment)
+		       const struct osd_client_moment *moment, bool of_many)
 {
 	uint8_t parameters[PARAMETERS_BYTES];
 	struct osd_item_writer writer;
@@ -98,7 +99,10 @@ static int drop_moment(struct ctl *ctl, struct osd_client_address address,
 		return code;
 	if (osd_client_execute(ctl->client, OSD_FUNCTION_DROP, address, writer.data, writer.length,
 			       NULL, NULL, &error) < 0)
-		return fail_drop(ctl, address, moment, &error);
+		return of_many && ctl_exit_of(&error) != CTL_INTERRUPTED
+			       ? ctl_fail(ctl, ctl_exit_of(&error), "version %" PRIu64 ": %s",
+					  moment->value, error.sentence.text)
+			       : fail_drop(ctl, address, moment, &error);
 	return CTL_OK;
 }
 
@@ -111,7 +115,7 @@ static int drop_one(struct ctl *ctl, struct osd_client_address address)
 	if (code == CTL_OK && ctl->options->dry_run)
 		return ctl_fail(ctl, CTL_USAGE, "drop: --dry-run is for ranges and plans");
 	if (code == CTL_OK)
-		code = drop_moment(ctl, address, &moment);
+		code = drop_moment(ctl, address, &moment, false);
 	if (code != CTL_OK || !ctl->options->json)
 		return code;
 	return ctl_print_json(
@@ -307,7 +311,7 @@ static int drop_chosen(struct ctl *ctl, struct osd_client_address address,
 
 		if (!versions->list[i].is_chosen)
 			continue;
-		code = ctl->options->dry_run ? CTL_OK : drop_moment(ctl, address, &moment);
+		code = ctl->options->dry_run ? CTL_OK : drop_moment(ctl, address, &moment, true);
 		if (code == CTL_OK && tell(&list, &versions->list[i]) < 0)
 			return ctl_fail(ctl, CTL_LOCAL, "drop: out of memory");
 		if (first_code == CTL_OK || code == CTL_CONNECTION || code == CTL_INTERRUPTED)

@@ -108,6 +108,7 @@ class Dropping(OneDaemonTest):
         clone = self.ctl("clone", self.url, f"{self.partition}@2").strip()
         done = self.try_ctl("drop", self.url, self.partition, "--keep-last", "1")
         self.assertNotEqual(done.returncode, 0)
+        self.assertIn("muninnctl: version 2: ", done.stderr.decode())
         self.assertEqual([line.split()[0] for line in done.stdout.decode().splitlines()], ["1", "3"])
         self.assertEqual([version for version in self.numbers() if version < 32768], [2, 4])
         self.assertRegex(self.ctl("versions", self.url, 0), r" - objects +- used .* of-the-device\n")
