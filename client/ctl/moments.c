@@ -185,6 +185,16 @@ static int fail_sequence(struct ctl *ctl, const char *where, const struct osd_cl
 			where, moment->value);
 }
 
+/* Single objects have every number from the partition's first on, the partition only moments. */
+static bool has_objects_at(struct ctl *ctl, uint64_t partition,
+			   const struct osd_client_moment *moment)
+{
+	struct osd_client_address address = { .partition = partition };
+	struct osd_client_error error;
+
+	return osd_client_resolve(ctl->client, address, moment, &address.version, &error) == 0;
+}
+
 int ctl_fail_moment(struct ctl *ctl, struct osd_client_address address,
 		    const struct osd_client_moment *moment, const struct osd_client_error *error)
 {
@@ -208,6 +218,12 @@ int ctl_fail_moment(struct ctl *ctl, struct osd_client_address address,
 	/* If the moment is older than the kept history of the partition, that is the message. */
 	if (moment->kind == OSD_CLIENT_AT_TIME)
 		return fail_time(ctl, address, where, moment, error);
+	if (address.partition && moment->kind == OSD_CLIENT_AT_SEQUENCE &&
+	    has_objects_at(ctl, address.partition, moment))
+		return ctl_fail(ctl, CTL_NOT_FOUND,
+				"%s lies within the first moment of %s, which it has only as a "
+				"whole; its objects can be read and rolled back there one by one",
+				wanted, where);
 	if (address.partition && was_gone(ctl, address.partition, moment))
 		return fail_gone(ctl, where, wanted);
 	switch (moment->kind) {

@@ -325,6 +325,21 @@ class DeviceMoments(Told):
         self.assertEqual(early.returncode, 3)
         self.assertIn(b"the history of partition 0x20000 reaches back to 20", early.stderr)
 
+    def test_a_number_within_the_first_moment_is_one_of_objects_only(self):
+        for partition in range(0x30000, 0x30008):  # a moment may end in between
+            address = f"{partition:#x}/{OID:#x}"
+            self.ctl("mkpart", self.url, partition)
+            for content in (FIRST, SECOND):
+                self.ctl("put", self.url, address, "--replace", stdin=content)
+            number = json.loads(self.ctl("--json", "log", self.url, address))[1]["sequence"]
+            done = self.try_ctl("rollback", self.url, partition, f"#{number}")
+            if done.returncode:
+                break
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("lies within the first moment of partition", done.stderr.decode())
+        self.ctl("rollback", self.url, address, f"#{number}")
+        self.assertEqual(self.ctl("cat", self.url, address, binary=True), FIRST)
+
 
 if __name__ == "__main__":
     unittest.main()
