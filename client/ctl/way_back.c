@@ -106,6 +106,9 @@ void way_back_go(struct ctl *ctl, const struct way_back *back)
 	if (result == 0)
 		fprintf(stderr, "muninnctl: %s: %s %s\n", ctl->verb, text,
 			back->is_new ? "is removed again" : "has its old content again");
+	else if (back->is_new && result == -ENOENT)
+		fprintf(stderr, "muninnctl: %s: %s is gone; somebody else has removed it\n",
+			ctl->verb, text);
 	else if (back->is_new || back->version == 0)
 		fprintf(stderr, "muninnctl: %s: %s is there, but not whole\n", ctl->verb, text);
 	else

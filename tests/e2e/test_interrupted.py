@@ -313,6 +313,20 @@ class Interrupted(E2ETest):
         self.assertGreater(codes.count(130), 4)
         self.assertEqual(codes[-2:], [0, 0])
 
+    def test_a_put_whose_object_somebody_removes_says_that_it_is_gone(self):
+        self.ctl("mkpart", self.url, P)
+        process = self.begin("put", self.url, ADDRESS, stdin=subprocess.PIPE)
+        process.stdin.write(noise(12 << 20, 2))
+        process.stdin.flush()
+        self.wait_for(lambda: self.waits_for_pipe(process))
+        self.ctl("rm", self.url, ADDRESS)
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(noise(12 << 20, 2))
+            process.stdin.close()
+        code, said = self.end(process)
+        self.assertEqual(code, 3)
+        self.assertTrue(said.endswith(f"muninnctl: put: {ADDRESS} is gone; somebody else has removed it\n"), said)
+
     def test_a_put_into_an_object_that_is_interrupted_says_that_parts_of_it_stay(self):
         self.ctl("mkpart", self.url, P)
         self.ctl("put", self.url, ADDRESS, stdin=noise(1 << 20, 1))
