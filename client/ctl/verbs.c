@@ -449,7 +449,7 @@ static const struct ctl_verb verbs[] = {
 	  0, 1, verb_receive },
 	{ "retention", "URL PID|0 [POLICY...]", "how much history a partition keeps",
 	  "Without POLICY it shows the policy. 0 is the policy of partitions that have\n"
-	  "none of their own. POLICY is one or more of:\n"
+	  "none of their own. POLICY is one or more of these; what it leaves out stays:\n"
 	  "snapshots             versions always, other history while there is space\n"
 	  "                      (default)\n"
 	  "all                   everything; a full device refuses writes\n"
