@@ -270,6 +270,31 @@ static int load_names(struct ctl *ctl, struct osd_client_address partition,
 	return CTL_OK;
 }
 
+static bool has_path(const struct tree_names *names, const struct ctl_place *place)
+{
+	for (size_t i = 0; names->manifest_object && i < names->manifest.count; i++)
+		if (ctl_place_has(place, names->manifest.entries[i].path))
+			return true;
+	return false;
+}
+
+/* A slip in a path must not look as if nothing had changed there. */
+static int check_path(const struct difference_list *list)
+{
+	const struct ctl_place *place = list->place;
+
+	if (has_path(&list->from, place) || has_path(&list->to, place))
+		return CTL_OK;
+	if (!list->from.manifest_object && !list->to.manifest_object)
+		return ctl_fail(list->ctl, CTL_NOT_FOUND,
+				"diff: partition 0x%" PRIx64 " has a directory tree that can be "
+				"read at neither moment",
+				place->address.partition);
+	return ctl_fail(list->ctl, CTL_NOT_FOUND,
+			"diff: the tree of partition 0x%" PRIx64 " has '%.*s' at neither moment",
+			place->address.partition, (int)place->path_length, place->path);
+}
+
 /* ---- the verb ---- */
 
 static int compare(struct difference_list *list, struct osd_client_address address,
@@ -341,6 +366,8 @@ int verb_diff(struct ctl *ctl)
 		code = load_names(ctl, address, &from, &list.from);
 	if (code == CTL_OK && !ctl->options->raw)
 		code = load_names(ctl, address, &to, &list.to);
+	if (code == CTL_OK && place.path)
+		code = check_path(&list);
 	if (code == CTL_OK)
 		code = compare(&list, address, &writer);
 	tree_names_free(&list.from);

@@ -239,6 +239,8 @@ class Paths(OneDaemonTest):
         whole = self.ctl("diff", self.url, "docs", "first").splitlines()
         self.assertEqual(self.ctl("diff", self.url, "docs:", "first").splitlines(), whole)
         self.fails(USAGE, "--raw", "diff", self.url, "docs:mail", "first", "--raw")
+        # A slip must not look as if nothing had changed.
+        self.fails(NOT_FOUND, "has 'mial' at neither moment", "diff", self.url, "docs:mial", "first")
 
     def test_search_of_a_path_prints_paths(self):
         self.assertEqual(self.ctl("search", self.url, "docs:@first", "letter").splitlines(),
