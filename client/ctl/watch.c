@@ -243,6 +243,16 @@ static json_t *version_json(const struct watch_line *line)
 				  "name", line->name);
 }
 
+/* What is used of the device as a whole then, the target does not tell. */
+static json_t *device_version_json(const struct watch_line *line)
+{
+	json_t *object = version_json(line);
+
+	if (object)
+		json_object_set_new(object, "used", json_null());
+	return object;
+}
+
 static json_t *partition_json(const struct watch_line *line)
 {
 	return json_pack("{s:o,s:I}", "partition", ctl_json_id(line->number), "used",
@@ -261,9 +271,11 @@ static json_t *list_json(const struct watch_list *list,
 
 static int print_json(const struct watch_picture *picture)
 {
-	json_t *object = json_pack("{s:I,s:I,s:o}", "device_used", (json_int_t)picture->used,
-				   "device_capacity", (json_int_t)picture->capacity, "versions",
-				   list_json(&picture->versions, version_json));
+	json_t *object =
+		json_pack("{s:I,s:I,s:o}", "device_used", (json_int_t)picture->used,
+			  "device_capacity", (json_int_t)picture->capacity, "versions",
+			  list_json(&picture->versions,
+				    picture->is_device ? device_version_json : version_json));
 
 	if (object && picture->is_device)
 		json_object_set_new(object, "partitions",

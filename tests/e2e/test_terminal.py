@@ -251,9 +251,12 @@ class OnATerminal(OneDaemonTest):
         told = json.loads(self.ctl("--json", "watch", self.url, self.partition))
         self.assertEqual([(line["version"], line["name"], line["used"]) for line in told["versions"]], [("1", "kept", 8192), ("now", "", 8192)])
         self.assertNotIn("partitions", told)
+        self.ctl("snapshot", self.url, 0, "--name", "all-of-it")
         told = json.loads(self.ctl("--json", "watch", self.url, 0))
         self.assertIn({"partition": f"{self.partition:#x}", "used": 8192}, told["partitions"])
         self.assertGreater(told["device_capacity"], told["device_used"])
+        self.assertIn(("all-of-it", None), [(line["name"], line["used"]) for line in told["versions"]])
+        self.ctl("drop", self.url, 0, "all-of-it")
 
     def test_watch_of_the_device_asks_all_partitions(self):
         """Of more than are asked at a time none is left out."""
