@@ -247,9 +247,11 @@ static struct meaning of_parameter(const struct osd_cdb *cdb)
 					 "there is no such version, or history does not reach back "
 					 "that far; `muninnctl retention` shows how far it does" };
 	case OSD_FUNCTION_UNDO:
-		return (struct meaning){ -ENOENT,
-					 "the kept history has fewer modifications, or there never "
-					 "was such an object; `muninnctl log` lists them" };
+		return (struct meaning){
+			-ENOENT, "the kept history has fewer modifications, or there was no "
+				 "such object then and there is none now; `muninnctl log` "
+				 "lists them"
+		};
 	case OSD_FUNCTION_SEARCH:
 		return (struct meaning){ -EINVAL, "the target does not take this pattern" };
 	case OSD_FUNCTION_CHECKSUM:

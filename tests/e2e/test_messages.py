@@ -199,13 +199,15 @@ class Messages(OneDaemonTest):
     def test_of_things_of_another_kind(self):
         p, o = self.partition, self.put(0)
         collection = self.ctl("coll", "create", self.url, p).strip()
-        missing = f"{p}/0x20000"
+        missing, removed = f"{p}/0x20000", self.ctl("create", self.url, f"{p}/0x20001").strip()
+        self.ctl("rm", self.url, removed)
         for code, fragment, words in (
             (USAGE, "is a collection, which has no content", ["get", collection]),
             (NOT_FOUND, "`coll rm` removes collections", ["rm", collection]),
             (NOT_FOUND, "or it is a collection", ["search", collection, "x"]),
             (TARGET, "only user objects can be undone", ["undo", collection]),
-            (NOT_FOUND, "there never was such an object", ["undo", missing]),
+            (NOT_FOUND, "there was no such object then and there is none now", ["undo", missing]),
+            (NOT_FOUND, "there was no such object then and there is none now", ["undo", removed, 2]),
             (NOT_FOUND, "a collection goes back with its partition", ["rollback", missing, "-1ms"]),
             (NOT_FOUND, "there is no such object", ["append", missing]),
             (USAGE, "is an object", ["mkpart", o]),
