@@ -310,9 +310,11 @@ static int report_failure(const struct ctl *ctl, const struct source *source,
 	else if (error->local && !error->sentence.text[0])
 		error_set(&error->sentence, 0, "%s: %s", source->name, strerror(-error->result));
 	if (error->result == -EEXIST && !ctl->options->has_offset)
-		return ctl_fail(ctl, CTL_EXISTS,
-				"%s; --replace stores it in place of the old content",
-				error->sentence.text);
+		return ctl_fail(ctl, CTL_EXISTS, "%s; %s", error->sentence.text,
+				ctl->options->replace
+					? "it was not there just before: try again, or, where IDs "
+					  "are packed, take one from 0x100000000 on"
+					: "--replace stores it in place of the old content");
 	return ctl_fail(ctl, ctl_exit_of(error), "%s", error->sentence.text);
 }
 

@@ -27,6 +27,12 @@ class Packed(E2ETest):
         self.assertEqual([entry["address"] for entry in json.loads(self.ctl("--json", "create", self.url, P, "--count", 2))], self.addresses(2, 5))
         self.assertEqual(self.ctl("ls", self.url, P).split(), self.addresses(6))
 
+    def test_an_id_of_a_flat_partition_is_refused_with_what_to_do(self):
+        for words, hint in ((["--replace"], b"where IDs are packed, take one from 0x100000000 on"), ([], b"--replace stores it")):
+            done = self.try_ctl("put", self.url, f"{P}/0x20000", *words, stdin=b"x")
+            self.assertEqual(done.returncode, 4)
+            self.assertIn(hint, done.stderr)
+
     def export(self, *words):
         target = os.path.join(self.folder("target"), "tree")
         self.ctl("export", self.url, P, target, *words)
