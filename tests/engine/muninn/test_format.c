@@ -720,7 +720,7 @@ static void test_impossible_shapes_are_refused_with_a_sentence(void **state)
 		{ &good, { .muninn.rows = 3 }, "rows" },
 		{ &good, { .muninn.segment_pages = 96 }, "segments of 96 pages" },
 		{ &good, { .muninn.segment_pages = 32 }, "erase block" },
-		{ &good, { .muninn.record_bytes = 8000 }, "record size" },
+		{ &good, { .muninn.record_bytes = 8000 }, "record_bytes of 8000" },
 		{ &good, BLOOM(.fpr_millionths = 900000), "false-positive rate" },
 		{ &good, BLOOM(.fpr_factor_permille = 899), "factor" },
 		{ &good, BLOOM(.fpr_factor_permille = 4001), "factor" },
