@@ -83,10 +83,12 @@ int instruction_leave(struct ctl *ctl, const char *name, const char *text, long 
 	if (result == 0 && !taken)
 		result = nand_left_put(path, text);
 	if (taken)
-		code = ctl_fail(ctl, CTL_EXISTS,
-				"%s: %s: %s is there already, and waits for the service with "
-				"something else: start the service, then repeat this",
-				name, subject, path);
+		code = ctl_fail(
+			ctl, CTL_EXISTS,
+			"%s: %s: %s is there already, and waits for the service with "
+			"something else: start the service, then repeat this; or remove the "
+			"file to take that back",
+			name, subject, path);
 	else if (result < 0)
 		code = ctl_fail(ctl, nand_tool_exit(result), "%s: %s", path ? path : ctl->url,
 				strerror(-result));
